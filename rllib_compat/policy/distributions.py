@@ -18,6 +18,8 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+#: A batch of actions: an array, or the structure of a Tuple or Dict space with arrays as leaves.
+Actions: TypeAlias = "Array | tuple[Actions, ...] | dict[str, Actions]"
 
 #: `MAX_LOG_NN_OUTPUT` and `SMALL_NUMBER` of every Ray.
 _MOST_LOG_STD = 2.0
@@ -42,7 +44,7 @@ class Distribution(Protocol):
     def sample(self, inputs: Array, rng: np.random.Generator) -> Any:
         """An action drawn for each item."""
 
-    def log_likelihood(self, inputs: Array, actions: Any) -> Array:
+    def log_likelihood(self, inputs: Array, actions: Actions) -> Array:
         """The log of the probability (or density) of each action, `[B]`."""
 
 
@@ -60,7 +62,7 @@ class Categorical:
         """A choice, by Gumbel's trick."""
         return np.asarray((inputs + rng.gumbel(size=inputs.shape)).argmax(-1))
 
-    def log_likelihood(self, inputs: Array, actions: Any) -> Array:
+    def log_likelihood(self, inputs: Array, actions: Actions) -> Array:
         """Of the choices `[B]`."""
         shifted = inputs - inputs.max(-1, keepdims=True)
         chosen = np.take_along_axis(shifted, np.asarray(actions)[..., None], -1)[..., 0]
@@ -88,7 +90,7 @@ class Gaussian:
         mean, log_std = np.split(inputs, 2, axis=-1)
         return self._shaped(mean + np.exp(log_std) * rng.normal(size=mean.shape))
 
-    def log_likelihood(self, inputs: Array, actions: Any) -> Array:
+    def log_likelihood(self, inputs: Array, actions: Actions) -> Array:
         """The log density."""
         mean, log_std = np.split(inputs, 2, axis=-1)
         actions = np.asarray(actions, np.float64).reshape(mean.shape)
@@ -137,7 +139,7 @@ class Squashed:
         mean, log_std = self._parameters(inputs)
         return self._squashed(mean + np.exp(log_std) * rng.normal(size=mean.shape))
 
-    def log_likelihood(self, inputs: Array, actions: Any) -> Array:
+    def log_likelihood(self, inputs: Array, actions: Actions) -> Array:
         """The log density, as RLlib approximated it next to the bounds."""
         mean, log_std = self._parameters(inputs)
         low, high = np.asarray(self.low, np.float64), np.asarray(self.high, np.float64)
@@ -180,7 +182,7 @@ class Deterministic:
         del rng
         return self.best(inputs)
 
-    def log_likelihood(self, inputs: Array, actions: Any) -> Array:
+    def log_likelihood(self, inputs: Array, actions: Actions) -> Array:
         """Zero: nothing else can be chosen."""
         del actions
         return np.zeros(len(inputs))
@@ -213,7 +215,7 @@ class Joint:
         """A draw of each."""
         return self.join([p.sample(own, rng) for p, own in self._each(inputs)])
 
-    def log_likelihood(self, inputs: Array, actions: Any) -> Array:
+    def log_likelihood(self, inputs: Array, actions: Actions) -> Array:
         """The sum over the parts."""
         each = zip(self._each(inputs), self.split(actions), strict=True)
         terms = [part.log_likelihood(own, action) for (part, own), action in each]

@@ -16,7 +16,7 @@ from rllib_compat.conversion.identify import (
     require_facts,
 )
 from rllib_compat.formats import layouts
-from rllib_compat.networks import ModelSettings, Network, custom
+from rllib_compat.networks import AnyNetwork, ModelSettings, Network, custom
 from rllib_compat.networks.observation_filter import can_hold, with_filter
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import (
@@ -38,8 +38,8 @@ def load_policy(
     *,
     algorithm: str | None = None,
     config: Mapping[str, Any] | None = None,
-    observation_space: Any = None,
-    action_space: Any = None,
+    observation_space: object = None,
+    action_space: object = None,
     explore: bool = False,
     given: Given | None = None,
 ) -> Policy:
@@ -106,7 +106,7 @@ def load_policy(
 
 
 def _policy(
-    checkpoint: LegacyCheckpoint, policy: PolicyState, network: Any, explore: bool
+    checkpoint: LegacyCheckpoint, policy: PolicyState, network: AnyNetwork, explore: bool
 ) -> Policy:
     where = f"policies.{policy.policy_id}"
     if not isinstance(network, Network):

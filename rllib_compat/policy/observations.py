@@ -141,7 +141,7 @@ class _Leaf:
         self._plain = encode is _numbers
         self._where = where
 
-    def __call__(self, batch: Any) -> Array:
+    def __call__(self, batch: object) -> Array:
         array = np.asarray(batch)
         if array.shape[1:] == self._inputs and self._plain:
             return array
@@ -170,7 +170,7 @@ class _Frames:
         self._space = space
         self._where = where
 
-    def __call__(self, batch: Any) -> Array:
+    def __call__(self, batch: object) -> Array:
         array = np.asarray(batch)
         if array.shape[1:] == self._inputs:
             return array
@@ -190,7 +190,7 @@ class _Parts:
         self._atari = atari
         self._where = where
 
-    def __call__(self, batch: Any) -> Array:
+    def __call__(self, batch: object) -> Array:
         if isinstance(batch, np.ndarray) and batch.dtype != object:
             if batch.shape[1:] == self._inputs:
                 return batch
@@ -233,7 +233,7 @@ def _stacked(space: Space, batch: Any) -> Any:
     return np.stack([np.asarray(one) for one in batch])
 
 
-def _of(observation: Any, key: Any) -> Any:
+def _of(observation: object, key: str) -> Any:
     if not isinstance(observation, Mapping):
         raise TypeError(f"{type(observation).__name__} where a dict is expected")
     return observation[key]

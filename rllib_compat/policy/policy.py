@@ -111,10 +111,10 @@ class Policy:
 
     def compute_actions(
         self,
-        obs: Any,
+        obs: object,
         state: Sequence[Any] | None = None,
-        prev_actions: Any = None,
-        prev_rewards: Any = None,
+        prev_actions: object = None,
+        prev_rewards: object = None,
         *,
         explore: bool | None = None,
         seed: int | None = None,
@@ -161,10 +161,10 @@ class Policy:
 
     def compute_single_action(
         self,
-        obs: Any,
+        obs: object,
         state: Sequence[Any] | None = None,
-        prev_action: Any = None,
-        prev_reward: Any = None,
+        prev_action: object = None,
+        prev_reward: object = None,
         *,
         explore: bool | None = None,
         seed: int | None = None,
@@ -209,13 +209,13 @@ class Policy:
         ]
 
     def _inputs(
-        self, obs: Array, state: Sequence[Any] | None, prev_actions: Any, prev_rewards: Any
+        self, obs: Array, state: Sequence[Any] | None, prev_actions: object, prev_rewards: object
     ) -> dict[str, Array]:
         """What the graph takes, with a time axis of one step where it has states."""
         graph, batch = self.network.graph, len(obs)
         inputs = {"obs": obs}
         if not graph.recurrent:
-            self._require_none(state, prev_actions, prev_rewards)
+            self._require_no_state(state)  # what else there is, old Rays ignored, too
             return inputs
         if PREVIOUS_ACTIONS in graph.inputs:
             given = None if prev_actions is None else _flat(prev_actions, self.action_space, batch)
@@ -247,8 +247,7 @@ class Policy:
             )
         return given
 
-    def _require_none(self, state: Any, prev_actions: Any, prev_rewards: Any) -> None:
-        del prev_actions, prev_rewards  # old Rays ignored them, too
+    def _require_no_state(self, state: Sequence[Any] | None) -> None:
         if state is not None and len(state) > 0:
             raise CheckpointError(
                 "This policy has no state, and got one.",
@@ -260,7 +259,7 @@ class Policy:
 _STRUCTURES = (TupleSpace, DictSpace)
 
 
-def _batched(action: Any) -> Any:
+def _batched(action: object) -> Any:
     """One action as a batch of one."""
     if isinstance(action, Mapping):
         return {key: _batched(part) for key, part in action.items()}

@@ -49,16 +49,12 @@ def merge(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     merged = {key: copy.copy(value) for key, value in base.items()}
     for key, value in more.items():
         old = merged.get(key)
-        both = isinstance(old, Mapping) and isinstance(value, Mapping)
-        if both and not (key in REPLACED_WITH_TYPE and _other_type(old, value)):
-            merged[key] = merge(old, value)  # type: ignore[arg-type]  # mypy does not see `both`
-        else:
-            merged[key] = value
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            other_type = "type" in value and value["type"] != old.get("type")
+            if not (key in REPLACED_WITH_TYPE and other_type):
+                value = merge(old, value)
+        merged[key] = value
     return merged
-
-
-def _other_type(old: Any, new: Any) -> bool:
-    return "type" in new and new["type"] != old.get("type")
 
 
 def _usual_release(algorithm: str) -> str:

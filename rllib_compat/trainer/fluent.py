@@ -134,7 +134,7 @@ class LegacyConfig(Mapping[str, Any]):
         return cls().update_from_dict(config_dict)
 
     @staticmethod
-    def overrides(**arguments: Any) -> dict[str, Any]:
+    def overrides(**arguments: object) -> dict[str, Any]:
         """Settings of a part: of evaluation, or of one policy."""
         return {KEYS.get(name, name): value for name, value in arguments.items()}
 
@@ -143,7 +143,7 @@ class LegacyConfig(Mapping[str, Any]):
 
     validate = freeze
 
-    def _set(self, name: str, value: Any) -> None:
+    def _set(self, name: str, value: object) -> None:
         name = KEYS.get(name, name)
         if isinstance(value, LegacyConfig):
             value = value.to_dict()
@@ -156,7 +156,7 @@ class LegacyConfig(Mapping[str, Any]):
         name = KEYS.get(name, name)
         return self.given[name] if name in self.given else self._defaults()[name]
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: object) -> None:
         self._set(name, value)
 
     def __iter__(self) -> Iterator[str]:
@@ -173,7 +173,7 @@ class LegacyConfig(Mapping[str, Any]):
         except KeyError:
             raise AttributeError(f"{type(self).__name__} has no setting {name!r}") from None
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         self._set(name, value)
 
     def _defaults(self) -> dict[str, Any]:
@@ -181,7 +181,7 @@ class LegacyConfig(Mapping[str, Any]):
 
 
 def _method(name: str, first: str) -> Callable[..., LegacyConfig]:
-    def call(self: LegacyConfig, *args: Any, **arguments: Any) -> LegacyConfig:
+    def call(self: LegacyConfig, *args: object, **arguments: object) -> LegacyConfig:
         self.calls.append((name, args, arguments))
         if args:
             self._set(first, args[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,13 +25,13 @@ logger = logging.getLogger(__name__)
 def load(
     path: str | Path,
     *,
-    env: Any = None,
+    env: str | type | Callable[..., Any] | None = None,
     policy_mapping_fn: Callable[..., str] | None = None,
-    policies_to_train: Any = None,
+    policies_to_train: Collection[str] | Callable[..., bool] | None = None,
     algorithm: str | None = None,
     config: Mapping[str, Any] | None = None,
-    observation_space: Any = None,
-    action_space: Any = None,
+    observation_space: object = None,
+    action_space: object = None,
     given: Given | None = None,
     **overrides: Any,
 ) -> Algorithm:

@@ -34,7 +34,7 @@ class TrialResources(PlacementGroupFactory):  # type: ignore[misc]  # Ray has no
         }
 
 
-def with_extra(resources: Any) -> Any:
+def with_extra(resources: object) -> Any:
     """What Tune takes for `{"cpu": …, "extra_cpu": …}`; anything else is Tune's business.
 
     Ray would wait forever for nodes with a resource that is called `extra_cpu`.

@@ -36,7 +36,7 @@ class UnifiedLogger:
         config: Mapping[str, Any],
         logdir: str,
         loggers: Sequence[type] | None = None,
-        trial: Any = None,  # noqa: ARG002
+        trial: object = None,  # noqa: ARG002
     ) -> None:
         from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, TBXLoggerCallback
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from rllib_compat.runtime import evaluation
 from rllib_compat.runtime.env_runners import CompatRolloutWorker
 from rllib_compat.runtime.envs import make_env
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
+from rllib_compat.trainer.workers import ToTrain
 
 logger = logging.getLogger(__name__)
 
@@ -58,16 +59,16 @@ class RolloutWorker(CompatRolloutWorker):
 
     def __init__(
         self,
-        env_creator: Any,
-        policy_spec: Any = None,
-        policy_mapping_fn: Any = None,
-        policies_to_train: Any = None,
+        env_creator: Callable[..., Any],
+        policy_spec: type | Mapping[str, Any] | None = None,
+        policy_mapping_fn: Callable[..., str] | None = None,
+        policies_to_train: ToTrain = None,
         *,
-        policy: Any = None,
+        policy: type | Mapping[str, Any] | None = None,
         policy_config: Mapping[str, Any] | None = None,
         worker_index: int = 0,
         num_workers: int = 0,
-        **arguments: Any,
+        **arguments: object,
     ) -> None:
         policy_spec = policy_spec if policy_spec is not None else policy
         config = {"rollout_fragment_length": _FRAGMENT, **(policy_config or {}), "env": env_creator}
@@ -94,7 +95,7 @@ class RolloutWorker(CompatRolloutWorker):
             num_workers=num_workers,
         )
 
-    def sample(self, **kwargs: Any) -> Any:
+    def sample(self, **kwargs: object) -> Any:
         """Samples a fragment: of a single policy for all, without its name, as it was."""
         batch = super().sample(**kwargs)
         by_policy = getattr(batch, "policy_batches", {})

@@ -61,11 +61,11 @@ def policy_class(name: str) -> type:
 class StockPolicy:
     """A policy that can be named in a config and derived from; it raises when it is made."""
 
-    def __new__(cls, *_: Any, **__: Any) -> StockPolicy:  # noqa: D102
+    def __new__(cls, *_: object, **__: object) -> StockPolicy:  # noqa: D102
         raise _gone(cls.__name__)
 
     @classmethod
-    def with_updates(cls, *, name: str | None = None, **_: Any) -> type:
+    def with_updates(cls, *, name: str | None = None, **_: object) -> type:
         """Was how to give a policy another loss; the class raises when it is used.
 
         Modules make one for each framework, and use one.

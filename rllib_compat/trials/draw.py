@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.neutral.errors import CheckpointError, CompatError, TargetExistsError
 from rllib_compat.neutral.text import printable
-from rllib_compat.trials.read import Trial
+from rllib_compat.trials.read import Point, Trial
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _EVALUATION = "evaluation/"
 #: More pictures in one are too small to be read.
@@ -85,7 +88,7 @@ def draw(trials: Sequence[Trial], out: Path, *, axis: str, overwrite: bool = Fal
             figure.savefig(file, format=kind, dpi=150)
 
 
-def _plot(axes: Any, points: Any, color: str, style: str) -> Any:
+def _plot(axes: Axes, points: Sequence[Point], color: str, style: str) -> Any:
     x, mean, low, high = zip(*points, strict=True)
     if any(math.isfinite(value) for value in low):
         axes.fill_between(x, low, high, color=color, alpha=0.12, linewidth=0)

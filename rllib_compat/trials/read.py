@@ -7,7 +7,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -207,7 +207,7 @@ def _csv_rows(file: Path) -> Iterator[Mapping[str, Any]]:
             raise CorruptCheckpointError(f"Not CSV: {error}", where=str(file)) from error
 
 
-def _first(row: Mapping[str, Any], paths: Any) -> Any:
+def _first(row: Mapping[str, Any], paths: Iterable[str]) -> Any:
     """The value of the first path that has one; a row of CSV has paths as its keys."""
     for path in paths:
         value: Any = row.get(path)
@@ -232,7 +232,7 @@ def _leaves(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
             yield from _leaves(value, f"{before}{name}/")
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     try:
         return float(value) if isinstance(value, (int, float, str)) else math.nan
     except (ValueError, OverflowError):

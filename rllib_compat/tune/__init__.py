@@ -10,7 +10,7 @@ import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import ray.tune
 from ray.tune.analysis import ExperimentAnalysis as RayAnalysis
@@ -31,6 +31,9 @@ from rllib_compat.tune.functions import is_session_enabled as is_session_enabled
 from rllib_compat.tune.functions import report as report
 from rllib_compat.tune.functions import with_reporter, with_samplers
 from rllib_compat.tune.trainables import Trainable as Trainable
+
+if TYPE_CHECKING:
+    from ray.tune.experiment import Trial
 
 __all__ = [
     "Experiment",
@@ -99,14 +102,14 @@ class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
         return self.get_best_logdir()
 
     def get_trial_checkpoints_paths(
-        self, trial: Any, metric: str = "training_iteration"
+        self, trial: Trial, metric: str = "training_iteration"
     ) -> list[tuple[str, Any]]:
         """The paths of a trial's checkpoints, each with its value of `metric`."""
         pairs = self._get_trial_checkpoints_with_metric(trial, metric)
         return [(checkpoint.path, value) for checkpoint, value in pairs]
 
 
-def run(run_or_experiment: Any, name: str | None = None, **arguments: Any) -> Any:
+def run(run_or_experiment: object, name: str | None = None, **arguments: Any) -> Any:
     """`ray.tune.run`, with what it took in the past.
 
     Args:
@@ -131,7 +134,9 @@ def run(run_or_experiment: Any, name: str | None = None, **arguments: Any) -> An
     return _completed(analysis)
 
 
-def run_experiments(experiments: Any, *, concurrent: bool = True, **arguments: Any) -> list[Any]:
+def run_experiments(
+    experiments: object, *, concurrent: bool = True, **arguments: object
+) -> list[Any]:
     """`ray.tune.run_experiments`, with specs and arguments of any era.
 
     Args:
@@ -161,7 +166,7 @@ class Experiment(ray.tune.Experiment):  # type: ignore[misc]  # Ray has no types
         **arguments: Those of any era: `local_dir`, `checkpoint_at_end`, `trial_resources`, ….
     """
 
-    def __init__(self, name: str, run: Any, **arguments: Any) -> None:
+    def __init__(self, name: str, run: object, **arguments: object) -> None:
         super().__init__(name, _trainable(run), **_todays_arguments(arguments))
 
 
@@ -173,7 +178,7 @@ class Tuner(ray.tune.Tuner):  # type: ignore[misc]  # Ray has no types
         **arguments: Those of `ray.tune.Tuner`; `param_space` is a legacy config.
     """
 
-    def __init__(self, trainable: Any = None, **arguments: Any) -> None:
+    def __init__(self, trainable: object = None, **arguments: object) -> None:
         tune.give_trials_their_old_names()
         if isinstance(space := arguments.get("param_space"), LegacyConfig):
             if (config := space.todays()) is not None:
@@ -189,7 +194,7 @@ def function(func: Function) -> Function:
     return func
 
 
-def register_trainable(name: str, trainable: Any, **arguments: Any) -> None:
+def register_trainable(name: str, trainable: object, **arguments: object) -> None:
     """`ray.tune.register_trainable`, also for functions of (config, reporter)."""
     ray.tune.register_trainable(name, _trainable(trainable), **arguments)
 
@@ -198,7 +203,7 @@ def __getattr__(name: str) -> Any:
     return getattr(ray.tune, name)
 
 
-def _trainable(given: Any) -> Any:
+def _trainable(given: object) -> Any:
     """The class of an algorithm's name, a function of the config; the rest is Ray's business."""
     if inspect.isfunction(given):
         return with_reporter(given)
@@ -280,7 +285,7 @@ def _todays_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return today
 
 
-def _checkpoint_config(given: Any, legacy: Mapping[str, Any]) -> Any:
+def _checkpoint_config(given: ray.tune.CheckpointConfig | None, legacy: Mapping[str, Any]) -> Any:
     config = given or tune.tune_checkpoint_config()
     for name, value in legacy.items():
         if value is not None:
@@ -298,7 +303,7 @@ def _todays_metric(key: str) -> str:
     return next((key.removeprefix(s) for s in SECTIONS if key.startswith(s)), key)
 
 
-def _completed(analysis: Any) -> Any:
+def _completed(analysis: RayAnalysis) -> Any:
     """The same analysis with the legacy methods; without a mode, the most is the best, as ever."""
     completed = ExperimentAnalysis.__new__(ExperimentAnalysis)  # its constructor reads all files
     completed.__dict__.update(vars(analysis), default_mode=analysis.default_mode or "max")

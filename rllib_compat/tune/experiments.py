@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ray.tune import Experiment as RayExperiment
 
@@ -24,6 +24,9 @@ from rllib_compat.registry.keys import TODAY
 from rllib_compat.trainer.classes import class_of_algorithm
 from rllib_compat.trainer.trainer import Trainer
 from rllib_compat.tune import CHECKPOINT_CONFIG, DROPPED, RENAMED
+
+if TYPE_CHECKING:
+    from rllib_compat.config.translator import OnUnknown
 
 #: Keys of a spec that nobody but Ray's own release tests ever read.
 OF_RAYS_TESTS = ("pass_criteria",)
@@ -85,7 +88,7 @@ def prepare(
     *,
     keys: Mapping[str, Any],
     legacy_ray: str | None = None,
-    on_unknown: Any = "error",
+    on_unknown: OnUnknown = "error",
 ) -> list[Experiment]:
     """Translates the configs of specs, so that all is said before anything runs.
 
@@ -126,7 +129,7 @@ def _prepared(
     spec: Mapping[str, Any],
     keys: Mapping[str, Any],
     legacy_ray: str | None,
-    on_unknown: Any,
+    on_unknown: OnUnknown,
 ) -> Experiment:
     spec = {k: copy.deepcopy(v) for k, v in spec.items() if v is not None}
     if not isinstance(run := spec.get("run"), str):

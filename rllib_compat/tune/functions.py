@@ -64,7 +64,7 @@ def checkpoint_dir(step: int) -> Iterator[str]:
     _filled.append(folder)
 
 
-def report(metrics: Any = None, *, checkpoint: Any = None, **by_name: Any) -> None:
+def report(metrics: object = None, *, checkpoint: object = None, **by_name: object) -> None:
     """Reports metrics to Tune.
 
     Args:
@@ -82,7 +82,7 @@ def report(metrics: Any = None, *, checkpoint: Any = None, **by_name: Any) -> No
         shutil.rmtree(folder, ignore_errors=True)  # Tune has taken a copy
 
 
-def with_samplers(value: Any) -> Any:
+def with_samplers(value: object) -> Any:
     """A config in which functions of a `spec` are drawn for each trial.
 
     Tune of Ray 0.5 – 0.7 called functions among the values; later ones want `sample_from` around

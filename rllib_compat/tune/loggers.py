@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ray.tune.logger import LoggerCallback
 
 from rllib_compat.trainer.result_files import UnifiedLogger
+
+if TYPE_CHECKING:
+    from ray.tune.experiment import Trial
 
 __all__ = [
     "DEFAULT_LOGGERS",
@@ -30,7 +33,7 @@ class Logger:
         trial: The trial, or None.
     """
 
-    def __init__(self, config: Mapping[str, Any], logdir: str, trial: Any = None) -> None:
+    def __init__(self, config: Mapping[str, Any], logdir: str, trial: Trial | None = None) -> None:
         self.config, self.logdir, self.trial = config, logdir, trial
         self._init()
 
@@ -63,7 +66,7 @@ class _OneOfTunes(UnifiedLogger):
 
     _name = ""
 
-    def __init__(self, config: Mapping[str, Any], logdir: str, trial: Any = None) -> None:
+    def __init__(self, config: Mapping[str, Any], logdir: str, trial: Trial | None = None) -> None:
         import ray.tune.logger
 
         super().__init__(config, logdir, [getattr(ray.tune.logger, self._name)], trial)
@@ -105,25 +108,25 @@ class LegacyLoggerCallback(LoggerCallback):  # type: ignore[misc]  # Ray has no 
         self._classes = [c for c in logger_classes if c not in DEFAULT_LOGGERS]
         self._loggers: dict[Any, list[Any]] = {}
 
-    def log_trial_start(self, trial: Any) -> None:
+    def log_trial_start(self, trial: Trial) -> None:
         """Makes the trial's loggers."""
         trial.init_local_path()
         if trial not in self._loggers:
             made = [c(trial.config, trial.local_path, trial) for c in self._classes]
             self._loggers[trial] = made
 
-    def log_trial_result(self, iteration: int, trial: Any, result: Mapping[str, Any]) -> None:
+    def log_trial_result(self, iteration: int, trial: Trial, result: Mapping[str, Any]) -> None:
         """Passes a result on."""
         del iteration
         for logger in self._loggers.get(trial, ()):
             logger.on_result(result)
 
-    def log_trial_save(self, trial: Any) -> None:
+    def log_trial_save(self, trial: Trial) -> None:
         """Has them write what is in memory."""
         for logger in self._loggers.get(trial, ()):
             logger.flush()
 
-    def log_trial_end(self, trial: Any, failed: bool = False) -> None:
+    def log_trial_end(self, trial: Trial, failed: bool = False) -> None:
         """Closes them."""
         del failed
         for logger in self._loggers.pop(trial, ()):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ray.tune import Callback
+
+if TYPE_CHECKING:
+    from ray.tune.experiment import Trial
 
 #: A trial says something at most once in this time.
 SECONDS = 5.0
@@ -38,10 +41,10 @@ class Progress(Callback):  # type: ignore[misc]  # Ray has no types
     def on_trial_result(
         self,
         iteration: int,  # noqa: ARG002
-        trials: list[Any],  # noqa: ARG002
-        trial: Any,
+        trials: list[Trial],  # noqa: ARG002
+        trial: Trial,
         result: Mapping[str, Any],
-        **_: Any,
+        **_: object,
     ) -> None:
         """Says it, unless the trial has just said something."""
         if not self._said:
@@ -52,7 +55,13 @@ class Progress(Callback):  # type: ignore[misc]  # Ray has no types
             self._said[trial.trial_id] = now
             self._say(line((str(trial), *numbers(result))))
 
-    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:  # noqa: ARG002
+    def on_trial_error(
+        self,
+        iteration: int,  # noqa: ARG002
+        trials: list[Trial],  # noqa: ARG002
+        trial: Trial,
+        **_: object,
+    ) -> None:
         """Says that it failed, and where to read why."""
         self._say(f"{trial} failed: {trial.error_file}")
 
@@ -70,7 +79,7 @@ def _values(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_nothing(value: object) -> bool:
     return value is None or value != value  # NaN
 
 
@@ -81,7 +90,7 @@ def line(cells: tuple[str, ...]) -> str:
     return " ".join(shown)
 
 
-def summary(trial: Any) -> dict[str, Any]:
+def summary(trial: Trial) -> dict[str, Any]:
     """What came of a trial, as plain data."""
     result = trial.last_result or {}
     checkpoint = trial.checkpoint.path if trial.checkpoint else None
@@ -96,7 +105,7 @@ def summary(trial: Any) -> dict[str, Any]:
     }
 
 
-def stopped_by(criteria: Any, result: Mapping[str, Any]) -> str | None:
+def stopped_by(criteria: object, result: Mapping[str, Any]) -> str | None:
     """The stop criterion that a result reached, as `timesteps_total ≥ 10000`."""
     for name, value in criteria.items() if isinstance(criteria, Mapping) else ():
         reached = _nested(result, name)
@@ -114,7 +123,7 @@ def _nested(result: Mapping[str, Any], name: str) -> Any:
     return found
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if _is_nothing(value):
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"

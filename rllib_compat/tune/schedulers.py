@@ -21,7 +21,7 @@ def _with_reward_attr(cls: Any) -> Any:
     """The class, whose objects may be made with `reward_attr`."""
 
     @functools.wraps(cls.__init__)
-    def init(self: Any, *args: Any, reward_attr: str | None = None, **kwargs: Any) -> None:
+    def init(self: Any, *args: object, reward_attr: str | None = None, **kwargs: object) -> None:
         if reward_attr is not None:
             kwargs.update(metric=reward_attr, mode="max")
         cls.__init__(self, *args, **kwargs)

@@ -6,6 +6,7 @@ Ray 1.0 renamed them; today's are Ray's own, and whoever overrides those gets no
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ class Trainable(ray.tune.Trainable):  # type: ignore[misc]  # Ray has no types
         Path(checkpoint_dir, _SAVED).write_text(place, "utf-8")
         return None
 
-    def load_checkpoint(self, checkpoint: Any) -> None:
+    def load_checkpoint(self, checkpoint: dict[str, Any] | str) -> None:
         """Calls `_restore`."""
         if not isinstance(checkpoint, dict) and (marker := Path(checkpoint, _SAVED)).exists():
             checkpoint = os.path.normpath(Path(checkpoint, marker.read_text("utf-8")))
@@ -50,7 +51,7 @@ class Trainable(ray.tune.Trainable):  # type: ignore[misc]  # Ray has no types
         """Calls `_log_result`."""
         self._older("_log_result", super().log_result)(result)
 
-    def _older(self, name: str, todays: Any) -> Any:
+    def _older(self, name: str, todays: Callable[..., Any]) -> Any:
         """The method by its older name where somebody has written one."""
         mine = getattr(type(self), name, None)
         theirs = getattr(ray.tune.Trainable, name, None)

@@ -1,0 +1,41 @@
+"""What objects of old Rays had and ours can't have is answered by a sentence."""
+
+import pytest
+
+import rllib_compat as compat
+from rllib_compat.neutral.errors import GoneError
+from rllib_compat.registry.legacy_api import GONE
+from rllib_compat.runtime.policies import LegacyPolicy
+from rllib_compat.runtime.workers import LegacyWorker
+from rllib_compat.trainer.workers import LegacyOptimizer, LegacyWorkers
+
+#: How old code called an object → its class here.
+OBJECTS = {
+    "trainer": compat.Trainer,
+    "trainer.optimizer": LegacyOptimizer,
+    "workers": LegacyWorkers,
+    "worker": LegacyWorker,
+    "policy": LegacyPolicy,
+}
+
+
+def test_every_object_has_its_part_of_the_table():
+    assert OBJECTS.keys() == GONE.keys()
+
+
+@pytest.mark.parametrize(("kind", "name"), [(k, n) for k, names in GONE.items() for n in names])
+def test_what_is_gone_says_what_to_do(kind, name):
+    found = object.__new__(OBJECTS[kind])
+    with pytest.raises(GoneError) as error:
+        getattr(found, name)
+    assert (error.value.where, error.value.fix) == (f"{kind}.{name}", GONE[kind][name])
+    assert not hasattr(found, name)
+
+
+@pytest.mark.parametrize(
+    "kind", sorted(OBJECTS.keys() - {"worker"})
+)  # the env runner answers there
+def test_what_never_was_is_a_plain_attribute_error(kind):
+    with pytest.raises(AttributeError, match="nothing_like_it") as error:
+        _ = object.__new__(OBJECTS[kind]).nothing_like_it
+    assert not isinstance(error.value, GoneError)
