@@ -52,6 +52,7 @@ _SAMPLE = "Leave exploration_config out: actions are then drawn from the policy'
 NEEDS = (
     Need("exploration_config", _explores("SoftQ"), ("Discrete",), _SAMPLE),
     Need("exploration_config", _explores("Curiosity"), ("Discrete", "MultiDiscrete"), _SAMPLE),
+    Need("exploration_config", _explores("EpsilonGreedy"), ("Discrete", "Tuple", "Dict"), _SAMPLE),
     Need(
         "exploration_config",
         _explores(

@@ -30,6 +30,9 @@ GAUSSIAN, OU = "GaussianNoise", "OrnsteinUhlenbeckNoise"
 #: The classes by which each worker had noise of its own scale → what all would have.
 _PER_WORKER_NOISE = {"PerWorkerOrnsteinUhlenbeckNoise": OU, "PerWorkerGaussianNoise": GAUSSIAN}
 _TYPES_OF_DDPG = (GAUSSIAN, OU, *_PER_WORKER_NOISE, SAMPLING, ON_WEIGHTS, RANDOM)
+#: How modules of this package explore by Q-values. Policies that drew of their distribution had the
+#: Q-values for its logits: soft Q with a temperature of 1.
+_OF_Q = (SOFT_Q, SAMPLING, ON_WEIGHTS)
 #: More steps than anybody samples.
 _ALWAYS = 10**15
 #: What the noise of DDPG's module can't do.
@@ -59,12 +62,12 @@ def samples(config: Any) -> bool:
 
 def needs_old(config: Any) -> bool:
     """Whether only policies of the old API stack explore so."""
-    return type_name(config) not in (None, SAMPLING, EPSILON_GREEDY)
+    return not samples(config)
 
 
 def needs_old_of_q(config: Any) -> bool:
     """Whether only old policies of Q-values explore so."""
-    return type_name(config) not in (SOFT_Q, ON_WEIGHTS) and needs_old(config)
+    return type_name(config) not in (None, EPSILON_GREEDY, *_OF_Q)
 
 
 def needs_old_of_apex(config: Any) -> bool:
@@ -101,10 +104,12 @@ def exploration_config(value: Any, context: Context) -> Outcome:
     """Epsilon for DQN, random first steps for SAC; what else it says is dropped with a note."""
     asked = type_name(value)
     if any(asked in kinds for kinds in _BANDITS.values()):
+        best = asked in _BANDITS["BanditLinUCB"]  # Ray 1.13.0: A2C, DQN and PG on torch
         return refuse(
             f"only models of the linear bandits explore by {asked}, and {context.legacy_algorithm} "
-            "has none",
-            "leave it out, or train BanditLinTS or BanditLinUCB",
+            "has none" + (", so that it took the best action each time or failed" if best else ""),
+            f"leave it out, {'set explore=False, ' if best else ''}or train BanditLinTS or "
+            "BanditLinUCB",
         )
     if asked == "RE3":
         return refuse(
@@ -162,12 +167,12 @@ def exploration_config_of_q(value: Any, context: Context) -> Outcome:
     kind = type_name(value)
     if context.stack == "old":
         return exploration_config(value, context)
-    if kind not in (SOFT_Q, ON_WEIGHTS):
+    if kind not in _OF_Q:
         outcome = exploration_config(value, context)
         if kind is None:  # the type is the one that all policies have
             return outcome
         return _without(outcome, context, TEMPERATURE, NOISE_ON_WEIGHTS)
-    soft = kind == SOFT_Q
+    soft = kind != ON_WEIGHTS
     settings, known = (_soft_q if soft else _parameter_noise)(value, context)
     for key, one in value.items():
         if key not in ("type", "framework", *known):
@@ -229,16 +234,20 @@ def _epsilon_of_helper(helper: Mapping[str, Any], context: Context) -> list[list
     return _epsilon_schedule(helper)
 
 
-def needs_old_of_r2d2(config: Any) -> bool:
-    """Whether nothing explores so any more: R2D2 has no policies of the old API stack."""
-    return type_name(config) not in (RANDOM, SOFT_Q) and needs_old(config)
-
-
-def exploration_config_of_r2d2(value: Any, context: Context) -> Outcome:
-    """As for DQN, and at random."""
-    if type_name(value) == RANDOM:
+def exploration_config_of_sequences(value: Any, context: Context) -> Outcome:
+    """R2D2's as DQN's without noise on weights, and at random; RNNSAC's is its distribution."""
+    kind, of_q = type_name(value), context.algorithm == "R2D2"
+    if of_q and kind == RANDOM:
         return Outcome({EPSILON: 1.0}, Verdict.CONVERTED, "all actions are drawn at random")
-    return exploration_config_of_q(value, context)
+    known = (EPSILON_GREEDY, SOFT_Q, SAMPLING) if of_q else (SAMPLING,)
+    if kind not in (None, *known):
+        ways = "with epsilon-greedy actions, by soft Q or at random" if of_q else "by sampling"
+        return refuse(
+            f"{context.algorithm} explores {ways}, not by {kind}",
+            "leave it out, or override `_forward_exploration` of "
+            f"rllib_compat.modules.{context.algorithm}Module",
+        )
+    return exploration_config_of_q(value, context) if of_q else exploration_config(value, context)
 
 
 def exploration_config_of_apex(value: Any, context: Context) -> Outcome:

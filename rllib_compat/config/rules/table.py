@@ -711,7 +711,7 @@ FAMILIES = families(
         dropped("num_atoms", "it learns values, no distributions", v.ATOMS, convert=training.atoms_of_r2d2, algorithms=("R2D2",)),
         dropped("td_error_loss_fn", "its loss is Huber's, as it always was", v.TD_LOSS, convert=training.loss_of_r2d2, algorithms=("R2D2",)),
         dropped("v_min v_max", "only distributions of values read it", algorithms=("R2D2",)),
-        converted("exploration_config", v.EXPLORATION, "training.epsilon", "how policies explored", convert=exploration.exploration_config_of_r2d2, needs_old=exploration.needs_old_of_r2d2, algorithms=("R2D2",)),
+        converted("exploration_config", v.EXPLORATION, "training.epsilon", "how policies explored", convert=exploration.exploration_config_of_sequences),
         dropped("replay_batch_size storage_unit replay_buffer_config.replay_batch_size replay_buffer_config.storage_unit", "sequences are replayed, as many as `train_batch_size` steps hold"),
         dropped("replay_buffer_config.underlying_buffer_config", "sequences are replayed, as many as `train_batch_size` steps hold"),
         lost("worker_side_prioritization replay_buffer_config.worker_side_prioritization", "learners set all priorities"),

@@ -227,6 +227,36 @@ class TestExploration:
         noise = {"type": "ParameterNoise", "sub_exploration": {"type": "GaussianNoise"}}
         assert translate({"exploration_config": noise}, algorithm="DQN").lost
 
+    @pytest.mark.parametrize("algorithm", ["DQN", "SimpleQ", "APEX", "R2D2"])
+    def test_stochastic_sampling_drew_q_values_as_soft_q_does(self, algorithm):
+        config = {"exploration_config": {"type": "StochasticSampling"}}
+        translation = translate(config, algorithm=algorithm)
+        assert translation.api_stack == "new"
+        told = translation.calls["rl_module"]["model_config"]
+        assert told["soft_q_temperature"] == 1.0
+        assert setting(translation, "training.epsilon") == 0.0
+
+    @pytest.mark.parametrize("algorithm", ["PPO", "SAC", "IMPALA"])
+    def test_what_has_no_epsilon_explores_with_one_as_old_policies_do(self, algorithm):
+        config = {"exploration_config": {"type": "EpsilonGreedy"}}
+        assert translate(config, algorithm=algorithm).api_stack == "old"
+
+    @pytest.mark.parametrize(
+        ("algorithm", "kind", "word"),
+        [
+            *(("R2D2", kind, kind) for kind in ("ParameterNoise", "GaussianNoise")),
+            *(("RNNSAC", kind, kind) for kind in ("Random", "SoftQ", "EpsilonGreedy")),
+            ("PG", "UpperConfidenceBound", "explore=False"),
+            ("PPO", "ThompsonSampling", "BanditLinTS"),
+        ],
+    )
+    def test_what_nothing_explores_by_is_refused_by_name(self, algorithm, kind, word):
+        translation = translate({"exploration_config": {"type": kind}}, algorithm=algorithm)
+        assert translation.refused
+        (finding,) = (f for f in translation.report if f.path == "$.exploration_config")
+        assert finding.hint
+        assert word in finding.message + finding.hint
+
     def test_stochastic_sampling_is_what_modules_do(self):
         translation = translate({"exploration_config": {"type": "StochasticSampling"}})
         assert translation.api_stack == "new"
