@@ -95,6 +95,8 @@ def require_actions(config: Mapping[str, Any], spaces: Iterable[Any]) -> None:
 
 #: Where an error was raised that no user's code has anything to do with.
 _OTHERS = ("ray", "torch", "gymnasium", "numpy")
+#: What only models that are policy and critics of SAC in one are given.
+_FOR_WHOLE_SAC = "unexpected keyword argument 'policy_model_config'"
 #: Keys that name code of the user's own, which Ray calls: it may be what is wrong.
 _OWN = ("custom_model", "custom_action_dist", "policies", "input", "input_")
 
@@ -112,6 +114,13 @@ def refused(error: Exception, translation: Translation) -> ConfigError | None:
         An error that names the keys which need the old API stack; None where the error is no
         matter of these, or code of the user's own may have raised it.
     """
+    if isinstance(error, TypeError) and _FOR_WHOLE_SAC in str(error):
+        return ConfigError(
+            f"{translation.legacy_algorithm} takes a subclass of SACTorchModel as its model, and "
+            "this class is none. Until Ray 1.2 it stood below policy and critics.",
+            where="model.custom_model",
+            fix="Name it in policy_model.custom_model and Q_model.custom_model.",
+        )
     keys = translation.needs_old_stack
     if translation.api_stack != "old" or not keys or isinstance(error, CompatError):
         return None

@@ -43,3 +43,15 @@ def test_an_error_of_ray_names_the_keys_unless_own_code_may_be_wrong(config, cal
         assert isinstance(why, ConfigError)
         assert "$.exploration_config" in str(why)
         assert why.fix
+
+
+def test_a_model_that_is_no_whole_sac_is_told_where_it_belongs():
+    class Layers:
+        def __init__(self, observations, actions):
+            pass
+
+    config = {"model": {"custom_model": "layers"}}
+    error = error_of(lambda: Layers(None, None, policy_model_config={}))
+    why = refused(error, translate(config, algorithm="SAC"))
+    assert why.where == "model.custom_model"
+    assert "Q_model.custom_model" in why.fix
