@@ -115,6 +115,13 @@ custom_preprocessor = refuse_unless(
     "no Ray from 2.0 on takes a custom preprocessor",
     "do it in a gymnasium.ObservationWrapper around the environment",
 )
+attention_of_marwil = refuse_unless(
+    is_off,
+    "its network has no attention",
+    "the loss of MARWIL and BC asks their network without lengths of sequences, and failed with "
+    "attention",
+    "set use_lstm, or leave it out",
+)
 custom_model_of_qmix = refuse_unless(
     is_off,
     "nothing was asked for",

@@ -572,6 +572,12 @@ class TestAlgorithms:
         assert "env_to_module_connector" not in translation.calls.get("env_runners", {})
         assert not setting(translation, "rl_module.model_config", {}).get("use_lstm")
 
+    @pytest.mark.parametrize("algorithm", ["MARWIL", "BC"])
+    def test_what_learns_from_recordings_with_attention_is_refused(self, algorithm):
+        asked, not_asked = ({"model": {"use_attention": told}} for told in (True, False))
+        assert translate(asked, algorithm=algorithm).refused
+        assert not translate(not_asked, algorithm=algorithm).refused
+
     def test_q_networks_without_a_memory_get_no_attention(self):
         translation = translate({"model": {"use_attention": True}}, algorithm="DQN")
         assert (translation.api_stack, translation.refused, translation.lost) == (
