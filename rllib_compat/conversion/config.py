@@ -67,8 +67,8 @@ def translate_config(
         _without_custom_model,
         _without_shapes_of_critics,
         _with_policies,
-        _without_recordings,
         environment.with_env,
+        _without_recordings,
     ):
         sources = step(sources, checkpoint, given)
     # What the caller adds wins over all that was there; agents have been looked at.
@@ -83,11 +83,12 @@ def translate_config(
         given=sources.from_caller,
         trust=given.trust,
     )
-    translation = environment.with_stored_env(translation, checkpoint, given.overrides)
     calls, findings = fit_resources(
         translation.calls, given, configs.todays_config(translation.algorithm)
     )
-    return replace(translation, calls=calls), (*sources.findings, *findings)
+    translation = replace(translation, calls=calls)
+    translation = environment.with_stored_env(translation, checkpoint, given.overrides)
+    return translation, (*sources.findings, *findings)
 
 
 def _without_defaults(

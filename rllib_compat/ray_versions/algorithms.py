@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat.ray_versions.configs import learn_in_this_process
 from rllib_compat.ray_versions.metrics import name_agents
 from rllib_compat.ray_versions.startup import quiet_logs
 
@@ -18,6 +19,29 @@ if TYPE_CHECKING:
 def build_algorithm(config: AlgorithmConfig) -> Algorithm:
     """Builds an algorithm; `build` became `build_algo` in Ray 2.41."""
     return _savable(config.build_algo() if hasattr(config, "build_algo") else config.build())
+
+
+@contextmanager
+def small_algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
+    """An algorithm of a config as small as can be: nothing remote, no GPUs, no evaluation.
+
+    Args:
+        config: The config, which stays as it is.
+    """
+    small = config.copy(copy_frozen=False)
+    small.env_runners(num_env_runners=0, num_envs_per_env_runner=1, create_env_on_local_worker=True)
+    learn_in_this_process(small)
+    small.evaluation(evaluation_interval=None, evaluation_num_env_runners=0)
+    small.offline_data(input_="sampler")  # nothing is read; what is saved is the full config
+    small.reporting(keep_per_episode_custom_metrics=False)
+    # Nothing is drawn that stays; a seed makes torch load its compiler. Ray stops measuring the
+    # machine only after most of a second.
+    small.debugging(seed=None, log_sys_usage=False)
+    algorithm = build_algorithm(small)
+    try:
+        yield algorithm
+    finally:
+        stop_algorithm(algorithm)
 
 
 def _savable(algorithm: Algorithm) -> Algorithm:

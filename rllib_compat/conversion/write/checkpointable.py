@@ -10,8 +10,7 @@ the config that is saved is the full one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from importlib import import_module
 from pathlib import Path
@@ -29,12 +28,11 @@ from rllib_compat.networks import AnyNetwork, CustomNetwork, Network
 from rllib_compat.networks.custom import has_parts
 from rllib_compat.networks.families.q_head import EXPLORING, exploring, exploring_plainly
 from rllib_compat.networks.previous_steps import previous_steps
-from rllib_compat.networks.rl_modules import set_weights
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Space
-from rllib_compat.ray_versions import algorithms, checkpoints, configs, learners, startup
+from rllib_compat.ray_versions import algorithms, checkpoints, configs, startup
 from rllib_compat.runtime.adapted_config import (
     Interner,
     limit_overrides_cache,
@@ -52,7 +50,6 @@ from rllib_compat.runtime.exploration import (
 )
 
 if TYPE_CHECKING:
-    from ray.rllib.algorithms.algorithm import Algorithm
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
@@ -77,8 +74,7 @@ def write(plan: Plan, target: Path, *, state_format: str = "pkl") -> list[Findin
         _keep_env_runners(config, checkpoint)
     if row.reader in ("q", "ddpg", "rnnsac", "maddpg"):
         findings += training_state.delay_learning(config, checkpoint)
-    with startup.without_cluster(), _algorithm(config) as algorithm:
-        _set_weights(algorithm, networks)
+    with startup.without_cluster(), algorithms.small_algorithm(config) as algorithm:
         findings += training_state.set_in_algorithm(algorithm, config, checkpoint, networks)
         algorithm.config = config
         checkpoints.save(algorithm, target, state_format=state_format)
@@ -282,31 +278,6 @@ def _note_names_of_this_package(target: Path) -> list[Finding]:
             "alone (RLModule.from_checkpoint) need only Ray",
         )
     ]
-
-
-@contextmanager
-def _algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
-    small = config.copy(copy_frozen=False)
-    small.env_runners(num_env_runners=0, num_envs_per_env_runner=1, create_env_on_local_worker=True)
-    configs.learn_in_this_process(small)
-    small.evaluation(evaluation_interval=None, evaluation_num_env_runners=0)
-    small.offline_data(input_="sampler")  # nothing is read; what is saved is the full config
-    small.reporting(keep_per_episode_custom_metrics=False)
-    # Nothing is drawn that stays; a seed makes torch load its compiler. Ray stops measuring the
-    # machine only after most of a second.
-    small.debugging(seed=None, log_sys_usage=False)
-    algorithm = algorithms.build_algorithm(small)
-    try:
-        yield algorithm
-    finally:
-        algorithms.stop_algorithm(algorithm)
-
-
-def _set_weights(algorithm: Algorithm, networks: Mapping[str, AnyNetwork]) -> None:
-    set_weights(learners.local_learner(algorithm).module, networks)
-    algorithm.env_runner_group.sync_weights(
-        from_worker_or_learner_group=algorithm.learner_group, inference_only=True
-    )
 
 
 def _note_msgpack_and_filters(checkpoint: LegacyCheckpoint) -> list[Finding]:

@@ -1,7 +1,8 @@
-"""What of a policy's training is no weight: where it goes in an algorithm of today.
+"""Where the state of a policy goes in an algorithm of today.
 
 What today's learners keep in no state (KL coefficients, temperatures, running means) becomes the
-config's. Optimizers, filters, noise, exploration and counters are set in the algorithm itself.
+config's. Weights, optimizers, filters, noise, exploration and counters are set in the algorithm
+itself.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from rllib_compat.networks.mapping import require_same_names
 from rllib_compat.networks.named import MOVING_AVERAGE
 from rllib_compat.networks.network import ALPHA, own_name
 from rllib_compat.networks.optimizers import plan, torch_slots
+from rllib_compat.networks.rl_modules import set_weights
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, ObservationFilter, PolicyState
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Discrete
@@ -49,7 +51,7 @@ def set_in_algorithm(
     checkpoint: LegacyCheckpoint,
     networks: Mapping[str, AnyNetwork],
 ) -> list[Finding]:
-    """Sets optimizers, filters, noise, counters and exploration.
+    """Sets weights, optimizers, filters, noise, counters and exploration.
 
     Args:
         algorithm: The algorithm that is saved.
@@ -58,8 +60,12 @@ def set_in_algorithm(
         networks: The network of each policy.
 
     Returns:
-        What became of each.
+        What became of each but the weights.
     """
+    set_weights(learners.local_learner(algorithm).module, networks)
+    algorithm.env_runner_group.sync_weights(
+        from_worker_or_learner_group=algorithm.learner_group, inference_only=True
+    )
     findings = _set_optimizers(algorithm, checkpoint, networks)
     findings += _set_filter(algorithm, checkpoint)
     findings += _set_weight_noise(algorithm, checkpoint)
