@@ -154,7 +154,7 @@ def show(done: Conversion, verbose: int) -> None:
         output.say(f"{done.target}: {done.report.facts['result']}")
 
 
-def _convert_below(old: Path, new: Path, *, jobs: int, as_json: bool, **options: Any) -> int:
+def _convert_below(old: Path, new: Path, *, jobs: int, as_json: bool, **options: object) -> int:
     """Converts all checkpoints below a folder, with a bar, a table at the end, and a log.
 
     Args:

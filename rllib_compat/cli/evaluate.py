@@ -196,5 +196,5 @@ def _summary(played: list[Episode]) -> dict[str, Any]:
     }
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"

@@ -84,7 +84,7 @@ class _MapOption(ConfigOption):
     """A JSON file, or JSON text, of texts by text."""
 
     def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> dict[str, str]:
         read = super().convert(value, param, ctx)
         if not all(isinstance(part, str) for part in read.values()):

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -25,7 +25,7 @@ def progress(message: str) -> None:
     click.echo(printable(message), err=True)
 
 
-def emit_json(value: Any) -> None:
+def emit_json(value: object) -> None:
     """Prints plain data as JSON on stdout."""
     click.echo(json.dumps(value, indent=2, default=str))
 

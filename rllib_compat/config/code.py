@@ -127,13 +127,13 @@ class Program:
                 plain.append(ast.unparse(ast.Import(also)))
         return [*sorted(plain), *([""] if plain else []), *sorted(named)]
 
-    def lacks(self, what: str, value: Any) -> None:
+    def lacks(self, what: str, value: object) -> None:
         """Says in a comment that something is left out, as it has no source form."""
         shown = " ".join(repr(value).split())
         shown = shown if len(shown) <= 60 else shown[:57] + "..."
         self.notes.append(f"{what}: {shown} has no source form; pass it here.")
 
-    def call(self, function: ast.expr, /, *args: Any, **kwargs: Any) -> ast.expr | None:
+    def call(self, function: ast.expr, /, *args: object, **kwargs: object) -> ast.expr | None:
         """A call, or None where one of the values has no source form."""
         positional = [self.expression(value) for value in args]
         named = {name: self.expression(value) for name, value in kwargs.items()}
@@ -142,7 +142,7 @@ class Program:
         keywords = [ast.keyword(name, value) for name, value in named.items() if value]
         return ast.Call(function, [value for value in positional if value], keywords)
 
-    def expression(self, value: Any) -> ast.expr | None:
+    def expression(self, value: object) -> ast.expr | None:
         """The source of a value, or None where it has none."""
         if isinstance(value, ast.expr):
             return value
@@ -164,7 +164,7 @@ class Program:
             return self._sequence(value)
         return self._found_in_its_module(value)
 
-    def _found_in_its_module(self, value: Any) -> ast.expr | None:
+    def _found_in_its_module(self, value: object) -> ast.expr | None:
         """A class or function by the place that it can be imported from."""
         module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
         if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":

@@ -123,11 +123,11 @@ def complete(config: Mapping[str, Any], algorithm: str, legacy_ray: str) -> Comp
     return CompletedConfig(merged, frozenset(added), table.nearest_release(legacy_ray))
 
 
-def _keys(value: Any) -> Iterable[str]:
+def _keys(value: object) -> Iterable[str]:
     return value if isinstance(value, Mapping) else ()
 
 
-def _merges(key: str, default: Any, given: Any, algorithm: str) -> bool:
+def _merges(key: str, default: object, given: object, algorithm: str) -> bool:
     if not isinstance(default, Mapping) or not isinstance(given, Mapping):
         return False
     if set(given) == {"grid_search"}:

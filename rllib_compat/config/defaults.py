@@ -172,7 +172,7 @@ def _installed() -> str:
         return table.versions()[-1]
 
 
-def is_todays(algorithm: str, setting: str, value: Any) -> bool:
+def is_todays(algorithm: str, setting: str, value: object) -> bool:
     """Whether a setting is what the installed Ray does by itself."""
     known, now = todays_default(algorithm, setting)
     if known and same(now, value):
@@ -180,7 +180,7 @@ def is_todays(algorithm: str, setting: str, value: Any) -> bool:
     return value in (None, False, [], {}) and now is None
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: object, b: object) -> bool:
     """Whether two values of configs are equal, whatever they are."""
     try:
         return a is b or bool(a == b)

@@ -65,7 +65,7 @@ class AdaptedCallbacks(Later):
         return writer.call(function, self.callbacks, **given)
 
 
-def adapted(callbacks: Any) -> AdaptedCallbacks:
+def adapted(callbacks: object) -> AdaptedCallbacks:
     """Callbacks of a config as what may be given more to do."""
     return callbacks if isinstance(callbacks, AdaptedCallbacks) else AdaptedCallbacks(callbacks)
 
@@ -387,7 +387,7 @@ def _space_code(space: spaces.Space, writer: Writer) -> ast.expr | None:
     gymnasium = writer.module("gymnasium")
     home = ast.Attribute(gymnasium, "spaces", ast.Load())
 
-    def make(kind: str, *args: Any, **kwargs: Any) -> ast.expr | None:
+    def make(kind: str, *args: object, **kwargs: object) -> ast.expr | None:
         return writer.call(ast.Attribute(home, kind, ast.Load()), *args, **kwargs)
 
     if isinstance(space, spaces.Box):

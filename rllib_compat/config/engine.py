@@ -140,7 +140,7 @@ def _gone_with_the_old_stack(rule: Rule, *, by_default: bool, hint: str) -> Outc
     return refuse(f"{why}; this is the new API stack", hint)
 
 
-def _outcome(rule: Rule, value: Any, at: Context) -> Outcome:
+def _outcome(rule: Rule, value: object, at: Context) -> Outcome:
     """What one value becomes; each alternative of a grid search for itself."""
     if isinstance(value, Later):
         return Outcome({rule.target_on(at.stack): value})
@@ -166,7 +166,7 @@ def _outcome(rule: Rule, value: Any, at: Context) -> Outcome:
     return Outcome()
 
 
-def _converted(convert: Convert, value: Any, at: Context) -> Outcome:
+def _converted(convert: Convert, value: object, at: Context) -> Outcome:
     try:
         return convert(value, at)
     except (TypeError, ValueError, LookupError, AttributeError) as error:
@@ -174,7 +174,7 @@ def _converted(convert: Convert, value: Any, at: Context) -> Outcome:
         return refuse(message, "give it a value of the right kind, or take it out")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A value, or of a grid search the first alternative that does anything."""
     if isinstance(value, Mapping) and set(value) == {"grid_search"}:
         return next((v for v in value["grid_search"] if not is_off(v)), None)

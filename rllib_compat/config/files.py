@@ -116,7 +116,7 @@ def _python_dict(path: Path, name: str) -> Any:
     return values[name]
 
 
-def _experiments(name: str, value: Any) -> list[Experiment]:
+def _experiments(name: str, value: object) -> list[Experiment]:
     if not isinstance(value, Mapping):
         raise ConfigError(f"{name} holds a {type(value).__name__}, not a config.")
     if _is_experiment(value):
@@ -126,7 +126,7 @@ def _experiments(name: str, value: Any) -> list[Experiment]:
     return [Experiment(name, value)]
 
 
-def _is_experiment(value: Any) -> bool:
+def _is_experiment(value: object) -> bool:
     return isinstance(value, Mapping) and any(
         isinstance(value.get(key), kind)
         for key, kind in zip(EXPERIMENT_KEYS, (str, Mapping), strict=True)

@@ -51,7 +51,7 @@ def refuse(message: str, hint: str) -> Outcome:
     return Outcome({}, Verdict.REFUSED, message, Severity.ERROR, hint)
 
 
-def is_off(value: Any) -> bool:
+def is_off(value: object) -> bool:
     """Whether a value switches its key off, so that no API stack has to know the key."""
     return value is None or (
         isinstance(value, (bool, int, float, str, dict, list, tuple)) and not value
@@ -152,7 +152,7 @@ class Context:
         """The setting of the rule on the API stack that was chosen; empty if there is none."""
         return self.rule.target_on(self.stack)
 
-    def get(self, path: str, default: Any = None) -> Any:
+    def get(self, path: str, default: object = None) -> Any:
         """The value at a dotted path of the config, else `default`."""
         value: Any = self.config
         for key in path.split("."):

@@ -40,7 +40,7 @@ def translate(
     config: Mapping[str, Any],
     *,
     algorithm: str | type | None = None,
-    env: Any = None,
+    env: object = None,
     legacy_ray: str | None = None,
     on_unknown: OnUnknown = "error",
     api_stack: Stack = "auto",

@@ -130,7 +130,7 @@ class _Validation:
                 kept[key] = one
         return kept
 
-    def _validate_key(self, name: str, value: Any, path: str, raw: bool) -> Any:
+    def _validate_key(self, name: str, value: object, path: str, raw: bool) -> Any:
         rule = find(name, self.algorithms)
         if rule is None:
             return self._validate_unknown(name, value, path, raw)
@@ -156,7 +156,7 @@ class _Validation:
         # A section of which nothing is left is not there; an empty one would be another value.
         return kept or REJECTED
 
-    def _validate_unknown(self, name: str, value: Any, path: str, raw: bool) -> Any:
+    def _validate_unknown(self, name: str, value: object, path: str, raw: bool) -> Any:
         """A key without a rule sets nothing; the engine says what it is."""
         if self.validator.origin is Origin.USER:
             return value
@@ -174,7 +174,7 @@ class _Validation:
         self.findings.append(_finding(self.rule, path, message))
         return True
 
-    def _was_default(self, name: str, value: Any) -> bool:
+    def _was_default(self, name: str, value: object) -> bool:
         try:
             return table.was_default(name, value, self.algorithms[0])
         except (ValueError, RecursionError):  # arrays; values without end

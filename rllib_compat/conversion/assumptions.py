@@ -170,7 +170,7 @@ def _short(numbers: list[float]) -> str:
     return ", ".join(str(n) if isinstance(n, str) else f"{n:g}" for n in shown)
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return "(" + ", ".join(_plain(part) for part in value) + ")"
     return str(value)

@@ -125,7 +125,7 @@ def _without_rays_own(config: Mapping[str, Any], algorithm: str | None) -> dict[
     return chosen
 
 
-def _is_kept_by_ray(key: str, value: Any, algorithm: str | None) -> bool:
+def _is_kept_by_ray(key: str, value: object, algorithm: str | None) -> bool:
     """Whether it is a private key, or the -1 that stood where other algorithms had had a key."""
     if key.startswith(("_AlgorithmConfig__", "__")):
         return True
@@ -133,7 +133,7 @@ def _is_kept_by_ray(key: str, value: Any, algorithm: str | None) -> bool:
     return bool(owners) and algorithm not in owners and type(value) is int and value == -1
 
 
-def _is_of_ray(value: Any) -> bool:
+def _is_of_ray(value: object) -> bool:
     """Whether a value names only classes of RLlib: whichever Ray loads it has its own."""
     if isinstance(value, Mapping):
         return bool(value) and all(map(_is_of_ray, value.values()))
@@ -142,7 +142,7 @@ def _is_of_ray(value: Any) -> bool:
     return isinstance(value, (GlobalRef, StandIn)) and value.qualified.startswith("ray.rllib.")
 
 
-def _is_of_this_package(value: Any, deepest: int = 8) -> bool:
+def _is_of_this_package(value: object, deepest: int = 8) -> bool:
     """Whether a value is a function of this package with its arguments: it is made anew.
 
     What a user's own function among them would have done is lost, and reported.
@@ -385,7 +385,7 @@ def _algorithms(checkpoint: LegacyCheckpoint) -> tuple[str, str]:
 
 
 def fit_resources(
-    calls: Mapping[str, Mapping[str, Any]], given: Given, defaults: Any = None
+    calls: Mapping[str, Mapping[str, Any]], given: Given, defaults: object = None
 ) -> tuple[Calls, list[Finding]]:
     """Makes the resources of a config fit this machine.
 

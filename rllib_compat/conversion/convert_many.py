@@ -102,7 +102,7 @@ def _name(old: Path, folder: Path, found: Sequence[Path]) -> Path:
 
 
 def convert_many(
-    jobs: Sequence[Job], log: Path, *, processes: int = 1, **options: Any
+    jobs: Sequence[Job], log: Path, *, processes: int = 1, **options: object
 ) -> Iterator[Outcome]:
     """Converts checkpoints, and yields what became of each as soon as it is done.
 

@@ -75,7 +75,7 @@ def read_stored_env(config: Mapping[str, Any], algorithm: str | None) -> StoredE
     return StoredEnv(name, env_config, sound)
 
 
-def _settings_of_class(env: Any) -> Mapping[str, Any] | None:
+def _settings_of_class(env: object) -> Mapping[str, Any] | None:
     """The settings of a class that `adapt_env` made."""
     if not isinstance(env, StandIn) or env.class_name is None or not isinstance(env.state, tuple):
         return None
@@ -262,7 +262,7 @@ def _without_paths(sources: ConfigSources) -> ConfigSources:
     return sources.changing(env_config=kept).with_findings(*findings)
 
 
-def _is_trusted(env: Any, given: Given) -> bool:
+def _is_trusted(env: object, given: Given) -> bool:
     text = env.qualified if isinstance(env, GlobalRef) else env
     trusted = {name.replace(":", ".") for name in given.trust}
     return isinstance(text, str) and text.replace(":", ".") in trusted

@@ -60,9 +60,9 @@ class Given:
         *,
         algorithm: str | None = None,
         config: Mapping[str, Any] | None = None,
-        env: Any = None,
-        observation_space: Any = None,
-        action_space: Any = None,
+        env: object = None,
+        observation_space: object = None,
+        action_space: object = None,
     ) -> Given:
         """The same with arguments of a call, where these are given.
 
@@ -81,7 +81,7 @@ class Given:
         )
 
 
-def _with_space(known: Mapping[str | None, Space], space: Any) -> Mapping[str | None, Space]:
+def _with_space(known: Mapping[str | None, Space], space: object) -> Mapping[str | None, Space]:
     if space is None:
         return known
     read = parse_repr(space) if isinstance(space, str) else spaces.from_object(space)
@@ -149,11 +149,11 @@ class ConfigSources:
         kept = {key: value for key, value in self.from_file.items() if key not in keys}
         return replace(self, from_file=kept)
 
-    def changing(self, **values: Any) -> ConfigSources:
+    def changing(self, **values: object) -> ConfigSources:
         """The same with other values of the file's keys."""
         return replace(self, from_file={**self.from_file, **values})
 
-    def giving(self, **values: Any) -> ConfigSources:
+    def giving(self, **values: object) -> ConfigSources:
         """The same with more of the caller's keys."""
         return replace(self, from_caller={**self.from_caller, **values})
 

@@ -296,7 +296,7 @@ def add_spaces_of_network(
     return replace(policy, observation_space=spaces.box(-np.inf, np.inf, inputs)), [*notes, note]
 
 
-def _why_no_env_helps(env: Any) -> str:
+def _why_no_env_helps(env: object) -> str:
     named = isinstance(env, str) or isinstance(getattr(env, "label", None), str)
     if not named:
         return "no environment is named."

@@ -228,7 +228,7 @@ class Inspection:
         return {"(one vector)": policy.weights}
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
@@ -246,9 +246,9 @@ def inspect(
     *,
     algorithm: str | None = None,
     config: Mapping[str, Any] | None = None,
-    env: Any = None,
-    observation_space: Any = None,
-    action_space: Any = None,
+    env: object = None,
+    observation_space: object = None,
+    action_space: object = None,
     given: Given | None = None,
     budget: Budget | None = None,
 ) -> Inspection:

@@ -268,7 +268,7 @@ def _policy_specs(config: Mapping[str, Any]) -> dict[str, Any]:
     return {str(k): spec for k, spec in keys.policies_of(config).items()}
 
 
-def _with_spec(policy: PolicyState, spec: Any) -> PolicyState:
+def _with_spec(policy: PolicyState, spec: object) -> PolicyState:
     """With class and spaces of a policy's tuple in the config, live or as text (params.json)."""
     if not isinstance(spec, (list, tuple)) or len(spec) < 3:
         return policy
@@ -282,7 +282,7 @@ def _with_spec(policy: PolicyState, spec: Any) -> PolicyState:
     )
 
 
-def _read(value: Any) -> Space | None:
+def _read(value: object) -> Space | None:
     return parse_repr(value) if isinstance(value, str) else spaces.from_object(value)
 
 
@@ -302,13 +302,13 @@ def _env_to_read(checkpoint: LegacyCheckpoint, given: Given) -> Any:
     return name if is_plain_env_name(name) else None
 
 
-def _env_name(env: Any) -> str:
+def _env_name(env: object) -> str:
     """An environment in a report: gymnasium has what is called by a name."""
     return f"{env!r} as gymnasium has it" if isinstance(env, str) else getattr(env, "__name__", "")
 
 
 def _spaces_of_env(
-    env: Any,
+    env: object,
     checkpoint: LegacyCheckpoint,
     env_config: Mapping[str, Any],
     policies: Sequence[PolicyState],
@@ -350,7 +350,7 @@ def _read_env(
 
 
 def _read_wrapped_env(
-    env: Any, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]
+    env: object, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]
 ) -> _EnvSpaces | None:
     from rllib_compat.conversion.environment import make_env_settings
     from rllib_compat.runtime.envs import make_env

@@ -19,7 +19,7 @@ if sys.version_info >= (3, 11):
     from typing import dataclass_transform
 else:
 
-    def dataclass_transform(**_: Any) -> Callable[[_Record], _Record]:
+    def dataclass_transform(**_: object) -> Callable[[_Record], _Record]:
         """Type checkers alone read it."""
         return lambda decorator: decorator
 

@@ -22,7 +22,7 @@ class Writer(Protocol):
     def module(self, name: str, alias: str = "") -> ast.expr:
         """A module, which the program imports."""
 
-    def call(self, function: ast.expr, /, *args: Any, **kwargs: Any) -> ast.expr | None:
+    def call(self, function: ast.expr, /, *args: object, **kwargs: object) -> ast.expr | None:
         """A call with the source of values, or None where one of them has none."""
 
     def lacks(self, what: str, value: object) -> None:

@@ -48,34 +48,34 @@ _SCHEDULE = {"initial_epsilon": 1.0, "final_epsilon": 0.05, "epsilon_timesteps":
 _AFTER_RANDOM_STEPS = 0.01
 
 
-def type_name(config: Any) -> str | None:
+def type_name(config: object) -> str | None:
     """The name of the class that an exploration config asks for, without its place."""
     kind = config.get("type") if isinstance(config, Mapping) else None
     name = kind if isinstance(kind, str) else getattr(kind, "__name__", None)
     return name.rpartition(".")[2] if name else None
 
 
-def samples(config: Any) -> bool:
+def samples(config: object) -> bool:
     """Whether an exploration config asks for what the action distribution draws, and no more."""
     return type_name(config) in (None, SAMPLING)
 
 
-def needs_old(config: Any) -> bool:
+def needs_old(config: object) -> bool:
     """Whether only policies of the old API stack explore so."""
     return not samples(config)
 
 
-def needs_old_of_q(config: Any) -> bool:
+def needs_old_of_q(config: object) -> bool:
     """Whether only old policies of Q-values explore so."""
     return type_name(config) not in (None, EPSILON_GREEDY, *_OF_Q)
 
 
-def needs_old_of_apex(config: Any) -> bool:
+def needs_old_of_apex(config: object) -> bool:
     """Whether only old policies of APEX explore so."""
     return type_name(config) != PER_WORKER_EPSILON and needs_old_of_q(config)
 
 
-def needs_old_of_ddpg(config: Any) -> bool:
+def needs_old_of_ddpg(config: object) -> bool:
     """Whether only old policies of DDPG and TD3 explore so."""
     return type_name(config) not in (None, *_TYPES_OF_DDPG)
 
@@ -234,10 +234,14 @@ def _epsilon_of_helper(helper: Mapping[str, Any], context: Context) -> list[list
     return _epsilon_schedule(helper)
 
 
-def exploration_config_of_sequences(value: Any, context: Context) -> Outcome:
-    """R2D2's as DQN's without noise on weights, and at random; RNNSAC's is its distribution."""
-    kind, of_q = type_name(value), context.algorithm == "R2D2"
-    if of_q and kind == RANDOM:
+def needs_old_of_r2d2(config: object) -> bool:
+    """Whether nothing explores so any more: R2D2 has no policies of the old API stack."""
+    return type_name(config) not in (RANDOM, SOFT_Q) and needs_old(config)
+
+
+def exploration_config_of_r2d2(value: object, context: Context) -> Outcome:
+    """As for DQN, and at random."""
+    if type_name(value) == RANDOM:
         return Outcome({EPSILON: 1.0}, Verdict.CONVERTED, "all actions are drawn at random")
     known = (EPSILON_GREEDY, SOFT_Q, SAMPLING) if of_q else (SAMPLING,)
     if kind not in (None, *known):
@@ -250,7 +254,7 @@ def exploration_config_of_sequences(value: Any, context: Context) -> Outcome:
     return exploration_config_of_q(value, context) if of_q else exploration_config(value, context)
 
 
-def exploration_config_of_apex(value: Any, context: Context) -> Outcome:
+def exploration_config_of_apex(value: object, context: Context) -> Outcome:
     """As for DQN; whether each env runner has its own epsilon is a setting."""
     outcome = exploration_config_of_q(value, context)
     kind = type_name(value)
@@ -260,7 +264,7 @@ def exploration_config_of_apex(value: Any, context: Context) -> Outcome:
     return Outcome(settings, Verdict.CONVERTED, "each env runner may have an epsilon of its own")
 
 
-def exploration_config_of_bandits(value: Any, context: Context) -> Outcome:
+def exploration_config_of_bandits(value: object, context: Context) -> Outcome:
     """Nothing: each bandit explores by one method, and other methods are refused."""
     asked = type_name(value)
     own = _BANDITS.get(context.algorithm)
@@ -273,7 +277,7 @@ def exploration_config_of_bandits(value: Any, context: Context) -> Outcome:
     )
 
 
-def exploration_config_of_qmix(value: Any, context: Context) -> Outcome:
+def exploration_config_of_qmix(value: object, context: Context) -> Outcome:
     """Epsilon-greedy, and nothing else."""
     if not isinstance(value, Mapping):
         return warn_if_set(value, context)
@@ -297,7 +301,7 @@ def exploration_config_of_qmix(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: _epsilon_schedule(value)}, Verdict.CONVERTED)
 
 
-def exploration_config_of_ddpg(value: Any, context: Context) -> Outcome:
+def exploration_config_of_ddpg(value: object, context: Context) -> Outcome:
     """Noise on actions, and on weights."""
     if not value:
         return drop("nothing was asked for")
@@ -340,7 +344,7 @@ exploration_config_of_maddpg = warn_unless(
 # Single keys for epsilon, soft Q and noise on weights
 
 
-def epsilon(value: Any, context: Context) -> Outcome:
+def epsilon(value: object, context: Context) -> Outcome:
     """The new stack's schedule; before Ray 2.40, policies explored by `exploration_config`."""
     if context.stack == "old":
         return drop("`exploration_config` says it there")
@@ -351,7 +355,7 @@ def epsilon(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: value})
 
 
-def epsilon_before_0_8(_: Any, context: Context) -> Outcome:
+def epsilon_before_0_8(_: object, context: Context) -> Outcome:
     """Epsilon fell from 1.0 over `exploration_fraction × schedule_max_timesteps` steps."""
     if context.algorithm not in ("DQN", "APEX", "QMIX"):
         return warn_if_set(None, context)
@@ -368,7 +372,7 @@ def epsilon_before_0_8(_: Any, context: Context) -> Outcome:
 def old_type(kind: str, **arguments: str) -> Convert:
     """A pre-0.8 switch that became a `type` of the exploration config."""
 
-    def convert(value: Any, context: Context) -> Outcome:
+    def convert(value: object, context: Context) -> Outcome:
         if is_off(value) or context.stack == "new":
             return warn_if_set(value, context)
         extra = {f"{OLD}.{name}": context.get(key, 1.0) for name, key in arguments.items()}
@@ -381,14 +385,14 @@ _old_soft_q = old_type(SOFT_Q, temperature="softmax_temp")
 _old_parameter_noise = old_type(ON_WEIGHTS)
 
 
-def softmax_temp(value: Any, context: Context) -> Outcome:
+def softmax_temp(value: object, context: Context) -> Outcome:
     """The temperature of `soft_q`."""
     if context.stack == "old" and context.get("soft_q"):
         return Outcome({context.target: value}, Verdict.MOVED)
     return Outcome(message="only `soft_q` read it")
 
 
-def per_worker_exploration(value: Any, context: Context) -> Outcome:
+def per_worker_exploration(value: object, context: Context) -> Outcome:
     """Whether each worker of a distributed replay explores by a share of its own."""
     if context.stack == "old":
         return old_type(PER_WORKER_EPSILON)(value, context)
@@ -396,7 +400,7 @@ def per_worker_exploration(value: Any, context: Context) -> Outcome:
 
 
 @for_new_stack
-def noisy_of_q(value: Any, context: Context) -> Outcome:
+def noisy_of_q(value: object, context: Context) -> Outcome:
     """Whether layers have noise, and how much: today's setting is sigma itself."""
     if not value:
         settings = _reset_of_policy(context, context.target)
@@ -405,28 +409,28 @@ def noisy_of_q(value: Any, context: Context) -> Outcome:
 
 
 @for_new_stack
-def sigma_of_q(value: Any, context: Context) -> Outcome:
+def sigma_of_q(value: object, context: Context) -> Outcome:
     """The noise of noisy layers at first."""
     if context.get("noisy"):
         return Outcome({context.target: value}, Verdict.MOVED)
     return drop("only noisy nets read it")
 
 
-def soft_q_of_q(value: Any, context: Context) -> Outcome:
+def soft_q_of_q(value: object, context: Context) -> Outcome:
     """Whether actions are drawn by their values: today's setting is the temperature."""
     if context.stack == "old" or is_off(value):
         return _without(_old_soft_q(value, context), context, TEMPERATURE)
     return Outcome({context.target: context.get("softmax_temp", 1.0)})
 
 
-def softmax_temp_of_q(value: Any, context: Context) -> Outcome:
+def softmax_temp_of_q(value: object, context: Context) -> Outcome:
     """The temperature of `soft_q`."""
     if not context.get("soft_q"):
         return drop("only `soft_q` read it")
     return Outcome({context.target: value})
 
 
-def parameter_noise_of_q(value: Any, context: Context) -> Outcome:
+def parameter_noise_of_q(value: object, context: Context) -> Outcome:
     """Whether weights have noise."""
     if context.stack == "old" or is_off(value):
         return _without(_old_parameter_noise(value, context), context, NOISE_ON_WEIGHTS)
@@ -436,7 +440,7 @@ def parameter_noise_of_q(value: Any, context: Context) -> Outcome:
 # Single keys for the noise of DDPG and TD3
 
 
-def parameter_noise_of_ddpg(value: Any, _: Context) -> Outcome:
+def parameter_noise_of_ddpg(value: object, _: Context) -> Outcome:
     """Whether weights have noise: a switch, or in checkpoints of this package a dict."""
     if is_off(value):
         return drop("nothing was asked for")
@@ -455,7 +459,7 @@ def _noise_type(context: Context) -> str:
 def noise_argument(name: str, only: str = "") -> Convert:
     """What one key of Ray 0.5 – 0.8.0 said of the noise; nothing, if that was of another kind."""
 
-    def convert(value: Any, context: Context) -> Outcome:
+    def convert(value: object, context: Context) -> Outcome:
         if value is None or (only and only != _noise_type(context)):
             return drop("the noise is of another kind")
         return Outcome({f"{NOISE}.{name}": value})
@@ -463,32 +467,32 @@ def noise_argument(name: str, only: str = "") -> Convert:
     return convert
 
 
-def noise_type(_: Any, context: Context) -> Outcome:
+def noise_type(_: object, context: Context) -> Outcome:
     """The class of the noise: Gaussian or Ornstein-Uhlenbeck."""
     return Outcome({f"{NOISE}.type": _noise_type(context)})
 
 
-def noise_scale(value: Any, context: Context) -> Outcome:
+def noise_scale(value: object, context: Context) -> Outcome:
     """Ray 0.5 and 0.6: no steps at random, and always a schedule."""
     scale = {f"{NOISE}.ou_base_scale": value} if _noise_type(context) == OU else {}
     return Outcome({**scale, f"{NOISE}.random_timesteps": 0})
 
 
-def noise_length(_: Any, context: Context) -> Outcome:
+def noise_length(_: object, context: Context) -> Outcome:
     """After how many steps the noise's scale has fallen: a fraction of a number of steps."""
     most, part = context.get("schedule_max_timesteps"), context.get("exploration_fraction")
     most, part = 100_000 if most is None else most, 0.1 if part is None else part
     return Outcome({f"{NOISE}.scale_timesteps": max(1, int(part * most))})
 
 
-def noise_anneals(value: Any, _: Context) -> Outcome:
+def noise_anneals(value: object, _: Context) -> Outcome:
     """Whether the noise's scale falls."""
     if value:
         return Outcome(message="the noise's scale falls, as by default")
     return Outcome({f"{NOISE}.final_scale": 1.0})
 
 
-def noise_final_scale(value: Any, context: Context) -> Outcome:
+def noise_final_scale(value: object, context: Context) -> Outcome:
     """What the noise's scale falls to, if it falls."""
     if not context.get("exploration_should_anneal", True):
         return drop("the noise's scale did not fall")

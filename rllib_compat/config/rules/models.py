@@ -32,7 +32,7 @@ SAC_NETWORKS = {
 _LINEAR = "LinearPolicy"
 
 
-def free_log_std(value: Any, context: Context) -> Outcome:
+def free_log_std(value: object, context: Context) -> Outcome:
     """The key, unless the Ray that the config is from ignored it."""
     ray = Version(context.legacy_ray) if context.legacy_ray else None
     first, last = _IGNORED_FREE_LOG_STD
@@ -42,7 +42,7 @@ def free_log_std(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: value})
 
 
-def model_config(value: Any, _: Context) -> Outcome:
+def model_config(value: object, _: Context) -> Outcome:
     """A model config of the new stack, a dict or Ray's dataclass."""
     if is_off(value):
         return drop("empty")
@@ -50,20 +50,20 @@ def model_config(value: Any, _: Context) -> Outcome:
     return Outcome({f"{NEW}.{key}": inner for key, inner in fields.items()})
 
 
-def lstm_use_prev_action_reward(value: Any, context: Context) -> Outcome:
+def lstm_use_prev_action_reward(value: object, context: Context) -> Outcome:
     """One key for two, until Ray 1.2."""
     place = NEW if context.stack == "new" else OLD
     return Outcome({f"{place}.lstm_use_prev_{what}": value for what in ("action", "reward")})
 
 
-def custom_options(value: Any, context: Context) -> Outcome:
+def custom_options(value: object, context: Context) -> Outcome:
     """What `custom_model_config` was called."""
     if context.stack == "old":
         return Outcome({context.target: value}, Verdict.RENAMED)
     return warn_if_set(value, context)
 
 
-def vf_share_layers(value: Any, context: Context) -> Outcome:
+def vf_share_layers(value: object, context: Context) -> Outcome:
     """Whether policy and value function have layers in common."""
     if context.stack == "new" and context.algorithm in _NOTHING_TO_SHARE:
         return drop(f"{context.algorithm}'s networks share no layers, and never read it")
@@ -73,13 +73,13 @@ def vf_share_layers(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: value})
 
 
-def squash_to_range(value: Any, context: Context) -> Outcome:
+def squash_to_range(value: object, context: Context) -> Outcome:
     """Whether actions are squashed into the bounds of their space."""
     return Outcome({context.target: bool(value)})
 
 
 @for_new_stack
-def frames(value: Any, context: Context) -> Outcome:
+def frames(value: object, context: Context) -> Outcome:
     """What becomes of Atari frames; other environments have none."""
     env = context.get("env")
     if is_registered_name(env) and not is_atari_name(env):
@@ -94,7 +94,7 @@ def _stacked(context: Context) -> dict[str, Any]:
     return {key: context.get(f"model.{key}") for key in STACKED}
 
 
-def num_framestacks(value: Any, context: Context) -> Outcome:
+def num_framestacks(value: object, context: Context) -> Outcome:
     """How many frames are stacked, where `framestack` leaves it to this key."""
     told = atari_settings(_stacked(context))
     if context.stack == "new" and told.pop("zeros_first", False):
@@ -139,14 +139,14 @@ preprocessor_of_maddpg = refuse_unless(
 # ES and ARS
 
 
-def policy_type(value: Any, context: Context) -> Outcome:
+def policy_type(value: object, context: Context) -> Outcome:
     """A linear policy is a network without hidden layers."""
     if value == _LINEAR:
         return Outcome({context.target: []}, Verdict.CONVERTED, "a network without hidden layers")
     return drop("fcnet_hiddens has its layers")
 
 
-def hiddens_of_ars(value: Any, context: Context) -> Outcome:
+def hiddens_of_ars(value: object, context: Context) -> Outcome:
     """Hidden layers, unless the policy is linear."""
     if context.get("policy_type", _LINEAR) in (None, _LINEAR):
         return drop("a linear policy has no hidden layers")
@@ -156,7 +156,7 @@ def hiddens_of_ars(value: Any, context: Context) -> Outcome:
 # DDPG
 
 
-def custom_model_of_ddpg(value: Any, context: Context) -> Outcome:
+def custom_model_of_ddpg(value: object, context: Context) -> Outcome:
     """A model before actor and critics, which only a switch let in."""
     if is_off(value):
         return drop("nothing was asked for")
@@ -172,13 +172,13 @@ def custom_model_of_ddpg(value: Any, context: Context) -> Outcome:
 # knows two.
 
 
-def layers_of_sac(value: Any, context: Context) -> Outcome:
+def layers_of_sac(value: object, context: Context) -> Outcome:
     """The layers of one of SAC's networks."""
     section, _, key = context.rule.key.partition(".")
     return _shared(value, context, section, key)
 
 
-def _shared(value: Any, context: Context, section: str, key: str) -> Outcome:
+def _shared(value: object, context: Context, section: str, key: str) -> Outcome:
     """The policy's, where the config gives both."""
     if context.stack == "old":
         return Outcome({context.target: value}, Verdict.MOVED)
@@ -224,7 +224,7 @@ def rule_in_network(known: Rule, section: str) -> Rule:
 
 
 def _in_network(section: str, key: str) -> Convert:
-    def convert(value: Any, context: Context) -> Outcome:
+    def convert(value: object, context: Context) -> Outcome:
         looks_back = context.stack == "new" and context.legacy_algorithm == "RNNSAC"
         if key.startswith("lstm_use_prev") and value and looks_back:
             message = "policy and critics see the step before, or none"

@@ -33,7 +33,7 @@ _RLLIBS_POLICY = re.compile(
 )
 
 
-def _fields(spec: Any) -> dict[str, Any]:
+def _fields(spec: object) -> dict[str, Any]:
     """The parts of a policy, given as a tuple of 0 to 4 entries, a dict, or a PolicySpec."""
     if isinstance(spec, (tuple, list)):
         return dict(zip(_FIELDS, spec, strict=False))
@@ -54,14 +54,14 @@ def _class_name(policy_class: Any) -> str:
     return str(getattr(policy_class, "__name__", ""))
 
 
-def _is_rllibs(policy_class: Any) -> bool:
+def _is_rllibs(policy_class: object) -> bool:
     """Whether a class is RLlib's own; one of the user's may be called like it."""
     home = getattr(policy_class, "__module__", "") if isinstance(policy_class, type) else "ray"
     is_rays = home.startswith(("ray", "rllib_compat"))
     return is_rays and bool(_RLLIBS_POLICY.match(_class_name(policy_class)))
 
 
-def _another_algorithm(given: Any, context: Context) -> str | None:
+def _another_algorithm(given: object, context: Context) -> str | None:
     """The algorithm of one of Ray's own classes, if it is not that of the config.
 
     Trainers with an execution plan have policies of several algorithms; nothing else has.
@@ -75,14 +75,14 @@ def _another_algorithm(given: Any, context: Context) -> str | None:
     return None if target in (None, context.algorithm) else target
 
 
-def _own_class(spec: Any) -> bool:
+def _own_class(spec: object) -> bool:
     given = _fields(spec).get("policy_class")
     if given is None or _is_rllibs(given):
         return False
     return not is_stand_in(given) and not isinstance(given, str)
 
 
-def _own_model(spec: Any) -> bool:
+def _own_model(spec: object) -> bool:
     """Whether a policy's config names a model class of the old API stack."""
     config = _fields(spec).get("config")
     model = config.get("model") if isinstance(config, Mapping) else None
@@ -90,13 +90,13 @@ def _own_model(spec: Any) -> bool:
     return bool(named) and not is_stand_in(named)
 
 
-def needs_old(policies: Any) -> bool:
+def needs_old(policies: object) -> bool:
     """Whether a policy has a class or a model of the old API stack."""
     specs = policies.values() if isinstance(policies, Mapping) else ()
     return any(_own_class(spec) or _own_model(spec) for spec in specs)
 
 
-def _space(value: Any) -> DeferredSpace | None:
+def _space(value: object) -> DeferredSpace | None:
     if value is None or is_stand_in(value):
         return None
     record = parse_repr(value) if isinstance(value, str) else from_object(value)
@@ -105,7 +105,7 @@ def _space(value: Any) -> DeferredSpace | None:
     return DeferredSpace(value if record is None else record)
 
 
-def policies(value: Any, context: Context) -> Outcome:
+def policies(value: object, context: Context) -> Outcome:
     """The specs of all policies; what one has for itself goes to its module."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         return warn_if_set(value, context)
@@ -148,7 +148,7 @@ def policies(value: Any, context: Context) -> Outcome:
     return Outcome(settings)
 
 
-def _take_class(name: str, given: Any, parts: dict[str, Any], context: Context) -> None:
+def _take_class(name: str, given: object, parts: dict[str, Any], context: Context) -> None:
     if given is None:
         return
     where = f".{name}[0]"
@@ -200,14 +200,14 @@ def _take_config(
         overrides[name] = flat
 
 
-def _nest(settings: dict[str, Any], path: str, value: Any) -> None:
+def _nest(settings: dict[str, Any], path: str, value: object) -> None:
     *sections, last = path.split(".")
     for section in sections:
         settings = settings.setdefault(section, {})
     settings[last] = value
 
 
-def policy_mapping_fn(value: Any, context: Context) -> Outcome:
+def policy_mapping_fn(value: object, context: Context) -> Outcome:
     """The function that gives each agent a policy, with whatever arguments it takes."""
     if value is None or "DEFAULT_POLICY_MAPPING_FN" in getattr(value, "__qualname__", ""):
         return drop(f"all agents follow {DEFAULT_POLICY!r}")
@@ -219,7 +219,7 @@ def policy_mapping_fn(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: AdaptedMapping(value)})
 
 
-def policies_to_train(value: Any, context: Context) -> Outcome:
+def policies_to_train(value: object, context: Context) -> Outcome:
     """Names of policies, or a function; None trains all."""
     if value is None:
         return drop("all policies are trained")

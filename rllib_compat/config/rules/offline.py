@@ -22,7 +22,7 @@ _TODAYS_WRITING = (
 )
 
 
-def input_of_sampling(value: Any, context: Context) -> Outcome:
+def input_of_sampling(value: object, context: Context) -> Outcome:
     """The `input` of an algorithm that samples, which only the old API stack mixes with files."""
     if value == "sampler" and context.stack == "old":
         # It is set: an evaluation_config takes it over from a config that reads recordings.
@@ -78,24 +78,24 @@ def _reading(form: str, context: Context) -> dict[str, Any]:
     return {f"{_READ}method": f"read_{form}", f"{_READ}sample_batches": True}
 
 
-def reads_files(value: Any) -> bool:
+def reads_files(value: object) -> bool:
     """Whether an `input` is anything but the environment."""
     return value not in (None, "sampler", "")
 
 
-def needs_old_readers(value: Any) -> bool:
+def needs_old_readers(value: object) -> bool:
     """Whether only the readers of the old stack read it: code, a mix of sources, D4RL."""
     d4rl = isinstance(value, str) and value.startswith("d4rl.")
     return d4rl or callable(value) or isinstance(value, Mapping)
 
 
-def needs_old_writers(value: Any) -> bool:
+def needs_old_writers(value: object) -> bool:
     """Whether only the old stack writes it: with code, or through Ray Data."""
     return callable(value) or value == "dataset"
 
 
 @for_new_stack
-def input_config(value: Any, context: Context) -> Outcome:
+def input_config(value: object, context: Context) -> Outcome:
     """Arguments of the reading function."""
     if is_off(value):
         return drop("empty")
@@ -104,7 +104,7 @@ def input_config(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: value})
 
 
-def output(value: Any, context: Context) -> Outcome:
+def output(value: object, context: Context) -> Outcome:
     """Where sampled steps are written."""
     if value is None:
         return drop("nothing is written")
@@ -124,7 +124,7 @@ def writes_as_today(context: Context) -> bool:
 
 
 @for_new_stack
-def output_max_file_size(_: Any, context: Context) -> Outcome:
+def output_max_file_size(_: object, context: Context) -> Outcome:
     """After how many bytes a new file begins."""
     if writes_as_today(context):
         hint = "give output_max_rows_per_file"

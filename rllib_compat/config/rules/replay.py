@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any
 
 from packaging.version import Version
 
@@ -33,14 +32,14 @@ def buffer_type(prioritized: bool, context: Context) -> str:
     return PRIORITIZED if prioritized else PLAIN
 
 
-def prioritized_replay(value: Any, context: Context) -> Outcome:
+def prioritized_replay(value: object, context: Context) -> Outcome:
     """A switch that is the buffer's type today."""
     if value in (None, -1):
         return drop("it was left to the buffer's type")
     return Outcome({context.target: buffer_type(bool(value), context)})
 
 
-def replay_buffer_type(value: Any, context: Context) -> Outcome:
+def replay_buffer_type(value: object, context: Context) -> Outcome:
     """The class of the buffer, as one of those that the API stack has."""
     name = value if isinstance(value, str) else getattr(value, "__name__", str(value))
     name = name.rpartition(".")[2].strip("'>")
@@ -69,7 +68,7 @@ def _took_no_class(context: Context) -> bool:
     return before and bool(registry.of(context.legacy_algorithm).undistributed)
 
 
-def replay_sequence_length(value: Any, context: Context) -> Outcome:
+def replay_sequence_length(value: object, context: Context) -> Outcome:
     """How long replayed sequences are."""
     if value in (None, 1, 0, -1):
         return drop("single steps are replayed")
@@ -77,14 +76,14 @@ def replay_sequence_length(value: Any, context: Context) -> Outcome:
 
 
 @for_new_stack
-def replay_burn_in(value: Any, context: Context) -> Outcome:
+def replay_burn_in(value: object, context: Context) -> Outcome:
     """How many steps a recurrent state is warmed up for."""
     if context.algorithm in ("DQN", "APEX"):
         return Outcome({context.target: value})
     return warn_if_set(value, context)
 
 
-def replay_mode(value: Any, context: Context) -> Outcome:
+def replay_mode(value: object, context: Context) -> Outcome:
     """Whether the steps of all agents are replayed together."""
     if context.stack == "old" and context.algorithm in REPLAYING:
         return Outcome({context.target: value}, Verdict.MOVED)
@@ -97,7 +96,7 @@ def replay_mode(value: Any, context: Context) -> Outcome:
     )
 
 
-def sequences_type(value: Any, context: Context) -> Outcome:
+def sequences_type(value: object, context: Context) -> Outcome:
     """The buffer's class says whether R2D2's and RNNSAC's sequences have priorities."""
     if context.get("prioritized_replay") in (True, False):
         return drop("`prioritized_replay` itself decides")
@@ -107,7 +106,7 @@ def sequences_type(value: Any, context: Context) -> Outcome:
 # Distributed replay
 
 
-def keep_distributed(value: Any, context: Context) -> Outcome:
+def keep_distributed(value: object, context: Context) -> Outcome:
     """A setting of a buffer that is distributed over actors."""
     if context.stack == "old":
         return drop("the replay buffer is not distributed on the old API stack")
@@ -117,7 +116,7 @@ def keep_distributed(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: value})
 
 
-def worker_side_prioritization(value: Any, context: Context) -> Outcome:
+def worker_side_prioritization(value: object, context: Context) -> Outcome:
     """Whether env runners say the first priorities."""
     if context.legacy_algorithm == "APEX_DDPG":
         return drop("env runners have no critics: new steps get the greatest priority of all")

@@ -134,7 +134,7 @@ def _find_successor(name: object) -> tuple[str, Gone] | None:
     return None
 
 
-def env(value: Any, _: Context) -> Outcome:
+def env(value: object, _: Context) -> Outcome:
     """The environment; with a warning where gymnasium's next version of it is another."""
     found = _find_successor(value)
     if found is None:
@@ -149,20 +149,20 @@ def env(value: Any, _: Context) -> Outcome:
     )
 
 
-def wrap(value: Any, context: Context) -> Outcome:
+def wrap(value: object, context: Context) -> Outcome:
     """A setting of the wrapper around the environment."""
     return Outcome({context.target: value}, Verdict.KEPT if is_off(value) else None)
 
 
 @for_new_stack
-def clip_rewards(value: Any, context: Context) -> Outcome:
+def clip_rewards(value: object, context: Context) -> Outcome:
     """Whether rewards are clipped; None is for Atari games to decide."""
     message = "clips to the sign, for Atari games only" if value is None else ""
     return Outcome({context.target: value}, message=message)
 
 
 @for_new_stack
-def preprocessor_pref(value: Any, context: Context) -> Outcome:
+def preprocessor_pref(value: object, context: Context) -> Outcome:
     """How frames are preprocessed."""
     ray = context.legacy_ray
     if value is None and ray is not None and Version(ray) < _NO_PREPROCESSING:
@@ -170,7 +170,7 @@ def preprocessor_pref(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: value})
 
 
-def space(value: Any, context: Context) -> Outcome:
+def space(value: object, context: Context) -> Outcome:
     """A space: an object of gym or gymnasium, a record, or its `repr`."""
     if value is None:
         return drop("it is taken from the environment")
@@ -181,7 +181,7 @@ def space(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: DeferredSpace(value if record is None else record)})
 
 
-def keep_function(value: Any, context: Context) -> Outcome:
+def keep_function(value: object, context: Context) -> Outcome:
     """A function, if there was one."""
     return drop("there was none") if value is None else Outcome({context.target: value})
 
@@ -190,7 +190,7 @@ def keep_function(value: Any, context: Context) -> Outcome:
 
 
 @for_new_stack
-def observation_filter(value: Any, context: Context) -> Outcome:
+def observation_filter(value: object, context: Context) -> Outcome:
     """A filter of observations: a connector on the new API stack."""
     if registry.of(context.algorithm).reader == "evolution" and value in v.FILTER_NAME.words:
         return _filter_of_evolution(value, context)
@@ -204,7 +204,7 @@ def observation_filter(value: Any, context: Context) -> Outcome:
     )
 
 
-def _filter_of_evolution(value: Any, context: Context) -> Outcome:
+def _filter_of_evolution(value: object, context: Context) -> Outcome:
     """ES and ARS normalise unless they are told not to."""
     if context.path.startswith("$.evaluation_config"):
         return drop("evaluation sees what training sees")
@@ -221,7 +221,7 @@ observation_filter_of_qmix = refuse_unless(
 )
 
 
-def remote_worker_envs(value: Any, context: Context) -> Outcome:
+def remote_worker_envs(value: object, context: Context) -> Outcome:
     """Environments in processes of their own: gymnasium's asynchronous vector environment."""
     if context.stack == "old":
         return Outcome({context.target: bool(value)}, Verdict.KEPT)
@@ -230,13 +230,13 @@ def remote_worker_envs(value: Any, context: Context) -> Outcome:
     return vectorize_mode("async", context)
 
 
-def vectorize_mode(value: Any, _: Context) -> Outcome:
+def vectorize_mode(value: object, _: Context) -> Outcome:
     """By the installed Ray's spelling; a legacy default comes by that of its own."""
     mode = configs.vectorize_mode(value) if isinstance(value, str) else value
     return Outcome({"env_runners.gym_env_vectorize_mode": mode})
 
 
-def synchronize_filters(value: Any, context: Context) -> Outcome:
+def synchronize_filters(value: object, context: Context) -> Outcome:
     """Whether the filters of the env runners are merged, as connectors always are."""
     if context.stack == "old":
         return Outcome({context.target: bool(value)})
@@ -248,7 +248,7 @@ def synchronize_filters(value: Any, context: Context) -> Outcome:
 # Callbacks
 
 
-def callbacks(value: Any, context: Context) -> Outcome:
+def callbacks(value: object, context: Context) -> Outcome:
     """A dict of functions, of which those that Ray called are kept, or a class, or several."""
     if value is None or value == {} or value == []:
         return drop("there were none")
@@ -287,17 +287,17 @@ def _usable_functions(functions: Mapping[str, Any], context: Context) -> dict[st
 # Evaluation
 
 
-def evaluation_interval(value: Any, context: Context) -> Outcome:
+def evaluation_interval(value: object, context: Context) -> Outcome:
     """After how many iterations; 0 meant never."""
     return Outcome({context.target: value or None})
 
 
-def evaluation_num_episodes(value: Any, context: Context) -> Outcome:
+def evaluation_num_episodes(value: object, context: Context) -> Outcome:
     """A duration in episodes; since Ray 1.10 it has a unit of its own."""
     return Outcome({context.target: value, "evaluation.evaluation_duration_unit": "episodes"})
 
 
-def enable_async_evaluation(value: Any, context: Context) -> Outcome:
+def enable_async_evaluation(value: object, context: Context) -> Outcome:
     """Evaluation beside training, which is asynchronous by itself today."""
     return Outcome({context.target: True}) if value else drop("it was switched off")
 
@@ -309,7 +309,7 @@ def custom_evaluation(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: AdaptedEvaluation(value)})
 
 
-def input_evaluation(value: Any, _: Context) -> Outcome:
+def input_evaluation(value: object, _: Context) -> Outcome:
     """Off-policy estimators, which the new API stack does not have."""
     if is_off(value) or value == -1:
         return drop("none was asked for")
@@ -320,7 +320,7 @@ def input_evaluation(value: Any, _: Context) -> Outcome:
     )
 
 
-def evaluation_config(value: Any, context: Context) -> Outcome:
+def evaluation_config(value: object, context: Context) -> Outcome:
     """Translates the inner config; what it does to the environment joins the outer settings."""
     if is_off(value):
         return drop("it changed nothing")
@@ -355,7 +355,7 @@ def evaluation_config(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: attributes} if attributes else {})
 
 
-def _is_above_zero(epsilon: Any) -> bool:
+def _is_above_zero(epsilon: object) -> bool:
     return any(e > 0 for _, e in epsilon) if isinstance(epsilon, list) else bool(epsilon)
 
 

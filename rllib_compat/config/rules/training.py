@@ -55,7 +55,7 @@ def count_learners(context: Context) -> int:
     return int(gpus) if isinstance(gpus, (int, float)) and gpus > 1 else 1
 
 
-def num_gpus(value: Any, context: Context) -> Outcome:
+def num_gpus(value: object, context: Context) -> Outcome:
     """The algorithm's GPUs: a share of one, or several."""
     if context.stack == "old" or not isinstance(value, (int, float)):
         return Outcome({context.target: value})
@@ -70,19 +70,19 @@ def num_gpus(value: Any, context: Context) -> Outcome:
     )
 
 
-def gpu(value: Any, context: Context) -> Outcome:
+def gpu(value: object, context: Context) -> Outcome:
     """The switch of Ray 0.5, and the share that went with it."""
     share = (context.get("gpu_fraction") or 1) if value else 0
     target = "resources.num_gpus" if context.stack == "old" else "learners.num_gpus_per_learner"
     return Outcome({target: share})
 
 
-def gpu_fraction(_: Any, context: Context) -> Outcome:
+def gpu_fraction(_: object, context: Context) -> Outcome:
     """The share of a GPU, where `gpu` switches it on."""
     return gpu(context.get("gpu"), context)
 
 
-def use_gpu_for_workers(value: Any, context: Context) -> Outcome:
+def use_gpu_for_workers(value: object, context: Context) -> Outcome:
     """One GPU for each env runner, or none (a switch of Ray 0.5)."""
     return Outcome({context.target: int(bool(value))})
 
@@ -107,7 +107,7 @@ def _was_torch(context: Context) -> bool:
     return name == "torch" or (name is None and bool(context.get("use_pytorch")))
 
 
-def framework(value: Any, context: Context) -> Outcome:
+def framework(value: object, context: Context) -> Outcome:
     """Torch, with a warning where it was TensorFlow."""
     if value not in v.TENSORFLOW:
         return Outcome({context.target: "torch"})
@@ -119,12 +119,12 @@ def framework(value: Any, context: Context) -> Outcome:
     )
 
 
-def use_pytorch(value: Any, context: Context) -> Outcome:
+def use_pytorch(value: object, context: Context) -> Outcome:
     """What Ray had in the place of `framework` until 0.8.6."""
     return framework("torch" if value else "tf", context)
 
 
-def eager(value: Any, _: Context) -> Outcome:
+def eager(value: object, _: Context) -> Outcome:
     """TensorFlow's eager mode (Ray 0.7 – 0.8.6), which torch always has."""
     return Outcome(message="torch is always eager" if value else "it was switched off")
 
@@ -132,18 +132,18 @@ def eager(value: Any, _: Context) -> Outcome:
 # Reporting
 
 
-def minimum(value: Any, context: Context) -> Outcome:
+def minimum(value: object, context: Context) -> Outcome:
     """What an iteration samples, trains or takes at least; -1 left it to Ray."""
     return _minimum(value, context.rule.target)
 
 
-def timesteps_per_iteration(value: Any, context: Context) -> Outcome:
+def timesteps_per_iteration(value: object, context: Context) -> Outcome:
     """Sampled steps, or trained ones where nothing is sampled."""
     kind = "train" if registry.of(context.algorithm).offline else "sample"
     return _minimum(value, f"reporting.min_{kind}_timesteps_per_iteration")
 
 
-def _minimum(value: Any, target: str) -> Outcome:
+def _minimum(value: object, target: str) -> Outcome:
     if value == -1:
         return drop("it was left to the default")
     if "time_s" in target:
@@ -156,7 +156,7 @@ def _minimum(value: Any, target: str) -> Outcome:
 
 
 @for_new_stack
-def train_batch_size(value: Any, context: Context) -> Outcome:
+def train_batch_size(value: object, context: Context) -> Outcome:
     """Divides the batch by the number of learners: today's setting is the share of each."""
     if not isinstance(value, (int, float)) or value <= 0:
         return drop(f"{value!r} left the size to the algorithm")
@@ -165,14 +165,14 @@ def train_batch_size(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: max(1, int(value) // count)}, message=message)
 
 
-def train_batch_size_per_learner(value: Any, context: Context) -> Outcome:
+def train_batch_size_per_learner(value: object, context: Context) -> Outcome:
     """Ray's own copy of the size, None where another key says it."""
     if value is None or context.stack == "old":
         return drop("it follows from `train_batch_size`")
     return Outcome({context.rule.target: value})
 
 
-def train_batch_size_of_ddppo(value: Any, context: Context) -> Outcome:
+def train_batch_size_of_ddppo(value: object, context: Context) -> Outcome:
     """Fragments say it where their length is a number; until Ray 2.1 it always was one."""
     fragment, envs = context.get("rollout_fragment_length"), context.get("num_envs_per_worker", 5)
     follows = drop("it follows from the fragments")
@@ -189,7 +189,7 @@ def train_batch_size_of_ddppo(value: Any, context: Context) -> Outcome:
     )
 
 
-def sgd_minibatch_size(value: Any, context: Context) -> Outcome:
+def sgd_minibatch_size(value: object, context: Context) -> Outcome:
     """A share for each learner; DDPPO's workers had one of their own."""
     count = count_learners(context)
     is_whole = context.stack == "old" or context.legacy_algorithm == "DDPPO" or count == 1
@@ -202,19 +202,19 @@ def sgd_minibatch_size(value: Any, context: Context) -> Outcome:
 # Rates and coefficients that may have a schedule
 
 
-def lr(value: Any, context: Context) -> Outcome:
+def lr(value: object, context: Context) -> Outcome:
     """The learning rate, unless each network has one."""
     if context.algorithm in SEPARATE_RATES and context.stack == "new":
         return _never_read_rate(value)
     return _unless_scheduled(value, context, "lr")
 
 
-def lr_schedule(value: Any, context: Context) -> Outcome:
+def lr_schedule(value: object, context: Context) -> Outcome:
     """The learning rate's schedule, which `lr` takes today."""
     return _scheduled(value, context, "lr")
 
 
-def entropy_coeff(value: Any, context: Context) -> Outcome:
+def entropy_coeff(value: object, context: Context) -> Outcome:
     """How much the loss rewards uncertainty."""
     if isinstance(value, (int, float)) and value < 0:
         return _negative_entropy(value, context)
@@ -232,12 +232,12 @@ def _negative_entropy(value: float, context: Context) -> Outcome:
     )
 
 
-def entropy_coeff_schedule(value: Any, context: Context) -> Outcome:
+def entropy_coeff_schedule(value: object, context: Context) -> Outcome:
     """The coefficient's schedule, which `entropy_coeff` takes today."""
     return _scheduled(value, context, "entropy_coeff")
 
 
-def _scheduled(value: Any, context: Context, plain: str) -> Outcome:
+def _scheduled(value: object, context: Context, plain: str) -> Outcome:
     """Turns `<plain>_schedule` into a value of `training(<plain>=)`."""
     if value is None or value == []:
         return drop("no schedule was asked for")
@@ -269,7 +269,7 @@ def _todays_schedule(points: Any, before: Any) -> Any:
     return steps if len(steps) > 1 else steps[0][1]
 
 
-def _unless_scheduled(value: Any, context: Context, plain: str) -> Outcome:
+def _unless_scheduled(value: object, context: Context, plain: str) -> Outcome:
     """Keeps a plain value, unless its schedule takes its place."""
     if context.get(f"{plain}_schedule") and context.stack == "new":
         message = f"`{plain}_schedule` takes its place (and begins with it, if it starts later)"
@@ -277,7 +277,7 @@ def _unless_scheduled(value: Any, context: Context, plain: str) -> Outcome:
     return Outcome({f"training.{plain}": value})
 
 
-def _never_read_rate(value: Any) -> Outcome:
+def _never_read_rate(value: object) -> Outcome:
     return drop(
         "this algorithm has one learning rate per network, and never read this one",
         Severity.INFO if value is None else Severity.WARNING,
@@ -288,12 +288,12 @@ def _never_read_rate(value: Any) -> Outcome:
 # PPO
 
 
-def vf_share_layers(value: Any, context: Context) -> Outcome:
+def vf_share_layers(value: object, context: Context) -> Outcome:
     """Whether policy and value function share layers: PPO's own key until Ray 1.2."""
     return Outcome({context.target: bool(value)})
 
 
-def use_gae(value: Any, context: Context) -> Outcome:
+def use_gae(value: object, context: Context) -> Outcome:
     """Whether advantages are estimated with GAE, as the new API stack always does."""
     if value or context.stack == "old":
         return Outcome({context.target: bool(value)})
@@ -309,7 +309,7 @@ def _learns_as_appo(context: Context) -> bool:
     return context.algorithm == "APPO" and context.stack == "new" and before
 
 
-def vtrace(value: Any, context: Context) -> Outcome:
+def vtrace(value: object, context: Context) -> Outcome:
     """Whether returns are corrected for off-policy steps."""
     if value is not False:
         return Outcome({context.target: value})
@@ -327,7 +327,7 @@ def vtrace(value: Any, context: Context) -> Outcome:
     )
 
 
-def num_sgd_iter(value: Any, context: Context) -> Outcome:
+def num_sgd_iter(value: object, context: Context) -> Outcome:
     """Passes over a train batch; APPO's circular buffer counts them otherwise."""
     if _learns_as_appo(context):
         return Outcome({"training.circular_buffer_iterations_per_batch": value})
@@ -335,7 +335,7 @@ def num_sgd_iter(value: Any, context: Context) -> Outcome:
 
 
 @for_new_stack
-def minibatch_buffer_size(value: Any, context: Context) -> Outcome:
+def minibatch_buffer_size(value: object, context: Context) -> Outcome:
     """How many train batches are kept for a second pass: only APPO has a place for them."""
     if context.algorithm == "APPO":
         return Outcome({context.target: value or 1})
@@ -344,21 +344,21 @@ def minibatch_buffer_size(value: Any, context: Context) -> Outcome:
     return warn_if_set(value, context)
 
 
-def learner_queue_size(value: Any, context: Context) -> Outcome:
+def learner_queue_size(value: object, context: Context) -> Outcome:
     """How many batches may wait for the learner; APPO has a circular buffer instead."""
     if _learns_as_appo(context):
         return drop("the circular buffer takes the queue's place")
     return Outcome({context.target: value})
 
 
-def num_aggregation_workers(value: Any, context: Context) -> Outcome:
+def num_aggregation_workers(value: object, context: Context) -> Outcome:
     """How many actors put batches together: on the new API stack they belong to learners."""
     if context.stack == "old":
         return warn_if_set(value, context)
     return Outcome({context.target: value})
 
 
-def target_update_frequency(value: Any, context: Context) -> Outcome:
+def target_update_frequency(value: object, context: Context) -> Outcome:
     """After how much training the target network is updated, in another unit."""
     return Outcome(
         {context.target: value},
@@ -368,7 +368,7 @@ def target_update_frequency(value: Any, context: Context) -> Outcome:
 
 
 @for_new_stack
-def optimizer_argument(_: Any, context: Context) -> Outcome:
+def optimizer_argument(_: object, context: Context) -> Outcome:
     """An argument of RMSprop."""
     if context.get("opt_type", "adam") == "adam":
         return drop("Adam never read it")
@@ -376,7 +376,7 @@ def optimizer_argument(_: Any, context: Context) -> Outcome:
 
 
 @for_new_stack
-def opt_type(value: Any, context: Context) -> Outcome:
+def opt_type(value: object, context: Context) -> Outcome:
     """Which optimizer; RMSprop with its arguments."""
     if value in (None, "adam"):
         return drop("Adam, as by default")
@@ -401,7 +401,7 @@ def _rmsprop(context: Context) -> dict[str, Any]:
     return {_optimizer(name): value for name, value in arguments.items()}
 
 
-def broadcast_interval(value: Any, context: Context) -> Outcome:
+def broadcast_interval(value: object, context: Context) -> Outcome:
     """Fragments or train batches until Ray 1.13, training steps since."""
     since = Version(context.legacy_ray) if context.legacy_ray else None
     if value in (None, 1) or (since is not None and since >= Version("2.0")):
@@ -424,21 +424,21 @@ def hiddens(value: Any, context: Context) -> Outcome:
     return Outcome({context.target: list(value or [])})
 
 
-def categorical_temperature(value: Any, context: Context) -> Outcome:
+def categorical_temperature(value: object, context: Context) -> Outcome:
     """What values are divided by; 1 changes nothing."""
     none = context.stack == "new" and value == 1.0
     return keep_on_old_stack(None if none else value, context)
 
 
 @for_new_stack
-def adam_epsilon(value: Any, _: Context) -> Outcome:
+def adam_epsilon(value: object, _: Context) -> Outcome:
     """Adam's epsilon, which is a setting of the learner unless it is torch's own."""
     if value in (None, _EPSILON_OF_ADAM):
         return drop("torch's Adam has it by itself")
     return Outcome({_optimizer("eps"): value})
 
 
-def atoms_of_r2d2(value: Any, _: Context) -> Outcome:
+def atoms_of_r2d2(value: object, _: Context) -> Outcome:
     """How many values a distribution has; R2D2 learns none."""
     if value in (None, 1):
         return drop("it learns values, not distributions")
@@ -446,7 +446,7 @@ def atoms_of_r2d2(value: Any, _: Context) -> Outcome:
     return refuse(why, "num_atoms=1")
 
 
-def loss_of_r2d2(value: Any, context: Context) -> Outcome:
+def loss_of_r2d2(value: object, context: Context) -> Outcome:
     """Huber's, whatever is asked for."""
     return Outcome() if value == "huber" else warn_if_set(value, context)
 
@@ -454,18 +454,18 @@ def loss_of_r2d2(value: Any, context: Context) -> Outcome:
 # SAC, DDPG and ARS
 
 
-def target_entropy(value: Any, context: Context) -> Outcome:
+def target_entropy(value: object, context: Context) -> Outcome:
     """A number; None is "auto", which takes the size of the action space."""
     return Outcome({context.target: "auto" if value is None else value})
 
 
-def smooth_target_policy(value: Any, context: Context) -> Outcome:
+def smooth_target_policy(value: object, context: Context) -> Outcome:
     """TD3's default was a tuple from Ray 2.0 to 2.10, where a comma had slipped in."""
     first = value[0] if isinstance(value, (list, tuple)) else value
     return Outcome({context.target: bool(first)})
 
 
-def l2_reg(value: Any, context: Context) -> Outcome:
+def l2_reg(value: object, context: Context) -> Outcome:
     """How much large weights cost; on torch, nothing."""
     if not value or not _was_torch(context):
         return Outcome({context.target: 0.0 if value is None else value})
@@ -477,14 +477,14 @@ def l2_reg(value: Any, context: Context) -> Outcome:
     )
 
 
-def lr_of_ddpg(value: Any, context: Context) -> Outcome:
+def lr_of_ddpg(value: object, context: Context) -> Outcome:
     """Ray 0.6 had one optimizer for all; later ones read a rate for each."""
     if context.get("actor_loss_coeff") is None and context.get("critic_loss_coeff") is None:
         return drop("no loss read it: `actor_lr` and `critic_lr` are what counts")
     return Outcome({"training.actor_lr": value, "training.critic_lr": value})
 
 
-def stepsize(value: Any, context: Context) -> Outcome:
+def stepsize(value: object, context: Context) -> Outcome:
     """ARS of Ray 0.5 had it by the name that ES has for it."""
     if context.algorithm == "ARS":
         return Outcome({"training.sgd_stepsize": value}, Verdict.RENAMED)
@@ -494,7 +494,7 @@ def stepsize(value: Any, context: Context) -> Outcome:
 # Learning from recorded data
 
 
-def beta_of_marwil(value: Any, context: Context) -> Outcome:
+def beta_of_marwil(value: object, context: Context) -> Outcome:
     """How much advantages weigh; BC is MARWIL without."""
     if context.algorithm != "BC" or value == 0:
         return Outcome({context.target: value})
@@ -502,7 +502,7 @@ def beta_of_marwil(value: Any, context: Context) -> Outcome:
     return refuse("BC with a beta above 0 is MARWIL", hint)
 
 
-def lagrangian(value: Any, context: Context) -> Outcome:
+def lagrangian(value: object, context: Context) -> Outcome:
     """CQL's switch, and the threshold that it reads."""
     on_new = context.stack == "new" and context.rule.key != "lagrangian"
     return keep_on_old_stack(context.get("lagrangian") if on_new else value, context)

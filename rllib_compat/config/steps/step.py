@@ -155,6 +155,6 @@ class Step:
             at.note(Verdict.CONVERTED, f".{self.key}", change.message, self.severity)
 
 
-def are_counts(*values: Any) -> bool:
+def are_counts(*values: object) -> bool:
     """Whether values can be computed with: not what a grid search varies, nor "auto"."""
     return all(type(value) is int for value in values)

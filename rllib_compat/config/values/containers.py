@@ -46,7 +46,7 @@ class ListOf(Kind):
         length = f"{self.least} to {self.most} of: " if self.most < inf else ""
         return f"a list ({length}{self.item.describe()})"
 
-    def matches(self, value: Any) -> bool:
+    def matches(self, value: object) -> bool:
         return isinstance(value, (list, tuple, set, frozenset, np.ndarray))
 
     def accept(self, value: Any, path: str, validator: Validator) -> Any:
@@ -68,7 +68,7 @@ class Row(Kind):
     def describe(self) -> str:
         return f"[{'; '.join(kind.describe() for kind in self.items)}]"
 
-    def matches(self, value: Any) -> bool:
+    def matches(self, value: object) -> bool:
         return isinstance(value, (list, tuple)) and len(value) == len(self.items)
 
     def accept(self, value: Any, path: str, validator: Validator) -> Any:
@@ -80,7 +80,7 @@ class Row(Kind):
 class _Mapping(Kind):
     """A kind of dicts."""
 
-    def matches(self, value: Any) -> bool:
+    def matches(self, value: object) -> bool:
         return isinstance(value, Mapping)
 
 
@@ -150,7 +150,7 @@ class Data(Kind):
     def describe(self) -> str:
         return "plain data (numbers, text, lists and dicts of them)"
 
-    def accept(self, value: Any, path: str, validator: Validator) -> Any:
+    def accept(self, value: object, path: str, validator: Validator) -> Any:
         if isinstance(value, int) and value.bit_length() > 64:
             return validator.reject(path, value, self, "no number is that large")
         if isinstance(value, (str, bytes, bool, int, float, np.generic)):
@@ -209,7 +209,7 @@ class Policies(Kind):
     def describe(self) -> str:
         return "a list of policies, or a dict from each policy to its spec"
 
-    def matches(self, value: Any) -> bool:
+    def matches(self, value: object) -> bool:
         return isinstance(value, (Mapping, list, tuple, set, frozenset))
 
     def accept(self, value: Any, path: str, validator: Validator) -> Any:
@@ -224,7 +224,7 @@ class Policies(Kind):
                 kept[name] = self._spec(spec, where, validator)
         return kept
 
-    def _spec(self, spec: Any, path: str, validator: Validator) -> Any:
+    def _spec(self, spec: object, path: str, validator: Validator) -> Any:
         kinds = {
             "policy_class": self.cls,
             "observation_space": self.space,
@@ -245,7 +245,7 @@ class Policies(Kind):
             return spec  # the rule knows that a record is no class
         return self._part(spec, self.cls, path, validator)
 
-    def _part(self, value: Any, kind: Kind, path: str, validator: Validator) -> Any:
+    def _part(self, value: object, kind: Kind, path: str, validator: Validator) -> Any:
         kept = value if is_stand_in(value) else kind.validate(value, path, validator)
         return None if kept is REJECTED else kept
 
@@ -257,7 +257,7 @@ class Space(Kind):
     def describe(self) -> str:
         return "a space, or its text like `Box(-1.0, 1.0, (4,), float32)`"
 
-    def accept(self, value: Any, path: str, validator: Validator) -> Any:
+    def accept(self, value: object, path: str, validator: Validator) -> Any:
         if validator.origin is Origin.USER:
             return value  # the rule reads it, and says what it can't read
         if isinstance(value, str):
@@ -271,7 +271,7 @@ class Space(Kind):
             return validator.reject(path, value, self, detail)
         return record
 
-    def validate(self, value: Any, path: str, validator: Validator) -> Any:
+    def validate(self, value: object, path: str, validator: Validator) -> Any:
         """Records of spaces and gym's own objects are no plain data, and welcome."""
         if not isinstance(value, spaces.Space):
             return super().validate(value, path, validator)
@@ -295,7 +295,7 @@ class Layers(Kind):
     def describe(self) -> str:
         return "a list of layer sizes (whole numbers from 1 on)"
 
-    def matches(self, value: Any) -> bool:
+    def matches(self, value: object) -> bool:
         return isinstance(value, (list, tuple))
 
     def accept(self, value: Any, path: str, validator: Validator) -> Any:

@@ -50,21 +50,21 @@ class Kind(ABC):
         """Whether it may be a class or a function, so that `trust` can let one pass."""
         return False
 
-    def matches(self, value: Any) -> bool:
+    def matches(self, value: object) -> bool:
         """Whether a value has the shape of this kind, so that its parts are worth a look."""
         del value
         return True
 
-    def accept(self, value: Any, path: str, validator: Validator) -> Any:
+    def accept(self, value: object, path: str, validator: Validator) -> Any:
         """What of a value that matches passes: all, a part, or `REJECTED`."""
         del path, validator
         return value
 
-    def accept_record(self, value: Any, path: str, validator: Validator) -> Any:
+    def accept_record(self, value: object, path: str, validator: Validator) -> Any:
         """What of a record of code (or of its `repr`) passes: nothing, unless it is trusted."""
         return validator.reject_record(path, value, self)
 
-    def validate(self, value: Any, path: str, validator: Validator) -> Any:
+    def validate(self, value: object, path: str, validator: Validator) -> Any:
         """What of a value passes; the validator lists what does not.
 
         Args:
@@ -84,13 +84,13 @@ class Kind(ABC):
             return self._grid(value["grid_search"], path, validator)
         return self.accept_plain(value, path, validator)
 
-    def accept_plain(self, value: Any, path: str, validator: Validator) -> Any:
+    def accept_plain(self, value: object, path: str, validator: Validator) -> Any:
         """What of a value passes that is not None, no record and no grid search."""
         if not self.matches(value):
             return validator.reject(path, value, self)
         return self.accept(value, path, validator)
 
-    def _grid(self, alternatives: Any, path: str, validator: Validator) -> Any:
+    def _grid(self, alternatives: object, path: str, validator: Validator) -> Any:
         """A grid search: the alternatives that pass."""
         if not isinstance(alternatives, (list, tuple)):
             return validator.reject(path, alternatives, self)
@@ -98,7 +98,7 @@ class Kind(ABC):
         kept = [one for one in checked if one is not REJECTED]
         return {"grid_search": kept} if kept or not alternatives else REJECTED
 
-    def find_problem(self, value: Any, origin: Origin = Origin.USER) -> Problem | None:
+    def find_problem(self, value: object, origin: Origin = Origin.USER) -> Problem | None:
         """The first thing about a value that does not fit; None if all of it does."""
         validator = Validator(origin)
         self.validate(value, "$", validator)
@@ -127,14 +127,14 @@ class OneOf(Kind):
     def code(self) -> bool:
         return any(kind.code for kind in self.kinds)
 
-    def matches(self, value: Any) -> bool:
+    def matches(self, value: object) -> bool:
         return any(kind.matches(value) for kind in self.kinds)
 
-    def accept(self, value: Any, path: str, validator: Validator) -> Any:
+    def accept(self, value: object, path: str, validator: Validator) -> Any:
         kind = next(kind for kind in self.kinds if kind.matches(value))
         return kind.accept_plain(value, path, validator)
 
-    def accept_record(self, value: Any, path: str, validator: Validator) -> Any:
+    def accept_record(self, value: object, path: str, validator: Validator) -> Any:
         choices = (kind for kind in self.kinds if isinstance(kind, Choice))
         words = (kind.word_of_class(value) for kind in choices)
         word = next((word for word in words if word is not None), None)
@@ -148,13 +148,13 @@ class Flag(Kind):
     def describe(self) -> str:
         return "true or false"
 
-    def matches(self, value: Any) -> bool:
+    def matches(self, value: object) -> bool:
         return self._read(value) is not None
 
-    def accept(self, value: Any, path: str, validator: Validator) -> Any:  # noqa: ARG002
+    def accept(self, value: object, path: str, validator: Validator) -> Any:  # noqa: ARG002
         return self._read(value)
 
-    def _read(self, value: Any) -> Any:
+    def _read(self, value: object) -> Any:
         if isinstance(value, (bool, np.bool_)) or (type(value) is int and value in (0, 1)):
             return value
         # YAML makes text of `true,`. The text "false" was true to every Ray: better to ask.
@@ -186,7 +186,7 @@ class Number(Kind):
             return f"{self.noun} from {self.low:g} to {self.high:g}"
         return f"{self.noun} from {self.low:g} on" if self.low > -inf else self.noun
 
-    def matches(self, value: Any) -> bool:
+    def matches(self, value: object) -> bool:
         number = self._read(value)
         if isinstance(number, (bool, np.bool_)) or not isinstance(number, Real):
             return False
@@ -219,7 +219,7 @@ class Integer(Number):
 
     noun = "a whole number"
 
-    def matches(self, value: Any) -> bool:
+    def matches(self, value: object) -> bool:
         if not super().matches(value):
             return False
         number = self._read(value)
@@ -244,18 +244,18 @@ class Choice(Kind):
         quoted = [f'"{word}"' for word in self.words]
         return quoted[0] if len(quoted) == 1 else f"one of {', '.join(quoted)}"
 
-    def matches(self, value: Any) -> bool:
+    def matches(self, value: object) -> bool:
         return self._find(value) is not None
 
-    def accept(self, value: Any, path: str, validator: Validator) -> Any:  # noqa: ARG002
+    def accept(self, value: object, path: str, validator: Validator) -> Any:  # noqa: ARG002
         # What passes is the text that is written in the rule, never the one from the file.
         return self._find(value)
 
-    def accept_record(self, value: Any, path: str, validator: Validator) -> Any:
+    def accept_record(self, value: object, path: str, validator: Validator) -> Any:
         word = self.word_of_class(value)
         return validator.reject_record(path, value, self) if word is None else word
 
-    def _find(self, value: Any) -> str | None:
+    def _find(self, value: object) -> str | None:
         if not isinstance(value, str) or len(value) > LONGEST_WORD:
             return None
         word = (self.also or {}).get(value, value)
@@ -293,10 +293,10 @@ class UserOnly(Kind):
     def code(self) -> bool:
         return self.names_code
 
-    def matches(self, value: Any) -> bool:
+    def matches(self, value: object) -> bool:
         return isinstance(value, self.types) or is_opaque(value)
 
-    def accept_plain(self, value: Any, path: str, validator: Validator) -> Any:
+    def accept_plain(self, value: object, path: str, validator: Validator) -> Any:
         if isinstance(value, (str, dict, list, tuple, set, frozenset)) and not value:
             return value
         if validator.origin is Origin.FILE:
@@ -311,7 +311,7 @@ class Unread(Kind):
     def describe(self) -> str:
         return "anything: nothing reads it any more"
 
-    def accept(self, value: Any, path: str, validator: Validator) -> Any:  # noqa: ARG002
+    def accept(self, value: object, path: str, validator: Validator) -> Any:  # noqa: ARG002
         return validator.leave_unread(value)
 
 
@@ -324,10 +324,10 @@ class Name(Kind):
     def describe(self) -> str:
         return f"the name of {self.what}"
 
-    def matches(self, value: Any) -> bool:
+    def matches(self, value: object) -> bool:
         return isinstance(value, str) and 0 < len(value) <= LONGEST_NAME and value.isprintable()
 
-    def accept(self, value: Any, path: str, validator: Validator) -> Any:
+    def accept(self, value: object, path: str, validator: Validator) -> Any:
         # Ray keeps modules in folders that are called like their policies.
         why = why_unsafe(value) if validator.origin is Origin.FILE else None
         return value if why is None else validator.reject(path, value, self, why)
@@ -357,7 +357,7 @@ class EnvName(Kind):
     def describe(self) -> str:
         return "the name of a registered environment"
 
-    def matches(self, value: Any) -> bool:
+    def matches(self, value: object) -> bool:
         return isinstance(value, str)
 
     def accept(self, value: Any, path: str, validator: Validator) -> Any:

@@ -128,7 +128,7 @@ class Validator:
         most = MOST_VALUES if self.origin is Origin.FILE else MOST_VALUES_OF_USER
         return self._values > most
 
-    def count(self, path: str, value: Any, kind: Declaration) -> bool:
+    def count(self, path: str, value: object, kind: Declaration) -> bool:
         """Counts a value; False where there are more, or deeper ones, than any config has."""
         was_spent = self.spent
         self._values += 1
@@ -140,11 +140,11 @@ class Validator:
             self.reject(path, value, kind, "no config has so many values")
         return False
 
-    def reject(self, path: str, value: Any, kind: Declaration, detail: str = "") -> Any:
+    def reject(self, path: str, value: object, kind: Declaration, detail: str = "") -> Any:
         """Notes a value that does not fit."""
         return self._note(path, value, kind, Reason.WRONG, detail)
 
-    def reject_from_file(self, path: str, value: Any, kind: Declaration) -> Any:
+    def reject_from_file(self, path: str, value: object, kind: Declaration) -> Any:
         """Notes a value that only the user may give; exact names in `trust` pass."""
         return self._unless_trusted(path, value, kind, Reason.USER_ONLY)
 
@@ -154,14 +154,14 @@ class Validator:
         reason = Reason.RLLIB if name.startswith("ray.rllib.") else Reason.RECORD
         return self._unless_trusted(path, value, kind, reason)
 
-    def leave_unread(self, value: Any) -> Any:
+    def leave_unread(self, value: object) -> Any:
         """A value that nothing reads: only whether it is a default, or empty, may matter."""
         if self.origin is Origin.USER or self.was_default(value):
             return value
         is_empty = isinstance(value, (str, Mapping, list, tuple, set)) and not value
         return value if is_empty or isinstance(value, (bool, np.bool_)) else UNREAD_VALUE
 
-    def _unless_trusted(self, path: str, value: Any, kind: Declaration, reason: Reason) -> Any:
+    def _unless_trusted(self, path: str, value: object, kind: Declaration, reason: Reason) -> Any:
         name = _name_of_code(value) if kind.code else ""
         if name not in self.trust:
             return self._note(path, value, kind, reason, trust=name)
@@ -171,7 +171,7 @@ class Validator:
     def _note(
         self,
         path: str,
-        value: Any,
+        value: object,
         kind: Declaration,
         reason: Reason,
         detail: str = "",
@@ -186,7 +186,7 @@ class Validator:
         return REJECTED
 
 
-def _name_of_code(value: Any) -> str:
+def _name_of_code(value: object) -> str:
     """What a text or a record names, as `module:Class`; nothing where it is no such name."""
     if isinstance(value, GlobalRef):
         module, name = value.module, value.name
@@ -198,14 +198,14 @@ def _name_of_code(value: Any) -> str:
     return f"{module}:{name}" if is_name else ""
 
 
-def is_record(value: Any) -> bool:
+def is_record(value: object) -> bool:
     """Whether a value is a record of code, or the text that JSON files have in its place."""
     return is_stand_in(value) or (
         isinstance(value, str) and value.startswith("<") and value.endswith(">")
     )
 
 
-def is_opaque(value: Any) -> bool:
+def is_opaque(value: object) -> bool:
     """Whether a value is neither data nor a record: a class, a function, a search space of Tune.
 
     A Dict space is one, although gymnasium's is a mapping.
@@ -235,6 +235,6 @@ def shorten(value: Any) -> str:
     return text if len(text) <= 62 else text[:59] + "…" + text[-1]
 
 
-def child_path(path: str, key: Any) -> str:
+def child_path(path: str, key: object) -> str:
     """The path of a key of a dict."""
     return f"{path}.{key}" if isinstance(key, str) and len(key) < 80 else f"{path}[{shorten(key)}]"

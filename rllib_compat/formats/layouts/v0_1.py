@@ -303,7 +303,7 @@ def _read_config(
     return (complete, True) if complete and not given else (given, False)
 
 
-def _first_integer(*values: Any) -> int | None:
+def _first_integer(*values: object) -> int | None:
     """The first that is an integer; Ray left out or zeroed what it did not count."""
     numbers = [n for value in values if (n := integer(value)) is not None]
     return next((n for n in numbers if n), numbers[0] if numbers else None)

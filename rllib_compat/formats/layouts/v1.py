@@ -246,7 +246,7 @@ def _read_counters(state: dict[str, Any], folder: Folder) -> Counters:
     raw = with_text_keys(state.pop("counters", None))
     tune = as_mapping(folder.try_side_file(".tune_metadata"))
 
-    def first(*values: Any) -> int | None:
+    def first(*values: object) -> int | None:
         return next((n for value in values if (n := integer(value)) is not None), None)
 
     return Counters(

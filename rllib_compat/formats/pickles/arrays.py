@@ -227,7 +227,7 @@ _STORAGE_MODULES = frozenset({"torch", "torch.cuda", "torch.storage"})
 
 
 def make_tensor(
-    machine: Machine, storage: object, offset: int, shape: object, strides: object, *_: Any
+    machine: Machine, storage: object, offset: int, shape: object, strides: object, *_: object
 ) -> Any:
     """`_rebuild_tensor` and `_rebuild_tensor_v2`; gradients and hooks are of no use here."""
     if type(storage) is not Storage:
@@ -248,7 +248,7 @@ def make_tensor(
 
 
 def make_tensor_v3(
-    machine: Machine, storage: object, offset: int, shape: object, strides: object, *rest: Any
+    machine: Machine, storage: object, offset: int, shape: object, strides: object, *rest: object
 ) -> Any:
     """`_rebuild_tensor_v3`: the dtype stands beside an untyped storage."""
     code = DTYPES.get(rest[2].name) if type(rest[2]) is GlobalRef else None
@@ -258,7 +258,7 @@ def make_tensor_v3(
     return make_tensor(machine, typed, offset, shape, strides)
 
 
-def make_parameter(_machine: Machine, data: object, *_: Any) -> Any:
+def make_parameter(_machine: Machine, data: object, *_: object) -> Any:
     """`_rebuild_parameter`: a parameter is its tensor."""
     return data
 

@@ -56,7 +56,7 @@ def make_bytearray(machine: Machine, data: Any = b"", encoding: str = "latin-1")
     return bytearray(raw_bytes(data))
 
 
-def make_bytes(_machine: Machine, *args: Any) -> Any:
+def make_bytes(_machine: Machine, *args: object) -> Any:
     """`bytes`, which protocols 0 to 2 call only for none at all."""
     return NotImplemented if args else b""
 
@@ -112,7 +112,7 @@ def make_range(machine: Machine, start: int, stop: int, step: int) -> range:
     return made
 
 
-def make_slice(_machine: Machine, *args: Any) -> Any:
+def make_slice(_machine: Machine, *args: object) -> Any:
     """`slice` of integers."""
     if not all(type(arg) in (int, type(None)) for arg in args):
         return NotImplemented

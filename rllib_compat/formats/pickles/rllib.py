@@ -81,7 +81,7 @@ def mean_std_filter_filler(kind: str) -> Callable[..., ObservationFilter]:
     return fill
 
 
-def make_no_filter(_machine: Machine, *_args: Any) -> ObservationFilter:
+def make_no_filter(_machine: Machine, *_args: object) -> ObservationFilter:
     """`NoFilter`, which has no state."""
     return ObservationFilter("NoFilter")
 
@@ -89,7 +89,7 @@ def make_no_filter(_machine: Machine, *_args: Any) -> ObservationFilter:
 _POLICY_SPEC = ("policy_class", "observation_space", "action_space", "config")
 
 
-def make_policy_spec(_machine: Machine, *args: Any) -> StandIn:
+def make_policy_spec(_machine: Machine, *args: object) -> StandIn:
     """`PolicySpec` stays a record; its attributes are in `state` for all Rays.
 
     It was a named tuple at first, whose fields are arguments.
