@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Any
 
 from rllib_compat import registry
-from rllib_compat.neutral.later import PUBLIC, Later
+from rllib_compat.neutral.deferred import PUBLIC, Deferred
 
 #: The longest line that is written.
 WIDTH = 92
@@ -146,7 +146,7 @@ class Program:
         """The source of a value, or None where it has none."""
         if isinstance(value, ast.expr):
             return value
-        if isinstance(value, Later):
+        if isinstance(value, Deferred):
             return value.code(self)
         if isinstance(value, Enum):
             cls = self._found_in_its_module(type(value))

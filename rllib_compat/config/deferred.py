@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.neutral import spaces
+from rllib_compat.neutral.deferred import PUBLIC, Deferred, Writer, build
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.later import PUBLIC, Later, Writer, build
 from rllib_compat.ray_versions import configs, old_policies, replay
 from rllib_compat.runtime.atari import may_be_atari
 from rllib_compat.runtime.env_settings import EnvSettings
@@ -32,7 +32,7 @@ _MOST_BOUNDS = 100
 
 
 @frozen
-class AdaptedCallbacks(Later):
+class AdaptedCallbacks(Deferred):
     """Legacy callbacks (a dict of functions, or a class of the 0.8 – 2.x interface).
 
     Attributes:
@@ -71,7 +71,7 @@ def adapted(callbacks: object) -> AdaptedCallbacks:
 
 
 @frozen
-class AdaptedEvaluation(Later):
+class AdaptedEvaluation(Deferred):
     """A legacy evaluation function, of the trainer and its evaluation workers."""
 
     function: Callable[..., Any]
@@ -89,7 +89,7 @@ class AdaptedEvaluation(Later):
 
 
 @frozen
-class MeanStdConnector(Later):
+class MeanStdConnector(Deferred):
     """The connector that does what `observation_filter="MeanStdFilter"` did.
 
     Attributes:
@@ -117,7 +117,7 @@ class MeanStdConnector(Later):
 
 
 @frozen
-class PreviousStepsConnector(Later):
+class PreviousStepsConnector(Deferred):
     """The connector that lets a network see the action and the reward before.
 
     Attributes:
@@ -147,7 +147,7 @@ class PreviousStepsConnector(Later):
         assert made is not None
         if self.inner is None:
             return _connector_function(made)
-        before = self.inner.code(writer) if isinstance(self.inner, Later) else None
+        before = self.inner.code(writer) if isinstance(self.inner, Deferred) else None
         if not isinstance(before, ast.Lambda):
             return None
         return _connector_function(ast.List([before.body, made], ast.Load()))
@@ -163,7 +163,7 @@ def _connector_function(made: ast.expr | None) -> ast.Lambda:
 
 
 @frozen
-class AdaptedEnv(Later):
+class AdaptedEnv(Deferred):
     """A legacy environment behind the wrappers that its config asked for.
 
     Attributes:
@@ -207,7 +207,7 @@ class AdaptedEnv(Later):
 
 
 @frozen
-class EnvSpace(Later):
+class EnvSpace(Deferred):
     """A space of the environment, for offline algorithms, which don't look at one themselves.
 
     Attributes:
@@ -242,7 +242,7 @@ class EnvSpace(Later):
 
 
 @frozen
-class AdaptedMapping(Later):
+class AdaptedMapping(Deferred):
     """A legacy policy mapping function of any signature."""
 
     legacy: Callable[..., Any]
@@ -258,7 +258,7 @@ class AdaptedMapping(Later):
 
 
 @frozen
-class DeferredPolicy(Later):
+class DeferredPolicy(Deferred):
     """One policy of a multi-agent config.
 
     Attributes:
@@ -298,7 +298,7 @@ class DeferredPolicy(Later):
 
 
 @frozen
-class ModelPerPolicy(Later):
+class ModelPerPolicy(Deferred):
     """The model configs of policies that asked for one of their own.
 
     Attributes:
@@ -335,7 +335,7 @@ class ModelPerPolicy(Later):
 
 
 @frozen
-class ImportedName(Later):
+class ImportedName(Deferred):
     """A class or function of Ray, by its place."""
 
     module: str
@@ -351,7 +351,7 @@ class ImportedName(Later):
 
 
 @frozen
-class OldReplayBuffer(Later):
+class OldReplayBuffer(Deferred):
     """A replay buffer class of the old API stack, by its name."""
 
     name: str
@@ -367,7 +367,7 @@ class OldReplayBuffer(Later):
 
 
 @frozen
-class DeferredSpace(Later):
+class DeferredSpace(Deferred):
     """An observation or action space of gym, of gymnasium, or a record of one."""
 
     space: Any

@@ -19,8 +19,8 @@ from rllib_compat.config.rule import (
     refuse,
 )
 from rllib_compat.config.rules import find
+from rllib_compat.neutral.deferred import Deferred
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.later import Later
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.registry import keys as table
 
@@ -142,7 +142,7 @@ def _gone_with_the_old_stack(rule: Rule, *, by_default: bool, hint: str) -> Outc
 
 def _outcome(rule: Rule, value: object, at: Context) -> Outcome:
     """What one value becomes; each alternative of a grid search for itself."""
-    if isinstance(value, Later):
+    if isinstance(value, Deferred):
         return Outcome({rule.target_on(at.stack): value})
     if isinstance(value, Mapping) and set(value) == {"grid_search"}:
         outcomes = [_outcome(rule, one, at) for one in value["grid_search"]]

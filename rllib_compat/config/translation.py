@@ -13,8 +13,8 @@ from rllib_compat.config.code import Program, python_code
 from rllib_compat.config.defaults import todays_default
 from rllib_compat.config.deferred import ModelPerPolicy
 from rllib_compat.networks.families.q_head import EXPLORING
+from rllib_compat.neutral.deferred import build
 from rllib_compat.neutral.errors import RefusedKeysError
-from rllib_compat.neutral.later import build
 from rllib_compat.neutral.report import Report, Severity, Verdict
 from rllib_compat.ray_versions import configs, replay
 

@@ -15,13 +15,13 @@ from rllib_compat.config import completion, engine
 from rllib_compat.config.completion import CompletedConfig, complete
 from rllib_compat.config.defaults import TODAY, newest_release_with
 from rllib_compat.config.deferred import AdaptedEnv, DeferredPolicy
-from rllib_compat.config.old_networks import kept
 from rllib_compat.config.rule import Context, Settings, nested
 from rllib_compat.config.rules.training import NEWEST_WITHOUT_VTRACE
 from rllib_compat.config.steps import apply_first, apply_steps
 from rllib_compat.config.translation import Translation
 from rllib_compat.config.validation import validate_config
 from rllib_compat.config.values.validator import Origin
+from rllib_compat.networks import fresh
 from rllib_compat.neutral.errors import ConfigError, UnknownKeysError
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 from rllib_compat.ray_versions import configs
@@ -31,6 +31,16 @@ from rllib_compat.runtime.atari import may_be_atari
 
 OnUnknown = Literal["error", "warn", "pass"]
 Stack = Literal["auto", "new", "old"]
+
+#: The rules of keys that only networks of the old Rays have, which a Trainer makes.
+_ONLY_OLD = r"model\.no_final_linear|sac\.Q_model\..*"
+_ATTENTION = r"|model\.(use_attention|attention_\w+)"
+
+#: The readers of networks that an attention net is put into.
+_ACTOR_CRITICS = ("actor_critic", "appo")
+
+#: How many steps an attention net remembers: in training and in acting, 50 by default.
+_MEMORIES = ("attention_memory_training", "attention_memory_inference")
 
 #: The algorithms whose torch policies made their optimizer with `lr`, before a schedule was asked.
 _LR_FIRST = (*registry.family("PPO"), "A2C", "A3C")
@@ -89,7 +99,7 @@ def translate(
     completed = CompletedConfig(legacy)
     if legacy_ray is not None and registry.of(target).becomes:
         completed = complete(legacy, legacy_algorithm, legacy_ray)
-    keeps = kept(legacy_algorithm, completed.config) if old_networks else None
+    keeps = _old_network_rules(legacy_algorithm, completed.config) if old_networks else None
     stack, decided_by = _choose_stack(completed, (legacy_algorithm, target), api_stack, keeps)
     if stack == "old":
         target = registry.of(target).undistributed or target
@@ -348,3 +358,27 @@ def _framework(config: Mapping[str, Any]) -> str:
     if config.get("eager"):
         return "tfe"
     return "torch" if config.get("use_pytorch") else "tf"
+
+
+def _old_network_rules(algorithm: str, config: Mapping[str, Any]) -> re.Pattern[str] | None:
+    """The rules of the keys that the old networks have, and today's have not.
+
+    Args:
+        algorithm: The algorithm's legacy name.
+        config: The legacy config.
+
+    Returns:
+        What their ids look like; None: networks are today's.
+    """
+    if not fresh.makes(algorithm, config):
+        return None
+    return re.compile(_ONLY_OLD + (_ATTENTION if _takes_attention(algorithm, config) else ""))
+
+
+def _takes_attention(algorithm: str, config: Mapping[str, Any]) -> bool:
+    """Whether attention nets train on the new API stack, where all steps have one memory."""
+    model = config.get("model")
+    settings = model if isinstance(model, Mapping) else {}
+    training, acting = (settings.get(key, 50) for key in _MEMORIES)
+    row = registry.of(algorithm)
+    return row.reader in _ACTOR_CRITICS and not row.offline and bool(training == acting)

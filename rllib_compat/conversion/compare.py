@@ -81,7 +81,7 @@ class OutputDifference:
     kind: str = "random"
 
     @property
-    def blurred(self) -> bool:
+    def inconclusive(self) -> bool:
         """Whether float32 blurs the output so much that the comparison sees little."""
         return TIMES * self.own_error > _BLURRED * self.size > 0
 
@@ -96,7 +96,7 @@ class OutputDifference:
                 f"float32 error of up to {self.own_error:.2e} ({TIMES} times is allowed)"
             )
         path = f"policies.{self.policy_id}.{self.output}"
-        if self.blurred:
+        if self.inconclusive:
             shown += "; float32 itself strays so far here that smaller mistakes could not be seen"
             return Finding.warning("verify", Verdict.NOTE, path, shown)
         return Finding.info("verify", Verdict.EXACT, path, shown)
@@ -399,10 +399,14 @@ def float32_errors(
     choices = {name for step in graph.steps if step.op == "one_hot" for name in step.takes}
     plain = Compiled(graph, network.arrays, where=network.kind, dtype=np.float32)
     rng = np.random.default_rng(1)
-    unsteady = Compiled(
-        graph, network.arrays, where=network.kind, dtype=np.float32, after=partial(_nudged, rng=rng)
+    perturbed = Compiled(
+        graph,
+        network.arrays,
+        where=network.kind,
+        dtype=np.float32,
+        after=partial(_perturb, rng=rng),
     )
-    return measure_errors(plain, inputs, exact, choices, unsteady)
+    return measure_errors(plain, inputs, exact, choices, perturbed)
 
 
 def measure_errors(
@@ -410,7 +414,7 @@ def measure_errors(
     inputs: Mapping[str, Array],
     exact: Outputs,
     fixed: Collection[str] = (),
-    unsteady: Callable[[Mapping[str, Array]], Outputs] | None = None,
+    perturbed: Callable[[Mapping[str, Array]], Outputs] | None = None,
 ) -> dict[str, Array]:
     """Measures how far a function strays in float32.
 
@@ -419,7 +423,7 @@ def measure_errors(
         inputs: What it is computed on.
         exact: What it should give for them.
         fixed: Names of inputs that are numbers of choices, and are not moved.
-        unsteady: The function with rounding of its own at every step, for all tries but the first;
+        perturbed: The function with rounding of its own at every step, for all tries but the first;
             None: the function itself.
 
     Returns:
@@ -431,18 +435,18 @@ def measure_errors(
     worst = {name: np.zeros(np.shape(out)) for name, out in exact.items()}
     with np.errstate(over="ignore", invalid="ignore"):
         for i in range(_TRIES):
-            nudged = {
-                name: value if i == 0 or name in fixed else _nudged(value, rng)
+            moved = {
+                name: value if i == 0 or name in fixed else _perturb(value, rng)
                 for name, value in inputs.items()
             }
-            tried = (unsteady or float32)(nudged) if i else float32(nudged)
+            tried = (perturbed or float32)(moved) if i else float32(moved)
             for name, out in exact.items():
                 off = np.abs(np.asarray(tried[name], np.float64) - out)
                 worst[name] = np.maximum(worst[name], off)  # keeps NaN
         return {name: _error_of_rows(off, np.asarray(exact[name])) for name, off in worst.items()}
 
 
-def _nudged(value: Array, rng: np.random.Generator) -> Array:
+def _perturb(value: Array, rng: np.random.Generator) -> Array:
     """Numbers moved by one unit in the last place, each up or down."""
     rounded = np.asarray(value, np.float32)
     towards = rng.choice(np.array([-np.inf, np.inf], np.float32), rounded.shape)

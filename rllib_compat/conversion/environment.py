@@ -20,8 +20,8 @@ from rllib_compat.config.values.kinds import is_plain_env_name
 from rllib_compat.conversion.given import ConfigSources, Given
 from rllib_compat.neutral.check import is_version
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.deferred import build
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.later import build
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.ray_versions import tune
@@ -69,9 +69,7 @@ def read_stored_env(config: Mapping[str, Any], algorithm: str | None) -> StoredE
     else:
         return None
     name = name if isinstance(name, str) else None
-    sound = (
-        _admitted_settings(settings, algorithm or "PPO") if isinstance(settings, Mapping) else None
-    )
+    sound = _valid_settings(settings, algorithm or "PPO") if isinstance(settings, Mapping) else None
     return StoredEnv(name, env_config, sound)
 
 
@@ -89,7 +87,7 @@ def _settings_of_class(env: object) -> Mapping[str, Any] | None:
     return settings.state if isinstance(settings.state, Mapping) else None
 
 
-def _admitted_settings(settings: Mapping[str, Any], algorithm: str) -> dict[str, Any]:
+def _valid_settings(settings: Mapping[str, Any], algorithm: str) -> dict[str, Any]:
     """Settings of a file whose values are such that a legacy config could have said them."""
     atari = settings.get("atari")
     atari = dict(atari) if isinstance(atari, Mapping) else {}

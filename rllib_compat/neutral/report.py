@@ -1,6 +1,6 @@
 """What became of every part of the input: findings, and the report that collects them.
 
-A translation or a conversion hands out one `Report`. Each key of a config and each part of a
+A translation or a conversion returns one `Report`. Each key of a config and each part of a
 checkpoint has at least one `Finding` in it, so that nothing is ever dropped silently.
 """
 

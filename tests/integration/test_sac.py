@@ -9,7 +9,7 @@ import pytest
 
 from rllib_compat import Given, convert
 from rllib_compat.conversion.write.checkpointable import module_specs
-from rllib_compat.conversion.write.training_state import carry_temperatures, keep_action_range
+from rllib_compat.conversion.write.training_state import keep_action_range, set_temperatures
 from rllib_compat.networks.network import own_name
 from rllib_compat.networks.optimizers import plan
 from rllib_compat.networks.rl_modules import set_weights
@@ -149,7 +149,7 @@ def test_each_policy_keeps_its_temperature_and_target_entropy():
     }
     checkpoint = checkpoint.with_policies(policies.values())
     config = SACConfig()
-    carry_temperatures(config, checkpoint)
+    set_temperatures(config, checkpoint)
     own = {policy_id: config.get_config_for_module(policy_id) for policy_id in policies}
     assert {k: c.initial_alpha for k, c in own.items()} == pytest.approx(
         {k: math.exp(p.log_alpha) for k, p in policies.items()}

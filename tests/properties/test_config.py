@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rllib_compat import registry
 from rllib_compat.config import translate
 from rllib_compat.config.rules import every_rule
-from rllib_compat.neutral.later import Later
+from rllib_compat.neutral.deferred import Deferred
 from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.report import Verdict
 from rllib_compat.registry import keys
@@ -122,7 +122,7 @@ def as_config(translation):
                 config["model"] = value
             elif method == "callbacks" and name != "callbacks_class":
                 config[f"callbacks_{name}"] = value
-            elif not isinstance(value, Later):
+            elif not isinstance(value, Deferred):
                 config[ATTRIBUTES.get(name, name)] = value
     return config
 

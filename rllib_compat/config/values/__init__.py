@@ -1,7 +1,7 @@
 """The declarations of values that rules share, by name.
 
 Numbers have the range in which they mean something. Where a number says how many of a thing are
-made when the config is used, a file may ask for an ample, but bounded number of them.
+made when the config is used, a file may ask for a bounded number of them (`max_from_file`).
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ INTEGER = Integer()
 #: -1 (of a Dreamer) left the size to the algorithm.
 BATCH = Integer(-1)
 #: Environments, processes, threads: what is started when the config is used.
-PROCESSES = Integer(0, ample=1024)
-CPUS = Number(0, ample=1024)
+PROCESSES = Integer(0, max_from_file=1024)
+CPUS = Number(0, max_from_file=1024)
 #: Entries of a buffer or a queue.
-ENTRIES = Integer(1, ample=4_000_000)
+ENTRIES = Integer(1, max_from_file=4_000_000)
 #: How long a sequence, a look back or a queue is.
-LENGTH = Integer(0, ample=1_000_000)
+LENGTH = Integer(0, max_from_file=1_000_000)
 #: -1 left the length to the model.
-SEQUENCE = Integer(-1, ample=1_000_000)
+SEQUENCE = Integer(-1, max_from_file=1_000_000)
 #: A gigabyte of noise, which is the default.
-NOISE_TABLE = Integer(1, ample=250_000_000)
-ATOMS = Integer(1, ample=10_000)
-ACTION_SAMPLES = Integer(1, ample=4096)
+NOISE_TABLE = Integer(1, max_from_file=250_000_000)
+ATOMS = Integer(1, max_from_file=10_000)
+ACTION_SAMPLES = Integer(1, max_from_file=4096)
 AUTO = Choice(("auto",))
-FRAGMENT = Integer(1, ample=1_000_000) | AUTO
+FRAGMENT = Integer(1, max_from_file=1_000_000) | AUTO
 DURATION = COUNT | AUTO
-N_STEP = Integer(1, ample=10_000) | Row((POSITIVE, POSITIVE))
+N_STEP = Integer(1, max_from_file=10_000) | Row((POSITIVE, POSITIVE))
 
 #: `[[step, value], …]`; until Ray 2.x also with the value in a list of its own.
 SCHEDULE = ListOf(Row((NONNEGATIVE, NUMBER)))
@@ -136,13 +136,13 @@ DISTRIBUTED_BACKEND = Choice(("gloo", "mpi", "nccl"))
 
 # Models
 LAYERS = Layers()
-SIZE = Integer(1, ample=8192)
-UNITS = Integer(1, ample=256)
-FRAME_SIZE = Integer(1, ample=4096)
+SIZE = Integer(1, max_from_file=8192)
+UNITS = Integer(1, max_from_file=256)
+FRAME_SIZE = Integer(1, max_from_file=4096)
 #: How many frames are stacked; -1 where another key says it.
-FRAMES = Integer(-1, ample=64)
+FRAMES = Integer(-1, max_from_file=64)
 STACKED_FRAMES = AUTO | FRAMES
-PREVIOUS_STEPS = FLAG | Integer(0, ample=1024)
+PREVIOUS_STEPS = FLAG | Integer(0, max_from_file=1024)
 #: A dict whose keys have rules of their own.
 SECTION = Config()
 MODEL_CONFIG = Config("model", raw=True)
@@ -179,9 +179,9 @@ INITIALIZER_ARGUMENTS = Fields(
         ),
     }
 )
-_FILTERS = Integer(1, ample=4096)
+_FILTERS = Integer(1, max_from_file=4096)
 _KERNEL = _FILTERS | ListOf(_FILTERS, 1, 3)
-_PADDING = Choice(("same", "valid")) | Integer(0, ample=4096)
+_PADDING = Choice(("same", "valid")) | Integer(0, max_from_file=4096)
 #: `[[filters, kernel, stride], …]`, each with a padding in some releases.
 CONV_FILTERS = ListOf(
     Row((_FILTERS, _KERNEL, _KERNEL)) | Row((_FILTERS, _KERNEL, _KERNEL, _PADDING))

@@ -170,14 +170,14 @@ class Number(Kind):
         low: The least.
         high: The greatest.
         infinite: Whether infinity counts as "no limit". NaN never fits.
-        ample: More than this is not believed to a file: it is something that is made when the
-            config is used (environments, processes, entries of a buffer).
+        max_from_file: The most that a file may ask for, where the number is of things that are made
+            when the config is used (environments, processes, entries of a buffer).
     """
 
     low: float = -inf
     high: float = inf
     infinite: bool = False
-    ample: float | None = None
+    max_from_file: float | None = None
 
     noun = "a number"
 
@@ -199,8 +199,12 @@ class Number(Kind):
 
     def accept(self, value: Any, path: str, validator: Validator) -> Any:
         value = self._read(value)
-        if validator.origin is Origin.FILE and self.ample is not None and value > self.ample:
-            detail = f"a file may ask for {self.ample:,.0f} at most"
+        if (
+            validator.origin is Origin.FILE
+            and self.max_from_file is not None
+            and value > self.max_from_file
+        ):
+            detail = f"a file may ask for {self.max_from_file:,.0f} at most"
             return validator.reject(path, value, self, detail)
         return value
 

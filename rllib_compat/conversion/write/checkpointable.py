@@ -117,7 +117,7 @@ def adapt_config(
     # Where the step before is a part of what a module observes, choices are one-hot in it.
     one_hot = any(isinstance(n, Network) and n.space is not None for n in networks.values())
     set_previous_steps(config, *previous_steps(networks, checkpoint.policies), one_hot=one_hot)
-    findings = training_state.carry_into_config(config, checkpoint, networks)
+    findings = training_state.set_in_config(config, checkpoint, networks)
     if limit_overrides_cache(config):
         message = (
             "so many policies with settings of their own make Ray copy configs without end; the "

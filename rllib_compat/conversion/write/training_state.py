@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 _NEAR = 0.02
 
 
-def carry_into_config(
+def set_in_config(
     config: AlgorithmConfig, checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
 ) -> list[Finding]:
     """Puts what today's learners keep in no state into a config, in place."""
-    findings = _carry_kl_coefficients(config, checkpoint)
+    findings = _set_kl_coefficients(config, checkpoint)
     if registry.of(checkpoint.algorithm).soft_actor_critic:
-        findings += carry_temperatures(config, checkpoint)
+        findings += set_temperatures(config, checkpoint)
         findings += keep_action_range(config, networks)
-    return findings + _carry_moving_average(config, checkpoint)
+    return findings + _set_moving_average(config, checkpoint)
 
 
 def set_in_algorithm(
@@ -75,7 +75,7 @@ def set_in_algorithm(
     return findings
 
 
-def _carry_kl_coefficients(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
+def _set_kl_coefficients(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
     """PPO's learner keeps its current KL coefficient in no state; it starts from the config's."""
     current = {p.policy_id: p.kl_coeff for p in checkpoint.policies.values() if p.kl_coeff}
     if not current or not hasattr(config, "kl_coeff"):
@@ -92,7 +92,7 @@ def _carry_kl_coefficients(config: AlgorithmConfig, checkpoint: LegacyCheckpoint
     ]
 
 
-def _carry_moving_average(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
+def _set_moving_average(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
     """MARWIL's learner keeps its running mean in no state; it starts from the config's."""
     known = {
         p.policy_id: p.extra[MOVING_AVERAGE]
@@ -114,7 +114,7 @@ def _carry_moving_average(config: AlgorithmConfig, checkpoint: LegacyCheckpoint)
     ]
 
 
-def carry_temperatures(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
+def set_temperatures(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
     """Puts temperatures and target entropies into the config.
 
     Today's learner keeps its temperature in no state; it starts from the config's. And it takes

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from rllib_compat.neutral.deferred import PUBLIC, Deferred, Writer
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.later import PUBLIC, Later, Writer
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.offline.files import ONE_POLICY, find_files, from_json
 
@@ -27,7 +27,7 @@ _FOLDERS: dict[tuple[tuple[str, int], ...], tempfile.TemporaryDirectory[str]] = 
 
 
 @frozen
-class Recorded(Later):
+class Recorded(Deferred):
     """Recordings for the offline algorithms of the new API stack.
 
     Attributes:
@@ -47,7 +47,7 @@ class Recorded(Later):
 
 @public("rllib_compat.adapters")
 @frozen
-class Readers(Later):
+class Readers(Deferred):
     """Recordings for the old API stack, which reads JSON itself, and unpickles what is in it.
 
     Attributes:

@@ -29,7 +29,7 @@ class Writer(Protocol):
         """Says in a comment that a part of the value is left out, as it has no source form."""
 
 
-class Later(ABC):
+class Deferred(ABC):
     """A value that is made when the `AlgorithmConfig` is built."""
 
     @abstractmethod
@@ -43,7 +43,7 @@ class Later(ABC):
 
 def build(value: object) -> Any:
     """Makes the objects inside a value."""
-    if isinstance(value, Later):
+    if isinstance(value, Deferred):
         return value.build()
     if isinstance(value, dict):
         return {key: build(inner) for key, inner in value.items()}
