@@ -22,6 +22,7 @@ from rllib_compat.neutral.spaces import (
     Box,
     DictSpace,
     Discrete,
+    MultiBinary,
     MultiDiscrete,
     Repeated,
     Space,
@@ -92,7 +93,9 @@ def _leaf(
         return lambda batch: np.stack([atari(row) for row in _numbers(batch.astype(space.dtype))])
     if isinstance(space, (Discrete, MultiDiscrete)) or space.flat_size() != size:
         return None
-    return _numbers
+    if isinstance(space, (Box, MultiBinary)):
+        return _numbers
+    return lambda batch: np.stack([flatten_value(space, one) for one in batch])
 
 
 def _size(space: Space, atari: LegacyPreprocessor | None) -> int:
