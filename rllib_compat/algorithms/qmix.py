@@ -7,7 +7,6 @@ of them learn. Whole episodes are replayed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig, register
 from rllib_compat.algorithms.objectives import td_targets
 from rllib_compat.algorithms.off_policy import begin_rounds
+from rllib_compat.algorithms.replay import ItemReplayBuffer
 from rllib_compat.networks.modules.grouped import MASK
 from rllib_compat.networks.modules.qmix import FOLLOWING, TAKEN, TARGETS, QMIXModule
 from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
@@ -133,41 +133,19 @@ def sequences(chunks: Iterable[Chunk], longest: int) -> dict[str, Any]:
     return made
 
 
-@dataclass
-class FragmentBuffer:
-    """Keeps fragments, the newest in the place of the oldest, and draws them evenly.
+def draw_fragments(kept: ItemReplayBuffer[Fragment], steps: int) -> Fragment:
+    """Draws fragments, each as likely as any other, until there are so many steps.
 
-    Attributes:
-        capacity: How many fragments it keeps.
+    Returns:
+        All of them as one.
     """
-
-    capacity: int
-    _kept: list[Fragment] = field(default_factory=list)
-    _added: int = 0
-
-    def __len__(self) -> int:
-        """How many fragments it holds."""
-        return len(self._kept)
-
-    def add(self, added: Fragment) -> None:
-        """Keeps a fragment."""
-        place = self._added % self.capacity
-        self._kept[place : place + 1] = [added]  # behind the last, as long as there is room
-        self._added += 1
-
-    def sample(self, steps: int) -> Fragment:
-        """Draws fragments, each as likely as any other, until there are so many steps.
-
-        Returns:
-            All of them as one.
-        """
-        total, chunks = 0, dict[str, list[Chunk]]()
-        while total < steps:
-            drawn = self._kept[np.random.randint(len(self._kept))]
-            total += drawn.steps
-            for module_id, found in drawn.chunks.items():
-                chunks.setdefault(module_id, []).extend(found)
-        return Fragment(total, chunks)
+    total, chunks = 0, dict[str, list[Chunk]]()
+    while total < steps:
+        ((drawn,), _, _) = kept.sample(1)
+        total += drawn.steps
+        for module_id, found in drawn.chunks.items():
+            chunks.setdefault(module_id, []).extend(found)
+    return Fragment(total, chunks)
 
 
 class QMIX(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types
@@ -176,7 +154,7 @@ class QMIX(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no typ
     def setup(self, config: Any) -> None:
         """Builds env runners, learner and replay buffer."""
         super().setup(config)
-        self._kept = FragmentBuffer(self.config.buffer_size)
+        self._kept = ItemReplayBuffer[Fragment](self.config.buffer_size)
 
     def training_step(self) -> None:
         """Samples; learns once; sends the weights."""
@@ -188,7 +166,7 @@ class QMIX(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no typ
                 self._kept.add(sampled)
             if not told or rounds.is_warming_up():
                 continue
-            drawn = self._kept.sample(config.total_train_batch_size)
+            drawn = draw_fragments(self._kept, config.total_train_batch_size)
             batches = {
                 module_id: sequences(chunks, config.max_seq_len)
                 for module_id, chunks in drawn.chunks.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import tree
@@ -13,6 +13,8 @@ from ray.rllib.utils.checkpoints import Checkpointable
 from rllib_compat.algorithms.transitions import Array, NStepTransitions, Rows
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
+
+Item = TypeVar("Item")
 
 #: How many rows there is room for at first.
 _FIRST = 1024
@@ -216,6 +218,59 @@ class Priorities:
 
 #: The importance of each transition.
 WEIGHTS = "weights"
+
+
+class ItemReplayBuffer(Generic[Item]):
+    """Keeps items of different sizes, such as sequences: the newest in the place of the oldest.
+
+    They are drawn by their priorities; without any, each is as likely as any other.
+
+    Args:
+        capacity: How many it keeps.
+        alpha: How much priorities count; 0: there are none.
+    """
+
+    def __init__(self, capacity: int, alpha: float = 0.0) -> None:
+        self._capacity = capacity
+        self._priorities = Priorities(capacity, alpha) if alpha else None
+        self._kept: list[Item] = []
+        self._next = 0
+
+    def __len__(self) -> int:
+        """How many items it holds."""
+        return len(self._kept)
+
+    def add(self, item: Item) -> None:
+        """Keeps an item, with the greatest priority that any ever had."""
+        place, self._next = self._next, (self._next + 1) % self._capacity
+        if place == len(self._kept):
+            self._kept.append(item)
+        else:
+            self._kept[place] = item
+        if self._priorities is not None:
+            self._priorities.add(np.array([place]))
+
+    def sample(self, count: int, beta: float = 0.0) -> tuple[list[Item], Array, Array]:
+        """Draws so many items.
+
+        Args:
+            count: How many.
+            beta: How far their weights make up for their priorities.
+
+        Returns:
+            The items, where they are kept, and the weight of each: 1 for the least likely.
+        """
+        if self._priorities is None:
+            places, weights = np.random.randint(len(self), size=count), np.ones(count)
+        else:
+            places = self._priorities.draw(count)
+            weights = self._priorities.weights(places, beta)
+        return [self._kept[place] for place in places], places, weights
+
+    def prioritize(self, places: Array, priorities: Array) -> None:
+        """Gives items other priorities."""
+        if self._priorities is not None:
+            self._priorities.update(places, priorities)
 
 
 @frozen

@@ -16,7 +16,7 @@ from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
 from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig
 from rllib_compat.algorithms.off_policy import Rounds, begin_rounds
-from rllib_compat.algorithms.replay import Priorities
+from rllib_compat.algorithms.replay import ItemReplayBuffer
 from rllib_compat.algorithms.transitions import Array, n_step_returns, stacked
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
@@ -140,66 +140,13 @@ def _padded(parts: Iterable[Array], rows: int) -> Array:
     return made
 
 
-class SequenceBuffer:
-    """Keeps sequences, the newest in the place of the oldest.
-
-    They are drawn by their priorities; without any, each is as likely as any other.
-
-    Args:
-        capacity: How many it keeps.
-        alpha: How much priorities count; 0: there are none.
-    """
-
-    def __init__(self, capacity: int, alpha: float = 0.0) -> None:
-        self._capacity = capacity
-        self._priorities = Priorities(capacity, alpha) if alpha else None
-        self._kept: list[Sequence] = []
-        self._next = 0
-
-    def __len__(self) -> int:
-        """How many sequences it holds."""
-        return len(self._kept)
-
-    def add(self, sequence: Sequence) -> None:
-        """Keeps a sequence, with the greatest priority that any ever had."""
-        place, self._next = self._next, (self._next + 1) % self._capacity
-        if place == len(self._kept):
-            self._kept.append(sequence)
-        else:
-            self._kept[place] = sequence
-        if self._priorities is not None:
-            self._priorities.add(np.array([place]))
-
-    def sample(self, count: int, beta: float = 0.0) -> tuple[list[Sequence], Array, Array]:
-        """Draws so many sequences.
-
-        Args:
-            count: How many.
-            beta: How far their weights make up for their priorities.
-
-        Returns:
-            The sequences, where they are kept, and the weight of each: 1 for the least likely.
-        """
-        if self._priorities is None:
-            places, weights = np.random.randint(len(self), size=count), np.ones(count)
-        else:
-            places = self._priorities.draw(count)
-            weights = self._priorities.weights(places, beta)
-        return [self._kept[place] for place in places], places, weights
-
-    def prioritize(self, places: Array, priorities: Array) -> None:
-        """Gives sequences other priorities."""
-        if self._priorities is not None:
-            self._priorities.update(places, priorities)
-
-
 class SequenceReplayAlgorithm(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types
     """Samples whole episodes on each env runner, keeps their sequences, learns from some."""
 
     def setup(self, config: Any) -> None:
         """Builds env runners, learner and replay buffers."""
         super().setup(config)
-        self._kept: dict[str, SequenceBuffer] = {}
+        self._kept: dict[str, ItemReplayBuffer[Sequence]] = {}
 
     def training_step(self) -> None:
         """Samples and learns, each as often as the config says; sends the weights."""
@@ -295,10 +242,10 @@ class SequenceReplayConfig(RemovedAlgorithmConfig):
         fresh = self.zero_init_states
         return SequenceChopper(length, self.burn_in, fresh, self.n_step, self.gamma, self.following)
 
-    def new_buffer(self) -> SequenceBuffer:
+    def new_buffer(self) -> ItemReplayBuffer[Sequence]:
         """An empty replay buffer; each module has one."""
         alpha = self.prioritized_replay_alpha if self.prioritized_replay else 0.0
-        return SequenceBuffer(max(1, self.buffer_size // self.cut.steps), alpha)
+        return ItemReplayBuffer(max(1, self.buffer_size // self.cut.steps), alpha)
 
     def get_rollout_fragment_length(self, worker_index: int = 0) -> int:
         """How many steps an env runner samples at least; by default as many as rewards sum."""

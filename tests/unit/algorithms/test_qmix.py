@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
-from rllib_compat.algorithms.qmix import Fragment, FragmentBuffer, fragment, sequences
+from rllib_compat.algorithms.qmix import Fragment, draw_fragments, fragment, sequences
+from rllib_compat.algorithms.replay import ItemReplayBuffer
 from rllib_compat.config import translate
 from rllib_compat.networks.modules.grouped import Grouping, grouped_space
 from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
@@ -226,13 +227,13 @@ def test_sequences_hold_each_step_once_with_what_was_observed_after_it(lengths, 
 
 
 def test_the_buffer_forgets_the_oldest_and_draws_until_there_are_enough_steps():
-    buffer = FragmentBuffer(3)
+    buffer = ItemReplayBuffer(3)
     for number in range(5):
         buffer.add(Fragment(4, {"a": [number]}))
-    drawn = buffer.sample(400)
+    drawn = draw_fragments(buffer, 400)
     assert drawn.steps == 400
     assert set(drawn.chunks["a"]) == {2, 3, 4}
-    assert buffer.sample(5).steps == 8
+    assert draw_fragments(buffer, 5).steps == 8
 
 
 class Pair(MultiAgentEnv):

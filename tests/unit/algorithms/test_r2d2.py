@@ -15,7 +15,8 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat.algorithms.r2d2 import original, rescaled
-from rllib_compat.algorithms.sequence_replay import WEIGHTS, SequenceBuffer, SequenceChopper
+from rllib_compat.algorithms.replay import ItemReplayBuffer
+from rllib_compat.algorithms.sequence_replay import WEIGHTS, SequenceChopper
 from rllib_compat.config import translate
 from rllib_compat.modules import R2D2GraphModule, R2D2Module
 from rllib_compat.networks import ModelSettings, read
@@ -264,7 +265,7 @@ def test_an_episode_without_states_is_refused():
 
 
 def test_the_buffer_forgets_the_oldest_and_draws_by_priorities():
-    buffer = SequenceBuffer(3, alpha=0.5)
+    buffer = ItemReplayBuffer(3, alpha=0.5)
     for number in range(5):
         buffer.add({"number": number})
     drawn, places, weights = buffer.sample(300)
