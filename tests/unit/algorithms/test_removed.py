@@ -1,5 +1,7 @@
 """What Ray removed and this package has: its configs; advantages and microbatches."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,8 @@ KEYS = dict.fromkeys(OURS, "lr") | {
     "TD3": "critic_lr",
 }
 
+
+GIVEN = {"type": "Given"}
 
 #: What trains in their place on the old API stack.
 ON_OLD_STACK = {"A3C": "A2C", "APEX": "DQN", "DDPPO": "PPO"}
@@ -103,6 +107,31 @@ def test_defaults_are_those_of_the_last_ray_that_had_the_algorithm(name):
             continue
         assert [default] == (then if then == [True] else [then])  # a slip of TD3's
         assert getattr(config, attribute) == default
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_training_names_and_explains_each_setting(name):
+    config = configs.todays_config(name)
+    tables = (vars(part).get("settings", {}) for part in type(config).__mro__)
+    told = (vars(part).get("module_settings", {}) for part in type(config).__mro__)
+    for table in (*tables, *told):
+        for setting, meaning in table.items():
+            owner = next(p for p in type(config).__mro__ if setting in {*_own(p)})
+            assert setting in inspect.signature(owner.training).parameters
+            assert f"    {setting}: {meaning}" in owner.training.__doc__
+            assert getattr(config.copy().training(**{setting: GIVEN}), setting) == GIVEN
+    with pytest.raises(TypeError, match="no_setting"):
+        config.training(no_setting=1)
+
+
+def _own(part):
+    return [*vars(part).get("module_settings", ()), *vars(part).get("settings", ())]
+
+
+def test_a_default_stands_beside_the_meaning_of_a_setting():
+    doc = type(configs.todays_config("TD3")).__mro__[1].training.__doc__
+    assert "twin_q: Whether a second critic is learned" in doc
+    assert "Default: False." in doc
 
 
 @pytest.mark.parametrize("name", OURS)
