@@ -32,6 +32,7 @@ class A2C(SynchronousAlgorithm):
 class A2CConfig(SynchronousConfig):
     """The config of A2C."""
 
+    least = {"microbatch_size": 1}
     schedules = {"entropy_coeff": "weight of the entropy"}
     settings = {
         "use_gae": "Whether advantages are estimated with `lambda_`, and a fragment's last value "
@@ -53,12 +54,6 @@ class A2CConfig(SynchronousConfig):
         super().validate()
         if self.use_gae and not self.use_critic:
             raise ConfigError("use_gae needs a critic.", where="use_critic", fix="use_gae=False")
-        if self.microbatch_size is not None and self.microbatch_size < 1:
-            raise ConfigError(
-                f"A microbatch has at least one step, not {self.microbatch_size}.",
-                where="microbatch_size",
-                fix="None learns from the whole train batch at once",
-            )
 
 
 class A2CTorchLearner(PolicyGradientLearner):

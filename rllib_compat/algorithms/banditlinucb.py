@@ -121,6 +121,7 @@ class BanditConfig(RemovedAlgorithmConfig):
     #: A Dict with this part reaches the module as it is (`runtime.connectors`).
     keeps_observations: ClassVar[tuple[str, ...]] = (ITEM,)
 
+    positive = ("alpha", "lambda_")
     default_module_class = LinearBanditModule
     default_learner_class = BanditLearner
     module_settings = {
@@ -149,14 +150,6 @@ class BanditConfig(RemovedAlgorithmConfig):
             raise ConfigError(
                 "A posterior is kept in one learner.", where="num_learners", fix="num_learners=0"
             )
-        for name in ("alpha", "lambda_"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ConfigError(
-                    f"{name} has to be above zero, not {value!r}.",
-                    where=name,
-                    fix=f"{name}=1.0",
-                )
 
 
 class BanditLinUCB(Bandit):

@@ -76,8 +76,10 @@ class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ign
     module_settings: ClassVar[Mapping[str, str]] = MappingProxyType({})
     #: Settings that are merged with their default, if both have the same `type`.
     merged_settings: ClassVar[tuple[str, ...]] = ()
-    #: Setting → the least value that it may have.
+    #: Setting → the least value that it may have, if it is not None.
     least: ClassVar[Mapping[str, float]] = MappingProxyType({})
+    #: Settings that are above 0, or None.
+    positive: ClassVar[tuple[str, ...]] = ()
     #: Setting → the values that it may have.
     choices: ClassVar[Mapping[str, tuple[str | None, ...]]] = MappingProxyType({})
     #: Setting that may be a schedule `[[step, value], …]` → what it is.
@@ -163,14 +165,15 @@ class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ign
                 where="api_stack",
                 fix="Leave the API stack as it is by default.",
             )
-        for name, least in self.least.items():
-            if getattr(self, name) < least:
-                default = getattr(self.default_algorithm.get_default_config(), name)
-                raise ConfigError(
-                    f"{name} is at least {least}, not {getattr(self, name)}.",
-                    where=name,
-                    fix=f"{name}={default}",
-                )
+        for name in (*self.least, *self.positive):
+            given, least = getattr(self, name), self.least.get(name)
+            if given is None or (given > 0 if least is None else given >= least):
+                continue
+            bound = "above 0" if least is None else f"at least {least}"
+            default = getattr(self.default_algorithm.get_default_config(), name)
+            raise ConfigError(
+                f"{name} is {bound}, not {given!r}.", where=name, fix=f"{name}={default!r}"
+            )
         for name, choices in self.choices.items():
             if (given := getattr(self, name)) not in choices:
                 raise ConfigError(

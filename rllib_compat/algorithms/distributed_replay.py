@@ -304,6 +304,8 @@ class DistributedReplayConfig(RemovedAlgorithmConfig):
     max_requests_in_flight_per_replay_worker: float | None
     training_intensity: float | None
 
+    least = {"num_replay_buffer_shards": 1, "max_requests_in_flight_per_replay_worker": 1}
+    positive = ("training_intensity",)
     settings = {
         "num_replay_buffer_shards": "Over how many actors the replay buffer is distributed. Each "
         'keeps its part of `replay_buffer_config["capacity"]` steps.',
@@ -328,32 +330,6 @@ class DistributedReplayConfig(RemovedAlgorithmConfig):
     def errors_of_worker(self, module: Any, rows: Any) -> Any:  # noqa: ARG002
         """What an env runner's module is wrong by about transitions; None: it can't tell."""
         return None
-
-    def validate(self) -> None:
-        """Checks all settings against each other.
-
-        Raises:
-            ConfigError: Two of them contradict each other, or nothing can run them.
-        """
-        super().validate()
-        intensity = self.training_intensity
-        most = self.max_requests_in_flight_per_replay_worker
-        checks = (
-            ("num_replay_buffer_shards", self.num_replay_buffer_shards < 1, "1 or more"),
-            ("training_intensity", intensity is not None and intensity <= 0, "above 0, or None"),
-            (
-                "max_requests_in_flight_per_replay_worker",
-                most is not None and most < 1,
-                "1 or more, or None",
-            ),
-        )
-        for name, wrong, should in checks:
-            if wrong:
-                raise ConfigError(
-                    f"{self.algo_class.__name__} can't run with {getattr(self, name)!r}.",
-                    where=name,
-                    fix=f"Make it {should}.",
-                )
 
 
 class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):

@@ -11,18 +11,17 @@ from typing import Any
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 
 from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.objectives import huber
 from rllib_compat.algorithms.sequence_replay import (
     WEIGHTS,
+    SequenceLearner,
     SequenceReplayAlgorithm,
     SequenceReplayConfig,
 )
 from rllib_compat.networks.modules.q import QF_PREDS
 from rllib_compat.networks.modules.r2d2 import TARGETS, R2D2Module
-from rllib_compat.ray_versions import learners
 
 
 class R2D2(SequenceReplayAlgorithm):
@@ -65,15 +64,8 @@ class R2D2Config(SequenceReplayConfig):
         self.evaluation(evaluation_config=greedily)
 
 
-_WithTargets: Any = learners.learner_with_targets()
-
-
-class R2D2TorchLearner(learners.TakesArrays, _WithTargets, TorchLearner):  # type: ignore[misc]
-    """Computes the loss: what `r2d2_loss` of the torch policy computed.
-
-    Attributes:
-        td_errors: One a sequence of the last batch, by module, from which priorities are made.
-    """
+class R2D2TorchLearner(SequenceLearner):
+    """Computes the loss: what `r2d2_loss` of the torch policy computed."""
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         """Makes one Adam."""
@@ -112,8 +104,6 @@ class R2D2TorchLearner(learners.TakesArrays, _WithTargets, TorchLearner):  # typ
             "mean_td_error": errors.sum() / count,
         }
         self.metrics.log_dict(told, key=module_id, window=1)
-        if not hasattr(self, "td_errors"):
-            self.td_errors: dict[str, Any] = {}
         self.td_errors[module_id] = errors.detach().mean(-1).cpu().numpy()
         return loss
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 
 from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.objectives import huber, td_targets
 from rllib_compat.algorithms.sequence_replay import (
     WEIGHTS,
+    SequenceLearner,
     SequenceReplayAlgorithm,
     SequenceReplayConfig,
 )
@@ -28,7 +28,6 @@ from rllib_compat.networks.modules.rnnsac import (
     VALUE,
     RNNSACModule,
 )
-from rllib_compat.ray_versions import learners
 
 
 class RNNSAC(SequenceReplayAlgorithm):
@@ -65,15 +64,8 @@ class RNNSACConfig(SequenceReplayConfig):
         }
 
 
-_WithTargets: Any = learners.learner_with_targets()
-
-
-class RNNSACTorchLearner(learners.TakesArrays, _WithTargets, TorchLearner):  # type: ignore[misc]
-    """Computes the losses: what `RNNSACTorchPolicy` computed.
-
-    Attributes:
-        td_errors: One a sequence of the last batch, by module, from which priorities are made.
-    """
+class RNNSACTorchLearner(SequenceLearner):
+    """Computes the losses: what `RNNSACTorchPolicy` computed."""
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         """Makes an Adam for the policy, one for each critic, and one for alpha."""
@@ -133,8 +125,6 @@ class RNNSACTorchLearner(learners.TakesArrays, _WithTargets, TorchLearner):  # t
             "mean_td_error": td_errors.sum() / count,
         }
         self.metrics.log_dict(told, key=module_id, window=1)
-        if not hasattr(self, "td_errors"):
-            self.td_errors: dict[str, Any] = {}
         self.td_errors[module_id] = td_errors.mean(-1).cpu().numpy()
         return actor_loss + sum(critic_losses) + alpha_loss
 

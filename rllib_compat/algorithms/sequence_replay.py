@@ -11,6 +11,7 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
+from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
@@ -20,7 +21,7 @@ from rllib_compat.algorithms.replay import ItemReplayBuffer
 from rllib_compat.algorithms.transitions import Array, n_step_returns, stacked
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.ray_versions import training_steps
+from rllib_compat.ray_versions import learners, training_steps
 
 #: Column → a row for each step, and in most of them one for what was observed after the last;
 #: `state_in` is the state that the first step begins with.
@@ -201,6 +202,22 @@ def _sequences(config: Any, episodes: list[Any]) -> list[tuple[str, Sequence]]:
 def _errors(learner: Any, *_: Any) -> Any:
     """The TD errors of a learner's last batch."""
     return learner.td_errors
+
+
+_WithTargets: Any = learners.learner_with_targets()
+
+
+class SequenceLearner(learners.TakesArrays, _WithTargets, TorchLearner):  # type: ignore[misc]  # Ray has no types
+    """A learner of sequences.
+
+    Attributes:
+        td_errors: One a sequence of the last batch, by module, from which priorities are made.
+    """
+
+    def build(self) -> None:
+        """Builds the learner."""
+        super().build()
+        self.td_errors: dict[str, Any] = {}
 
 
 class SequenceReplayConfig(RemovedAlgorithmConfig):
