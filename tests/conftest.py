@@ -81,4 +81,4 @@ def the_worker_of_an_algorithm_ends_with_the_test():
     """An env runner in this process stays the one that mapping functions see, as in old Ray."""
     yield
     if (mapping := sys.modules.get("rllib_compat.runtime.policy_mapping")) is not None:
-        mapping.Here.worker = None
+        mapping.MappingContext.worker = None

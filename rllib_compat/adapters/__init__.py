@@ -32,7 +32,7 @@ _FILES = {
         "OneBatchLearner",
         "OptimizerLearner",
         "ReportingLearner",
-        "TellingLearner",
+        "CallbackLearner",
     ),
     "runtime.observation_connectors": (
         "FlattenObservations",

@@ -19,7 +19,7 @@ from rllib_compat.algorithms.defaults import DEFAULTS, MODEL_DEFAULTS
 from rllib_compat.networks.previous_steps import LOOKING_BACK
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import learners, tune
-from rllib_compat.runtime.env_runners import give_env_runners
+from rllib_compat.runtime.env_runners import use_compat_env_runners
 from rllib_compat.runtime.observation_connectors import PreviousSteps
 
 
@@ -56,7 +56,7 @@ class OwnEnvRunnersConfig:
     def validate(self) -> None:
         """Checks all settings against each other."""
         super().validate()  # type: ignore[misc]  # of the real config
-        give_env_runners(cast("AlgorithmConfig", self))
+        use_compat_env_runners(cast("AlgorithmConfig", self))
 
 
 class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ignore[misc]  # Ray has no types

@@ -15,7 +15,7 @@ from rllib_compat.algorithms.ppo import PPO, LegacyPPOLearner
 from rllib_compat.algorithms.sac import LegacySACLearner
 from rllib_compat.algorithms.vtrace import LegacyAPPOLearner, LegacyIMPALALearner
 from rllib_compat.ray_versions import learners
-from rllib_compat.runtime.learners import put_before
+from rllib_compat.runtime.learners import prepend_learner_class
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -65,11 +65,11 @@ def use_legacy_learners(config: AlgorithmConfig, legacy: LegacyTraining) -> None
     if not homes <= _OURS:
         return
     if legacy.initial_lr is not None:
-        put_before(InitialRateLearner, "InitialRate", config, legacy=legacy)
+        prepend_learner_class(InitialRateLearner, "InitialRate", config, legacy=legacy)
     first = LEARNERS.get(config.algo_class)
     if first is None or (first is LegacyPPOLearner and config.num_learners > 1):
         return
-    put_before(first, "Legacy", config, legacy=legacy)
+    prepend_learner_class(first, "Legacy", config, legacy=legacy)
     if first is LegacyAPPOLearner and not legacy.vtrace:
         learners.make_batches_in_learners(config)  # which add advantages to them
     if first is LegacyPPOLearner:

@@ -119,8 +119,8 @@ class Program:
     def import_lines(self) -> list[str]:
         """The head of the program: modules, then names, by the alphabet."""
         plain, named = [], []
-        for (module, name), known_as in self._imports.items():
-            also = [ast.alias(name, None if known_as == name else known_as)]
+        for (module, name), resolve_policy_id in self._imports.items():
+            also = [ast.alias(name, None if resolve_policy_id == name else resolve_policy_id)]
             if module:
                 named.append(ast.unparse(ast.ImportFrom(module, also, 0)))
             else:

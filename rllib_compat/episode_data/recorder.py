@@ -302,5 +302,5 @@ def _remade(kind: type[EpisodeRecorder], arguments: Mapping[str, Any]) -> Episod
 def _news(episode: Any, agent: Any) -> Any:
     """What is another value whenever the environment says something of an agent."""
     if isinstance(episode, LegacyEpisode):
-        return episode.news_of(agent)
+        return episode.last_change_of(agent)
     return old_stack.agent_steps(episode, agent), id(episode.last_info_for(agent))

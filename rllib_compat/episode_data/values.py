@@ -66,7 +66,7 @@ class AgentData:
         self.final: dict[str, Any] = {}
         self.media: dict[str, list[Any]] = {}
         self.media_left_out: dict[str, int] = {}
-        #: The last news of an agent that may wait, as `LegacyEpisode.news_of` has them.
+        #: The last news of an agent that may wait, as `LegacyEpisode.last_change_of` has them.
         self.news: Any = None
 
     def add(self, kind: str, data: Mapping[str, Any]) -> None:

@@ -58,7 +58,7 @@ def preprocessor(
     assert raw is not None
     size = math.prod(inputs)
     shifts = not settings.config.get("_disable_preprocessor_api", False)
-    atari = LegacyPreprocessor.of(settings.model, settings.ray) if shifts else None
+    atari = LegacyPreprocessor.from_model(settings.model, settings.ray) if shifts else None
     if isinstance(raw, (TupleSpace, DictSpace, Repeated)):
         if _size(raw, atari) != size:
             raise _other_size(raw, inputs, where)

@@ -38,6 +38,16 @@ PARTS = (
     "local_tf_session_args",
 )
 
+#: What a dict of `callbacks` may have functions for.
+CALLBACK_EVENTS = (
+    "on_episode_start",
+    "on_episode_step",
+    "on_episode_end",
+    "on_sample_end",
+    "on_train_result",
+    "on_postprocess_traj",
+)
+
 
 @cache
 def _table() -> dict[str, Any]:

@@ -24,19 +24,23 @@ def adapt_config(config: AlgorithmConfig) -> AlgorithmConfig:
     learner takes the batches that CQL gives it.
     """
     from rllib_compat.runtime.connectors import add_preprocessors, may_need_preprocessors
-    from rllib_compat.runtime.exploration import explore_as_before
+    from rllib_compat.runtime.exploration import use_legacy_exploration
     from rllib_compat.runtime.external import record_logged_actions
-    from rllib_compat.runtime.learners import give_optimizer, take_one_batch, tell_callbacks
+    from rllib_compat.runtime.learners import (
+        use_callback_learner,
+        use_legacy_optimizer,
+        use_one_batch_learner,
+    )
     from rllib_compat.runtime.vector_envs import allow_vector_envs
 
     if may_need_preprocessors(config.env):  # else it is one of gymnasium's own
         add_preprocessors(config)
         record_logged_actions(config)
         allow_vector_envs(config)
-    explore_as_before(config)
-    give_optimizer(config)
-    tell_callbacks(config)
-    take_one_batch(config)
+    use_legacy_exploration(config)
+    use_legacy_optimizer(config)
+    use_callback_learner(config)
+    use_one_batch_learner(config)
     replay.weigh_replayed(config)
     return config
 

@@ -150,13 +150,13 @@ def atari_settings(model: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-def wanted(settings: EnvSettings) -> bool:
+def wraps_games(settings: EnvSettings) -> bool:
     """Whether Atari games are to be wrapped; the old API stack does it itself."""
     pref = settings.preprocessor_pref
     return pref == "deepmind" and not settings.multi_agent and not settings.old_stack
 
 
-def may_change(settings: EnvSettings) -> bool:
+def changes_games(settings: EnvSettings) -> bool:
     """Whether anything becomes of Atari games: wrappers, or RLlib's own preprocessing."""
     return settings.preprocessor_pref is not None and not settings.old_stack
 
@@ -184,7 +184,9 @@ def is_registered_game(name: str) -> bool:
     return spec is not None and str(spec.entry_point).startswith(("ale_py", "shimmy.atari"))
 
 
-def wrapped(env: Any, settings: EnvSettings, context: Mapping[str, Any]) -> tuple[Any, EnvSettings]:
+def wrap_game(
+    env: Any, settings: EnvSettings, context: Mapping[str, Any]
+) -> tuple[Any, EnvSettings]:
     """A game in the wrappers, and the settings with what goes with them.
 
     Args:
@@ -196,7 +198,7 @@ def wrapped(env: Any, settings: EnvSettings, context: Mapping[str, Any]) -> tupl
 
     skips = _skips(env, settings, context)
     env = wrap(env, skips=skips, **{**DEFAULTS, **settings.atari})
-    if settings.clip_rewards is None and clips(settings.legacy_ray):
+    if settings.clip_rewards is None and clips_rewards(settings.legacy_ray):
         settings = replace(settings, clip_rewards=True)
     return env, settings
 
@@ -216,6 +218,6 @@ def skips_none(env: Any) -> bool:
     return own == 1 or "NoFrameskip" in str(getattr(spec, "id", ""))
 
 
-def clips(legacy_ray: str | None) -> bool:
+def clips_rewards(legacy_ray: str | None) -> bool:
     """Whether a Ray clipped an Atari game's rewards to their sign unless it was told otherwise."""
     return legacy_ray is None or Version(legacy_ray) < GYMNASIUM

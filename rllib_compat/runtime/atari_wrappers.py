@@ -72,7 +72,7 @@ def _pixels(dim: int, frames: int) -> gymnasium.spaces.Box:
     return gymnasium.spaces.Box(0, 255, (dim, dim, frames), np.uint8)
 
 
-class AroundGame(gymnasium.Wrapper[Any, Any, Any, Any]):
+class GameWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
     """What asks the game itself, whatever lies between.
 
     Args:
@@ -85,7 +85,7 @@ class AroundGame(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._game = game
 
 
-class NoopReset(AroundGame):
+class NoopReset(GameWrapper):
     """Begins an episode with a number of frames, drawn by the game, in which nothing is done."""
 
     def reset(self, **told: Any) -> tuple[Any, dict[str, Any]]:
@@ -100,7 +100,7 @@ class NoopReset(AroundGame):
         return observation, info
 
 
-class EpisodicLife(AroundGame):
+class EpisodicLife(GameWrapper):
     """Ends an episode with each life, and resets the game only when it is over."""
 
     _lives = 0

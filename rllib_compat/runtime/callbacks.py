@@ -14,24 +14,24 @@ from typing import Any, ClassVar
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import env_runners, episodes, metrics, old_stack, timers
 from rllib_compat.runtime.batches import Samples, agent_parts, read_only, sample_batch, write_back
-from rllib_compat.runtime.episodes import EpisodeRecord, LegacyEpisode, end_at_cut
+from rllib_compat.runtime.episodes import EpisodeRecord, LegacyEpisode, end_truncated
 from rllib_compat.runtime.evaluation import EvaluationFunction
 from rllib_compat.runtime.legacy_callbacks import (
     Curriculum,
     DefaultCallbacks,
     MultiCallbacks,
-    accepting,
-    hears,
-    hears_of_checkpoints,
+    adapt_signature,
+    call_back_on_checkpoints,
+    handles,
+    handles_checkpoints,
     instantiate,
     methods,
     resolve,
-    tell_of_checkpoints,
 )
-from rllib_compat.runtime.multi_agent import follow_agents
+from rllib_compat.runtime.multi_agent import track_agent_spaces
 from rllib_compat.runtime.offline.files import Recording, Writer
 from rllib_compat.runtime.old_stack import OldStackEvents, RunningPlan
-from rllib_compat.runtime.policy_mapping import Here
+from rllib_compat.runtime.policy_mapping import MappingContext
 from rllib_compat.runtime.results import RECORDS, LegacyResults, complete_evaluation
 from rllib_compat.runtime.user_envs import LegacyBaseEnv, OldStackBaseEnv
 from rllib_compat.runtime.workers import LegacyWorker
@@ -67,12 +67,12 @@ def adapt_callbacks(
     found = tuple(resolve(source) for source in sources if source not in (None, RayCallbacks))
     if task_function is not None:
         found += (Curriculum(task_function),)
-    stepping = any(hears(source, "on_episode_step") for source in found)
+    stepping = any(handles(source, "on_episode_step") for source in found)
     base = SteppingAdapter if stepping else CallbackAdapter
     members = {
         "sources": found,
         "recording": recording,
-        "hears_learners": any(hears(source, "on_learn_on_batch") for source in found),
+        "handles_learn_on_batch": any(handles(source, "on_learn_on_batch") for source in found),
         "__module__": __name__,
     }
     return type("LegacyCallbacks", (base,), members)
@@ -81,7 +81,7 @@ def adapt_callbacks(
 def with_trainer(
     adapter: type[CallbackAdapter], *, cuts_end: bool = False
 ) -> type[CallbackAdapter]:
-    """The adapter for a trainer, which will `adopt` its object when the trainer is complete.
+    """The adapter for a trainer, which will `set_trainer` its object when the trainer is complete.
 
     Args:
         adapter: The adapter.
@@ -117,8 +117,8 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
     Attributes:
         sources: What to call: dicts of functions and classes.
         recording: Where env runners write what they sample for training, if anywhere.
-        hears_learners: Whether they want to see each train batch.
-        has_trainer: Whether a legacy trainer will `adopt` the object in its own process.
+        handles_learn_on_batch: Whether they want to see each train batch.
+        has_trainer: Whether a legacy trainer will `set_trainer` the object in its own process.
         cuts_end: Whether an episode that a limit has cut is over for what learns.
         results: What completes the algorithm's results with their legacy keys.
         legacy: The objects made of them; code that looks for `worker.callbacks` finds the first.
@@ -127,7 +127,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
 
     sources: ClassVar[tuple[Any, ...]] = ()
     recording: ClassVar[Recording | None] = None
-    hears_learners: ClassVar[bool] = False
+    handles_learn_on_batch: ClassVar[bool] = False
     has_trainer: ClassVar[bool] = False
     cuts_end: ClassVar[bool] = False
 
@@ -136,7 +136,9 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         self.legacy = [instantiate(source) for source in self.sources]
         self.owner: Any = None
         self._methods = {
-            event: [accepting(method) for obj in self.legacy for method in methods(obj, names)]
+            event: [
+                adapt_signature(method) for obj in self.legacy for method in methods(obj, names)
+            ]
             for event, names in EVENTS.items()
         }
         self._worker: LegacyWorker | None = None
@@ -147,7 +149,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         # For `collect_episodes`; nobody may ever ask.
         self.ended: deque[EpisodeRecord] = deque(maxlen=1000)
 
-    def adopt(self, trainer: Any) -> None:
+    def set_trainer(self, trainer: Any) -> None:
         """Makes `trainer` what the callbacks get; it is complete only now, and they are told."""
         self.owner = trainer
         function = trainer.algorithm.config.custom_evaluation_function
@@ -166,11 +168,11 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         Ray 2.40 allows nobody to override `on_episode_created`, the one before the reset.
         """
         if kwargs.get("env_runner") is not None:
-            Here.worker = self._worker_of(kwargs["env_runner"])
+            MappingContext.worker = self._worker_of(kwargs["env_runner"])
             self._episodes[kwargs["env_index"]] = LegacyEpisode(
                 self._worker_of(kwargs["env_runner"]), kwargs["env_index"]
             )
-            follow_agents(kwargs["env_runner"])
+            track_agent_spaces(kwargs["env_runner"])
             self._tell_policies(kwargs["env_runner"])
             self._episode_event("on_episode_created", kwargs)
         self._episode_event("on_episode_start", kwargs)
@@ -210,11 +212,11 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
             self._writer.write(Samples(kwargs["samples"]).batch)
         if self.cuts_end:
             for chunk in kwargs["samples"]:
-                end_at_cut(chunk)
+                end_truncated(chunk)
 
     def on_environment_created(self, **kwargs: Any) -> None:
         """Passes each environment of the runner on."""
-        Here.worker = self._worker_of(kwargs["env_runner"])
+        MappingContext.worker = self._worker_of(kwargs["env_runner"])
         if kwargs.get("env") is not None:
             env_runners.seed_env_runner(kwargs["env_runner"], kwargs["env"])
         if self._methods["on_environment_created"]:
@@ -235,8 +237,8 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
     def on_algorithm_init(self, **kwargs: Any) -> None:
         """Passes the event on, unless a trainer comes that does it."""
         if not self.has_trainer:
-            if any(map(hears_of_checkpoints, self.legacy)):
-                tell_of_checkpoints(kwargs["algorithm"], self.saved, self.loaded)
+            if any(map(handles_checkpoints, self.legacy)):
+                call_back_on_checkpoints(kwargs["algorithm"], self.saved, self.loaded)
             self._algorithm_event("on_algorithm_init", kwargs)
 
     def on_evaluate_start(self, **kwargs: Any) -> None:
@@ -261,12 +263,12 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
 
     def saved(self, trainer: Any, checkpoint_dir: str) -> None:
         """Tells those of ours that belong to a checkpoint that it was written; no Ray does."""
-        for obj in filter(hears_of_checkpoints, self.legacy):
+        for obj in filter(handles_checkpoints, self.legacy):
             obj.on_checkpoint_saved(trainer=trainer, checkpoint_dir=checkpoint_dir)
 
     def loaded(self, trainer: Any, checkpoint_dir: str) -> None:
         """Tells those of ours that belong to a checkpoint that a trainer has restored it."""
-        for obj in filter(hears_of_checkpoints, self.legacy):
+        for obj in filter(handles_checkpoints, self.legacy):
             obj.on_checkpoint_restored(trainer=trainer, checkpoint_dir=checkpoint_dir)
 
     def on_checkpoint_loaded(self, **kwargs: Any) -> None:
@@ -298,7 +300,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
 
     def _postprocess(self, chunk: Any, episode: LegacyEpisode) -> None:
         """Lets the callbacks see, and change, what was sampled of an episode."""
-        episode.settle_rewards(chunk)
+        episode.keep_rewards(chunk)
         policies = self._worker.policy_map if self._worker else {}
         parts = agent_parts(chunk)
         before = {a: sample_batch(part, i) for i, (a, part) in enumerate(parts.items())}

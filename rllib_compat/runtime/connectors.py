@@ -42,7 +42,7 @@ def add_preprocessors(config: AlgorithmConfig, *, flat: bool = False) -> None:
     config.env_runners(env_to_module_connector=made)
 
 
-def leave_in_parts(config: AlgorithmConfig, spaces: Mapping[str, Any]) -> None:
+def remove_preprocessors(config: AlgorithmConfig, spaces: Mapping[str, Any]) -> None:
     """Takes the preprocessors out again: a user's modules take observations in parts.
 
     Args:
@@ -176,7 +176,7 @@ def legacy_preprocessor(config: AlgorithmConfig) -> LegacyPreprocessor | None:
     settings = getattr(config.env, "settings", None) or (stored and EnvSettings(None, **stored))
     if not settings or settings.preprocessor_pref is None or settings.old_stack:
         return None
-    return LegacyPreprocessor.of(settings.atari, settings.legacy_ray)
+    return LegacyPreprocessor.from_model(settings.atari, settings.legacy_ray)
 
 
 def _is_kept(space: Any, keeps: tuple[str, ...]) -> bool:

@@ -53,7 +53,7 @@ def _is_rays(function: Any) -> bool:
     return str(getattr(function, "__module__", "")).startswith("ray.")
 
 
-#: What `give_env_runners` gives; a config that has one of them has none of its own.
+#: What `use_compat_env_runners` gives; a config that has one of them has none of its own.
 _GIVEN = (CompatEnvRunner, CompatMultiAgentEnvRunner, CompatRolloutWorker)
 
 
@@ -62,7 +62,7 @@ def has_own_env_runners(config: AlgorithmConfig) -> bool:
     return config.env_runner_cls not in (None, *_GIVEN)
 
 
-def give_env_runners(config: AlgorithmConfig) -> None:
+def use_compat_env_runners(config: AlgorithmConfig) -> None:
     """Gives a config env runners that sample faster, and answer with their errors.
 
     It keeps its own, if it has some.

@@ -55,11 +55,11 @@ class EnvSettings:
     old_stack: bool = False
 
     @property
-    def asked(self) -> bool:
+    def needs_adapter(self) -> bool:
         """Whether something is asked of the environment that it does not do itself."""
         return bool(self.horizon or self.clip_rewards or self.no_done_at_end or self.observation_fn)
 
     @property
     def plain(self) -> bool:
         """Whether nothing is asked that gymnasium's own environment does not do."""
-        return not (self.asked or self.multi_agent)
+        return not (self.needs_adapter or self.multi_agent)

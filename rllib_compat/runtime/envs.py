@@ -33,9 +33,9 @@ class LegacyEnv:
     settings: ClassVar[EnvSettings]
 
     def __new__(cls, context: Mapping[str, Any] | None = None) -> Any:  # noqa: D102
-        from rllib_compat.runtime.vector_envs import hand_over
+        from rllib_compat.runtime.vector_envs import raise_if_vector_env
 
-        return hand_over(make_env(cls.settings, context if context is not None else {}))
+        return raise_if_vector_env(make_env(cls.settings, context if context is not None else {}))
 
 
 @public("rllib_compat.adapters")
@@ -53,11 +53,11 @@ def adapt_env(settings: EnvSettings) -> str | type | None:
         if isinstance(env, str) and not tune.is_registered_env(env):
             name, _ = resolve_env_name(env)
             todays = _in_gymnasium(name) and not _is_old_entry(name)
-            if todays and not (atari.may_change(settings) and atari.is_registered_game(name)):
+            if todays and not (atari.changes_games(settings) and atari.is_registered_game(name)):
                 return name
         elif isinstance(env, type):
             # What a class makes may be a game; only the instance tells.
-            todays = _is_modern_class(env) and not atari.may_change(settings)
+            todays = _is_modern_class(env) and not atari.changes_games(settings)
             if todays or hasattr(env, "is_adapted"):
                 return env
     label = env if isinstance(env, str) else getattr(env, "__name__", type(env).__name__)
@@ -118,12 +118,12 @@ def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
             "class itself, or write 'module:Class'",
         )
     env = creator(own_context)
-    if atari.wanted(settings) and atari.is_atari(env, settings.legacy_ray):
-        env, settings = atari.wrapped(env, settings, own_context)
+    if atari.wraps_games(settings) and atari.is_atari(env, settings.legacy_ray):
+        env, settings = atari.wrap_game(env, settings, own_context)
     if vector_envs.is_vector_env(env):
-        return vector_envs.checked(env, settings)
+        return vector_envs.check_vector_env(env, settings)
     if external.is_external(env):
-        if settings.old_stack and not settings.asked:
+        if settings.old_stack and not settings.needs_adapter:
             return env  # which still serves such environments itself
         env = external.ServedEnv(env)
     if settings.multi_agent:

@@ -73,7 +73,7 @@ class LegacyEpisode:
         self.media: dict[str, Any] = {}
         self._chunk: Any = None
         # Chunks whose rewards a callback may have changed since, with what the agents got.
-        self._settled: list[tuple[Any, dict[Any, float]]] = []
+        self._kept_rewards: list[tuple[Any, dict[Any, float]]] = []
 
     def follow(self, chunk: Any) -> LegacyEpisode:
         """Goes on with `chunk`, a `SingleAgentEpisode` or `MultiAgentEpisode`."""
@@ -118,12 +118,12 @@ class LegacyEpisode:
         env = envs[self.env_id] if self.env_id < len(envs) else None
         return getattr(env, "unclipped", None) or {}
 
-    def settle_rewards(self, chunk: Any) -> None:
+    def keep_rewards(self, chunk: Any) -> None:
         """Keeps the rewards of a chunk as the environment gave them, whatever is learned from."""
-        self._settled.append((chunk, self._returns(chunk)))
+        self._kept_rewards.append((chunk, self._returns(chunk)))
 
     def _returns(self, chunk: Any) -> dict[Any, float]:
-        settled = next((returns for known, returns in self._settled if known is chunk), None)
+        settled = next((returns for known, returns in self._kept_rewards if known is chunk), None)
         if settled is not None:
             return settled
         return {agent: float(part.get_return()) for agent, part in _by_agent(chunk).items()}
@@ -137,7 +137,7 @@ class LegacyEpisode:
         """The agents that have taken part so far."""
         return list(_by_agent(self._chunk))
 
-    def news_of(self, agent_id: Any) -> Any:
+    def last_change_of(self, agent_id: Any) -> Any:
         """What is another value each time that the environment says something of an agent.
 
         Returns:
@@ -273,7 +273,7 @@ def _by_agent(chunk: Any) -> dict[Any, Any]:
     return {ONLY_AGENT: chunk}
 
 
-def end_at_cut(chunk: Any) -> None:
+def end_truncated(chunk: Any) -> None:
     """Lets an episode that was cut, or a chunk that is the last of one, be over, in place.
 
     The old `step` had one flag, `done`, for an end and for a cut. Algorithms expect something after

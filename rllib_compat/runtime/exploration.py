@@ -116,9 +116,9 @@ def with_parameter_noise(
     return [*own, ParameterNoise()]
 
 
-def explore_as_before(config: AlgorithmConfig) -> None:
+def use_legacy_exploration(config: AlgorithmConfig) -> None:
     """Gives a config of DQN the modules, and the connector, that its model config asks for."""
-    asked = {key for told in explored_by(config).values() for key in told}
+    asked = {key for told in exploration_settings(config).values() for key in told}
     if not asked:
         return
     from rllib_compat.networks.modules.q import ExploringQModule
@@ -135,7 +135,7 @@ def change_weight_noise(config: AlgorithmConfig) -> None:
         config.env_runners(env_to_module_connector=partial(with_parameter_noise, made))
 
 
-def explored_by(config: AlgorithmConfig) -> dict[str, dict[str, Any]]:
+def exploration_settings(config: AlgorithmConfig) -> dict[str, dict[str, Any]]:
     """What a config tells modules of how they explore, beside epsilon.
 
     Returns:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rllib_compat.runtime.env_settings import EnvSettings
 
 
-class WrapsLegacyEnv:
+class LegacyEnvWrapper:
     """An environment around a legacy one, which answers whatever this one does not know.
 
     Attributes:
@@ -57,14 +57,14 @@ OTHER_KINDS = {
 
 def adapt_single_agent(env: Any, settings: EnvSettings) -> gymnasium.Env[Any, Any]:
     """Wraps `env` unless it is a gymnasium environment already and nothing else is asked."""
-    if settings.plain and isinstance(env, gymnasium.Env) and is_todays(env):
+    if settings.plain and isinstance(env, gymnasium.Env) and has_todays_api(env):
         seen = spaces.from_object(env.observation_space)
         if settings.old_stack or not has_lists(seen):
             return env
     return GymAdapter(env, settings)
 
 
-class GymAdapter(WrapsLegacyEnv, gymnasium.Env[Any, Any]):
+class GymAdapter(LegacyEnvWrapper, gymnasium.Env[Any, Any]):
     """A gymnasium environment around one of the old API.
 
     Attributes that gymnasium does not know are the wrapped environment's own.
@@ -167,7 +167,7 @@ def takes(method: Any, *names: str) -> bool:
     return set(names) <= inspect.signature(method).parameters.keys()
 
 
-def is_todays(env: Any) -> bool:
+def has_todays_api(env: Any) -> bool:
     """Whether `reset` and `step` are gymnasium's, through all wrappers."""
     return takes_seed(env) and not any(
         getattr(layer, "is_old_api", False) for layer in _layers(env)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import configs, learners
@@ -22,38 +23,38 @@ if TYPE_CHECKING:
 OPTIMIZER = "legacy_optimizer"
 
 
-def tell_callbacks(config: AlgorithmConfig) -> None:
+def use_callback_learner(config: AlgorithmConfig) -> None:
     """Gives a config with callbacks that want to see train batches the learner that calls them."""
     callbacks = config.callbacks_class
     base = config.learner_class
-    if not getattr(callbacks, "hears_learners", False) or issubclass(base, TellingLearner):
+    if not getattr(callbacks, "handles_learn_on_batch", False) or issubclass(base, CallbackLearner):
         return
-    put_before(TellingLearner, "Telling", config)
+    prepend_learner_class(CallbackLearner, "Callback", config)
 
 
-def give_optimizer(config: AlgorithmConfig) -> None:
+def use_legacy_optimizer(config: AlgorithmConfig) -> None:
     """Gives a config with a `legacy_optimizer` the learner that makes such optimizers."""
     base = config.learner_class
     if not config.learner_config_dict.get(OPTIMIZER) or issubclass(base, OptimizerLearner):
         return
-    put_before(OptimizerLearner, "Optimizer", config)
+    prepend_learner_class(OptimizerLearner, "Optimizer", config)
 
 
-def take_one_batch(config: AlgorithmConfig) -> None:
+def use_one_batch_learner(config: AlgorithmConfig) -> None:
     """Gives CQL with a learner in its process the one that takes what CQL hands it."""
     base = config.learner_class
     if config.num_learners or issubclass(base, OneBatchLearner) or not _is_cql(config):
         return
-    put_before(OneBatchLearner, "OneBatch", config)
+    prepend_learner_class(OneBatchLearner, "OneBatch", config)
 
 
-def report_as_before(config: AlgorithmConfig) -> None:
+def use_reporting_learner(config: AlgorithmConfig) -> None:
     """Gives a config the learner that tells what it has used and counts what was sampled."""
     if issubclass(config.learner_class, ReportingLearner):
         return
-    put_before(ReportingLearner, "Reporting", config)
+    prepend_learner_class(ReportingLearner, "Reporting", config)
     if learners.learns_in_thread(config):
-        put_before(learners.TellsErrorsOfThread, "Open", config)
+        prepend_learner_class(learners.TellsErrorsOfThread, "Open", config)
 
 
 def _is_cql(config: AlgorithmConfig) -> bool:
@@ -62,7 +63,7 @@ def _is_cql(config: AlgorithmConfig) -> bool:
     return isinstance(config, CQLConfig)
 
 
-def put_before(first: type, word: str, config: AlgorithmConfig, **members: Any) -> None:
+def prepend_learner_class(first: type, word: str, config: AlgorithmConfig, **members: Any) -> None:
     """Gives a config a learner class that has `first` before its own.
 
     Args:
@@ -88,10 +89,8 @@ class OptimizerLearner:
 
     def register_optimizer(self, *, optimizer: Any, params: Any, **kwargs: Any) -> None:
         """Registers the optimizer that old policies had in the place of Ray's own."""
-        from rllib_compat.runtime.optimizers import KINDS  # it needs torch
-
         told = dict(self.config.learner_config_dict[OPTIMIZER])
-        kind = KINDS[told.pop("name", "Adam")]
+        kind = OPTIMIZERS[told.pop("name", "Adam")]
         rate = optimizer.param_groups[0]["lr"]
         super().register_optimizer(  # type: ignore[misc]  # of the real learner
             optimizer=kind(list(params), lr=rate, **told), params=params, **kwargs
@@ -99,7 +98,7 @@ class OptimizerLearner:
 
 
 @public("rllib_compat.adapters")
-class TellingLearner:
+class CallbackLearner:
     """Calls `on_learn_on_batch` before each update; the first base of a learner class.
 
     A learner lives in a process of its own, and has callbacks objects of its own there.
@@ -142,7 +141,6 @@ def _array(column: Any) -> Any:
 def _like(tensor: Any, array: Any) -> Any:
     if isinstance(tensor, np.ndarray):
         return array
-    import torch
 
     return torch.as_tensor(array, dtype=tensor.dtype, device=tensor.device)
 
@@ -176,3 +174,57 @@ class OneBatchLearner:
         if training_data is not None:
             learners.hand_over_batch(training_data)
         return super().update(training_data=training_data, **kwargs)  # type: ignore[misc]
+
+
+class TensorFlowRMSprop(torch.optim.Optimizer):  # type: ignore[misc]  # no stubs are installed
+    """RMSprop of TensorFlow's graphs (`tf.compat.v1.train`), and with a momentum that of Keras.
+
+    Torch adds epsilon to the root, not below it, and multiplies the whole sum by the rate.
+
+    Args:
+        params: What it optimizes.
+        lr: The learning rate.
+        alpha: How slowly the mean moves.
+        momentum: How much of the step before is added to a step.
+        eps: The epsilon.
+        first: What the mean of the squared gradients begins with: 1 in graphs, 0 in Keras.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 0.01,
+        alpha: float = 0.9,
+        momentum: float = 0.0,
+        eps: float = 1e-10,
+        first: float = 1.0,
+    ) -> None:
+        given = {"lr": lr, "alpha": alpha, "momentum": momentum, "eps": eps, "first": first}
+        super().__init__(params, given)
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def step(self, closure: Any = None) -> Any:
+        """Makes a step."""
+        loss = None if closure is None else closure()
+        for group in self.param_groups:
+            for weight in group["params"]:
+                if weight.grad is None:
+                    continue
+                slots = self.state[weight]
+                if not slots:
+                    slots["square_avg"] = torch.full_like(weight, group["first"])
+                    slots["momentum_buffer"] = torch.zeros_like(weight)
+                mean, moved = slots["square_avg"], slots["momentum_buffer"]
+                mean.lerp_(weight.grad.square(), 1 - group["alpha"])
+                moved.mul_(group["momentum"])
+                moved.addcdiv_(weight.grad, (mean + group["eps"]).sqrt(), value=group["lr"])
+                weight.sub_(moved)
+        return loss
+
+
+#: The name of an optimizer in a config → its class.
+OPTIMIZERS = {
+    "Adam": torch.optim.Adam,
+    "RMSprop": torch.optim.RMSprop,
+    "TensorFlowRMSprop": TensorFlowRMSprop,
+}

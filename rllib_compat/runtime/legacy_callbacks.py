@@ -13,7 +13,7 @@ from typing import Any
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import import_attribute, public
 from rllib_compat.ray_versions import env_runners, episodes
-from rllib_compat.runtime.events import DICT_EVENTS
+from rllib_compat.registry.keys import CALLBACK_EVENTS
 from rllib_compat.runtime.user_envs import user_env
 from rllib_compat.runtime.workers import as_legacy
 
@@ -129,12 +129,12 @@ def resolve(source: Any) -> Any:
     if isinstance(source, str):
         source = _named(source)
     if isinstance(source, Mapping):
-        unknown = [name for name in source if name not in DICT_EVENTS]
+        unknown = [name for name in source if name not in CALLBACK_EVENTS]
         if unknown:
             raise ConfigError(
                 f"No Ray ever called {', '.join(map(repr, unknown))}.",
                 where="$.callbacks",
-                fix=f"the events are {', '.join(DICT_EVENTS)}",
+                fix=f"the events are {', '.join(CALLBACK_EVENTS)}",
             )
         return {event: function for event, function in source.items() if function is not None}
     if isinstance(source, DefaultCallbacks) and callable(source):
@@ -165,7 +165,7 @@ def instantiate(source: Any) -> Any:
     return DefaultCallbacks(source) if isinstance(source, Mapping) else source()
 
 
-def hears(source: Any, event: str) -> bool:
+def handles(source: Any, event: str) -> bool:
     """Whether a class or a dict has a function of its own for an event."""
     if isinstance(source, Mapping):
         return event in source
@@ -188,7 +188,7 @@ def methods(obj: Any, names: tuple[str, ...]) -> list[Callable[..., Any]]:
     return found
 
 
-def accepting(method: Callable[..., Any]) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
+def adapt_signature(method: Callable[..., Any]) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
     """Calls `method` with what it takes of Ray's own values and the legacy ones over them."""
     parameters = inspect.signature(method).parameters
     if TODAY & parameters.keys():
@@ -209,7 +209,7 @@ _METHODS = {
 }
 
 
-def hears_of_checkpoints(callbacks: Any) -> bool:
+def handles_checkpoints(callbacks: Any) -> bool:
     """Whether an object of callbacks does something when a checkpoint was saved or restored."""
     return isinstance(callbacks, DefaultCallbacks) and any(
         getattr(type(callbacks), event) is not getattr(DefaultCallbacks, event)
@@ -217,7 +217,7 @@ def hears_of_checkpoints(callbacks: Any) -> bool:
     )
 
 
-def tell_of_checkpoints(
+def call_back_on_checkpoints(
     algorithm: Any, saved: Callable[[Any, str], None], restored: Callable[[Any, str], None]
 ) -> None:
     """Calls functions after each checkpoint that an algorithm saves, and that it restores.

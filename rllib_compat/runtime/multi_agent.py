@@ -13,7 +13,7 @@ from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.ray_versions import connectors, environments
 from rllib_compat.runtime import gym_api
 from rllib_compat.runtime.env_settings import EnvSettings
-from rllib_compat.runtime.gym_api import WrapsLegacyEnv, metadata_of
+from rllib_compat.runtime.gym_api import LegacyEnvWrapper, metadata_of
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT
 
 ALL = "__all__"
@@ -34,7 +34,7 @@ def adapt_multi_agent(env: Any, settings: EnvSettings) -> MultiAgentEnv:
         and env.observation_spaces
         and env.action_spaces
     )
-    return env if complete and not settings.asked else MultiAgentAdapter(env, settings)
+    return env if complete and not settings.needs_adapter else MultiAgentAdapter(env, settings)
 
 
 def _adapt_inside_groups(env: Any) -> None:
@@ -44,14 +44,14 @@ def _adapt_inside_groups(env: Any) -> None:
     """
     layer = env
     while (inner := getattr(layer, "env", None)) is not None:
-        adapted = getattr(inner, "wraps_legacy_env", False) or gym_api.is_todays(inner)
+        adapted = getattr(inner, "wraps_legacy_env", False) or gym_api.has_todays_api(inner)
         if isinstance(layer, GroupAgentsWrapper) and not adapted:
             layer.env = MultiAgentAdapter(inner, EnvSettings(env=None))
             return
         layer = inner
 
 
-class MultiAgentAdapter(WrapsLegacyEnv, MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
+class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
     """A `MultiAgentEnv` of today around one of the old API.
 
     The old API named neither the agents nor their spaces. Agents are those that the environment
@@ -299,7 +299,7 @@ class LiveSpaces(Mapping[Any, Any]):
         return len(getattr(self._env, self._name))
 
 
-def follow_agents(env_runner: Any) -> None:
+def track_agent_spaces(env_runner: Any) -> None:
     """Makes a runner's connectors look at the spaces that its environment has now."""
     env = env_runner.env
     envs = [e.unwrapped for e in environments.sub_environments(getattr(env, "unwrapped", env))]

@@ -20,7 +20,7 @@ ONLY_POLICY = "default_policy"
 _OLDEST_ONLY_POLICY = "default"
 
 
-def known_as(policy_id: str, policies: Container[str]) -> str:
+def resolve_policy_id(policy_id: str, policies: Container[str]) -> str:
     """What a policy that old code asks for is called here.
 
     The one policy of many agents was the default one, too, where a config named none.
@@ -60,7 +60,7 @@ def episode_number(episode_id: Any) -> int:
     return zlib.crc32(str(episode_id).encode())
 
 
-class Here:
+class MappingContext:
     """What of this process mapping functions may ask for.
 
     Attributes:
@@ -136,7 +136,7 @@ class MappingFn:
 
     def __call__(self, agent_id: Any, episode: Any = None, worker: Any = None, **more: Any) -> Any:
         """The policy of an agent; the new API stack does not say which worker asks."""
-        worker = worker if worker is not None else Here.worker
+        worker = worker if worker is not None else MappingContext.worker
         if hasattr(episode, "id_") and not hasattr(episode, "episode_id"):  # an episode of today
             episode = MappedEpisode(episode)
         rest = [("episode", episode), ("worker", worker)]

@@ -263,7 +263,7 @@ class LegacyPreprocessor:
     legacy_ray: str | None = None
 
     @classmethod
-    def of(cls, model: Mapping[str, Any], legacy_ray: str | None) -> LegacyPreprocessor:
+    def from_model(cls, model: Mapping[str, Any], legacy_ray: str | None) -> LegacyPreprocessor:
         """The one that a model's config asks for."""
         keys = ("dim", "grayscale", "zero_mean")
         return cls(**{key: model[key] for key in keys if key in model}, legacy_ray=legacy_ray)

@@ -31,12 +31,12 @@ class OldGymApi:
 
 def with_user_api(env: Any) -> Any:
     """The environment with the API that the user's code was written for."""
-    from rllib_compat.runtime.gym_api import is_todays
+    from rllib_compat.runtime.gym_api import has_todays_api
 
     if OldGymApi.wrapper is None or os.environ.get(TODAYS_GYM):
         return env
     made_by_name = getattr(getattr(env, "unwrapped", env), "spec", None) is not None
-    return OldGymApi.wrapper(env) if made_by_name and is_todays(env) else env
+    return OldGymApi.wrapper(env) if made_by_name and has_todays_api(env) else env
 
 
 def user_env(env: Any) -> Any:
@@ -67,12 +67,12 @@ class LegacyBaseEnv:
 
     def get_sub_environments(self, as_dict: bool = False) -> Any:
         """The user's own environments, without any wrapper of this package."""
-        envs = [user_env(env) for env in self.made()]
+        envs = [user_env(env) for env in self.wrapped_environments()]
         return dict(enumerate(envs)) if as_dict else envs
 
-    def made(self) -> list[Any]:
+    def wrapped_environments(self) -> list[Any]:
         """The environments in all their wrappers."""
-        return each_environment(self._env)
+        return list_environments(self._env)
 
     def get_unwrapped(self) -> list[Any]:
         """The older name of `get_sub_environments`."""
@@ -97,7 +97,7 @@ class OldStackBaseEnv(LegacyBaseEnv):
         return dict(enumerate(envs)) if as_dict else envs
 
 
-def each_environment(env: Any) -> list[Any]:
+def list_environments(env: Any) -> list[Any]:
     """The environments in a runner's `env`; what stands for each where they are elsewhere."""
     if hasattr(env, "parent_pipes"):
         return [RemoteEnv(env, index) for index in range(env.num_envs)]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 
-class IsVectorEnv(Exception):  # noqa: N818 - it is no error, but carries what was made to the runner
+class VectorEnvFound(Exception):  # noqa: N818 - it is no error, but carries what was made to the runner
     """What a creator made is a `VectorEnv`, and not one of the environments of a vector.
 
     Args:
@@ -94,7 +94,9 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
     @property
     def envs(self) -> list[SubEnvironment]:
         """Its sub-environments, where it tells them; else itself, once for each."""
-        told: list[Any] = [_told(self.env, n) for n in ("get_sub_environments", "get_unwrapped")]
+        told: list[Any] = [
+            _from_users(self.env, n) for n in ("get_sub_environments", "get_unwrapped")
+        ]
         found = next((envs for envs in told if envs), [self.env] * self.num_envs)
         return [SubEnvironment(*pair) for pair in zip(found, self._unclipped, strict=True)]
 
@@ -179,7 +181,7 @@ class LegacyEnvRunner(CompatEnvRunner):
         """Makes the environments, as many as the config says or the `VectorEnv` has."""
         try:
             super().make_env()
-        except IsVectorEnv as made:
+        except VectorEnvFound as made:
             self._use(made.env)
 
     def _use(self, env: Any) -> None:
@@ -200,7 +202,7 @@ class LegacyEnvRunner(CompatEnvRunner):
             )
 
 
-def _told(env: Any, method: str) -> Any:
+def _from_users(env: Any, method: str) -> Any:
     """What a method of the user's returns; those of Ray's base class know nothing, or raise."""
     of_ray = getattr(VectorEnv, method, None)
     own = getattr(type(env), method, of_ray)
@@ -215,7 +217,7 @@ def allow_vector_envs(config: AlgorithmConfig) -> None:
         config.env_runners(env_runner_cls=LegacyEnvRunner)
 
 
-def checked(env: Any, settings: EnvSettings) -> Any:
+def check_vector_env(env: Any, settings: EnvSettings) -> Any:
     """A `VectorEnv` itself, where there is a runner that takes it.
 
     Raises:
@@ -231,14 +233,14 @@ def checked(env: Any, settings: EnvSettings) -> Any:
     return env
 
 
-def hand_over(env: Any) -> Any:
+def raise_if_vector_env(env: Any) -> Any:
     """The environment; a `VectorEnv` goes to the runner, past gymnasium, which asked for it.
 
     Raises:
-        IsVectorEnv: It is one.
+        VectorEnvFound: It is one.
     """
     if is_vector_env(env):
-        raise IsVectorEnv(env)
+        raise VectorEnvFound(env)
     return env
 
 

@@ -10,8 +10,8 @@ from rllib_compat.ray_versions import connectors as ray_connectors
 from rllib_compat.ray_versions import env_runners, episodes
 from rllib_compat.registry.legacy_api import GONE, missing
 from rllib_compat.runtime.policies import LegacyPolicy
-from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, known_as
-from rllib_compat.runtime.user_envs import LegacyBaseEnv, each_environment, user_env, with_user_api
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, resolve_policy_id
+from rllib_compat.runtime.user_envs import LegacyBaseEnv, list_environments, user_env, with_user_api
 
 
 class LegacyPolicies(Mapping[str, LegacyPolicy]):
@@ -26,7 +26,7 @@ class LegacyPolicies(Mapping[str, LegacyPolicy]):
 
     def __getitem__(self, policy_id: str) -> LegacyPolicy:
         modules = self._modules()
-        policy_id = known_as(policy_id, modules)
+        policy_id = resolve_policy_id(policy_id, modules)
         return LegacyPolicy(policy_id, modules[policy_id], self._env_runner.config)
 
     def __iter__(self) -> Iterator[str]:
@@ -72,7 +72,7 @@ class LegacyWorker:
     @property
     def env(self) -> Any:
         """The first of the user's own environments, or None; with gym's API if it is by name."""
-        made = next(iter(self.base_env.made()), None)
+        made = next(iter(self.base_env.wrapped_environments()), None)
         own = user_env(made)
         # What gymnasium made ends in time by its own wrappers.
         return with_user_api(made if made is not None and own is made.unwrapped else own)
@@ -193,7 +193,7 @@ class LegacyWorker:
         """The environments as this package wrapped them."""
         env = self.env_runner.env
         unwrapped = getattr(env, "unwrapped", env)
-        return [e.unwrapped for e in each_environment(unwrapped)]
+        return [e.unwrapped for e in list_environments(unwrapped)]
 
     def __getattr__(self, name: str) -> Any:
         if name in GONE["worker"] or name.startswith("_") or name == "env_runner":

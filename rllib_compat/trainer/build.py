@@ -15,9 +15,9 @@ from rllib_compat.registry.keys import TODAY
 from rllib_compat.runtime.adapted_config import limit_overrides_cache
 from rllib_compat.runtime.callbacks import CallbackAdapter, adapt_callbacks, with_trainer
 from rllib_compat.runtime.connectors import add_preprocessors
-from rllib_compat.runtime.env_runners import give_env_runners
+from rllib_compat.runtime.env_runners import use_compat_env_runners
 from rllib_compat.runtime.envs import make_env
-from rllib_compat.runtime.learners import report_as_before
+from rllib_compat.runtime.learners import use_reporting_learner
 from rllib_compat.runtime.placeholders import placeholder_env
 from rllib_compat.trainer import refusals, subclasses
 from rllib_compat.trainer.defaults import merge
@@ -124,12 +124,12 @@ class AlgorithmBuilder:
             if config.env is None:
                 self._stand_in(config)
             configs.keep_env_runners(config, config.observation_space, config.action_space)
-        give_env_runners(config)
+        use_compat_env_runners(config)
         limit_overrides_cache(config)
         tune.without_logger(config, self.logdir)
         self.name_networks(config)
         if config.enable_rl_module_and_learner:
-            report_as_before(config)
+            use_reporting_learner(config)
             if (legacy := translation.legacy_training) is not None:
                 from rllib_compat.algorithms import legacy_learners  # it needs torch
 

@@ -17,7 +17,7 @@ import numpy as np
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import configs, connectors
-from rllib_compat.runtime.policy_mapping import ONLY_POLICY, known_as
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY, resolve_policy_id
 from rllib_compat.trainer.running import RunningAlgorithm
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class Inference:
         """Computes one action a request; None for what the config says."""
         algorithm = self._running.algorithm
         config = algorithm.config
-        policy_id = known_as(policy_id, config.policies)
+        policy_id = resolve_policy_id(policy_id, config.policies)
         if not config.enable_env_runner_and_connector_v2:
             return [
                 Computed(

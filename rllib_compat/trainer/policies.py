@@ -10,7 +10,7 @@ from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CompatError, GoneError
 from rllib_compat.ray_versions import configs, connectors, env_runners
 from rllib_compat.runtime.policies import LegacyPolicy
-from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, known_as
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, resolve_policy_id
 from rllib_compat.runtime.workers import as_legacy
 from rllib_compat.trainer.build import AlgorithmBuilder
 from rllib_compat.trainer.inference import agent_of
@@ -61,13 +61,13 @@ class Policies:
         """The weights by policy and name, as arrays."""
         if policies is not None:
             there = self._algorithm.config.policies
-            policies = [known_as(policy, there) for policy in policies]
+            policies = [resolve_policy_id(policy, there) for policy in policies]
         return dict(self._algorithm.get_weights(policies))
 
     def set_weights(self, weights: Mapping[str, Mapping[str, Any]]) -> None:
         """Sets weights by policy and name, in the learners and in all workers."""
         there = self._algorithm.config.policies
-        weights = {known_as(policy, there): values for policy, values in weights.items()}
+        weights = {resolve_policy_id(policy, there): values for policy, values in weights.items()}
         if self._algorithm.learner_group is None:
             self._algorithm.set_weights(weights)
             self._running.send_weights()

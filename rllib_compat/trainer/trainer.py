@@ -250,7 +250,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     def _adopt(self) -> None:
         for callbacks in self._running.adapters:
-            callbacks.adopt(self)
+            callbacks.set_trainer(self)
 
     @property
     def algorithm(self) -> Algorithm:

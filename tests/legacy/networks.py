@@ -74,8 +74,8 @@ def recorded(
 
 
 def _arrays(case: Case, policy_id: str) -> Mapping[str, np.ndarray]:
-    known_as = policy_id if policy_id in case.policies else "default"  # the id of Ray 0.5
-    return case.expected(known_as).arrays
+    resolve_policy_id = policy_id if policy_id in case.policies else "default"  # the id of Ray 0.5
+    return case.expected(resolve_policy_id).arrays
 
 
 def greedy(

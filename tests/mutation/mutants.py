@@ -884,8 +884,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "rewards of Atari games are not clipped",
-            '    clipped = given.get(CLIPPING) is None and wrapped == "deepmind"',
-            "    clipped = False",
+            '        given.get(CLIPPING) is None and wrapped == "deepmind" and clips_rewards(',
+            "        False and clips_rewards(",
         ),
     ),
     *_in(

@@ -234,14 +234,10 @@ def _epsilon_of_helper(helper: Mapping[str, Any], context: Context) -> list[list
     return _epsilon_schedule(helper)
 
 
-def needs_old_of_r2d2(config: object) -> bool:
-    """Whether nothing explores so any more: R2D2 has no policies of the old API stack."""
-    return type_name(config) not in (RANDOM, SOFT_Q) and needs_old(config)
-
-
-def exploration_config_of_r2d2(value: object, context: Context) -> Outcome:
-    """As for DQN, and at random."""
-    if type_name(value) == RANDOM:
+def exploration_config_of_sequences(value: object, context: Context) -> Outcome:
+    """R2D2's as DQN's without noise on weights, and at random; RNNSAC's is its distribution."""
+    kind, of_q = type_name(value), context.algorithm == "R2D2"
+    if of_q and kind == RANDOM:
         return Outcome({EPSILON: 1.0}, Verdict.CONVERTED, "all actions are drawn at random")
     known = (EPSILON_GREEDY, SOFT_Q, SAMPLING) if of_q else (SAMPLING,)
     if kind not in (None, *known):

@@ -24,8 +24,8 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.spaces import from_object, parse_repr
 from rllib_compat.ray_versions import configs
+from rllib_compat.registry.keys import CALLBACK_EVENTS
 from rllib_compat.runtime.atari import atari_settings, may_be_atari
-from rllib_compat.runtime.events import DICT_EVENTS
 
 #: From this Ray on, `preprocessor_pref: None` meant no preprocessing at all.
 _NO_PREPROCESSING = Version("2.1")
@@ -265,9 +265,9 @@ def _usable_functions(functions: Mapping[str, Any], context: Context) -> dict[st
     kept: dict[str, Any] = {}
     for event, function in functions.items():
         where = f".{event}"
-        if event not in DICT_EVENTS:
+        if event not in CALLBACK_EVENTS:
             message = "RLlib never called a function of this name"
-            hint = f"it called {', '.join(DICT_EVENTS)}"
+            hint = f"it called {', '.join(CALLBACK_EVENTS)}"
             context.note(Verdict.UNKNOWN, where, message, Severity.WARNING, hint)
         elif function is None:
             context.note(Verdict.DROPPED, where, "there was none")

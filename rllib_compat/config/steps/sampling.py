@@ -25,7 +25,7 @@ from rllib_compat.config.steps.step import (
 from rllib_compat.neutral.report import Severity
 from rllib_compat.ray_versions import configs
 from rllib_compat.registry import keys as table
-from rllib_compat.runtime.atari import clips, is_atari_name, is_registered_name
+from rllib_compat.runtime.atari import clips_rewards, is_atari_name, is_registered_name
 
 # Environments
 
@@ -62,7 +62,9 @@ def _deepmind(given: SettingsView, context: Context) -> Change | None:
     unstacked = context.legacy_ray is not None and Version(context.legacy_ray) < _STACKED
     single = {STACK: None} if unstacked and given.get(LSTM) else {}
     wrapped = given.get(PREPROCESSING) if PREPROCESSING in given else "deepmind"
-    clipped = given.get(CLIPPING) is None and wrapped == "deepmind" and clips(context.legacy_ray)
+    clipped = (
+        given.get(CLIPPING) is None and wrapped == "deepmind" and clips_rewards(context.legacy_ray)
+    )
     message = "an Atari game: the DeepMind wrappers, as by default before"
     return Change(
         {PREPROCESSING: wrapped} | ({CLIPPING: True} if clipped else {}) | single,

@@ -27,7 +27,7 @@ from rllib_compat.config.values.kinds import (
     Unread,
     UserOnly,
 )
-from rllib_compat.runtime.events import DICT_EVENTS
+from rllib_compat.registry.keys import CALLBACK_EVENTS
 
 FLAG = Flag()
 #: Nothing is set by the key, and nothing reads its value.
@@ -82,7 +82,7 @@ TEXT = UserOnly("text", (str,))
 #: Variables of the processes that train: they can make Python load anything.
 ENVIRONMENT_VARIABLES = UserOnly("environment variables", (dict,))
 CALLBACKS = (
-    Fields(dict.fromkeys(DICT_EVENTS, CODE), other=CODE)
+    Fields(dict.fromkeys(CALLBACK_EVENTS, CODE), other=CODE)
     | ListOf(CODE)
     | UserOnly("a callbacks class", (str,), names_code=True)
 )

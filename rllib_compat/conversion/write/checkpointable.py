@@ -40,13 +40,13 @@ from rllib_compat.runtime.adapted_config import (
 )
 from rllib_compat.runtime.connectors import (
     add_preprocessors,
-    leave_in_parts,
+    remove_preprocessors,
     set_previous_steps,
 )
 from rllib_compat.runtime.exploration import (
     PARAMETER_NOISE,
     change_weight_noise,
-    explored_by,
+    exploration_settings,
 )
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def adapt_config(
         if isinstance(network, CustomNetwork) and has_parts(network.space)
     }
     if parts:
-        leave_in_parts(config, parts)
+        remove_preprocessors(config, parts)
     elif not all(isinstance(space, spaces.Box) for space in seen.values()):
         add_preprocessors(config)
     if any(_flattens(seen[k], network.inputs) for k, network in networks.items()):
@@ -214,7 +214,7 @@ def _add_modules(
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-    exploration = explored_by(config)
+    exploration = exploration_settings(config)
     _let_explore(config, specs, exploration, checkpoint)
     for spec in specs.values():
         if isinstance(spec.model_config, dict):

@@ -40,7 +40,7 @@ class DrawnEpisodes(ConnectorV2):  # type: ignore[misc]
             own.id_ = f"{drawn.id_}_{place}"
             recorded = drawn.actions.data
             if tree.is_nested(_parts(space)) and not _is_apart(recorded):
-                apart = in_parts(np.asarray(recorded), space)
+                apart = split_actions(np.asarray(recorded), space)
                 if isinstance(recorded, list):
                     apart = _step_by_step(apart, len(recorded))
                 own.actions = InfiniteLookbackBuffer(apart, lookback=drawn.actions.lookback)
@@ -56,7 +56,7 @@ def _step_by_step(columns: Any, steps: int) -> list[Any]:
     return [tree.map_structure(lambda column, at=at: column[at], columns) for at in range(steps)]
 
 
-def in_parts(actions: Any, space: gym.Space[Any]) -> Any:
+def split_actions(actions: Any, space: gym.Space[Any]) -> Any:
     """Actions in the structure of their space, which were recorded as one vector each.
 
     Args:

@@ -131,7 +131,7 @@ def _is_recording(source: Any) -> bool:
     return not named and "://" not in source and not registry_contains_input(source)
 
 
-def like_sampled(batch: Any, columns: Mapping[str, Any]) -> None:
+def match_sampled_columns(batch: Any, columns: Mapping[str, Any]) -> None:
     """Gives a recorded batch the columns that a policy's own samples have, in place.
 
     A replay buffer joins batches of all sources, and dies of one that has other columns: those of
@@ -185,7 +185,7 @@ def _reader_class() -> Callable[..., Any]:
             for name, part in parts.items():
                 policy = policies.get(name)
                 if policy is not None:
-                    like_sampled(part, policy.view_requirements)
+                    match_sampled_columns(part, policy.view_requirements)
             return batch
 
         def _from_json(self, data: str) -> Any:

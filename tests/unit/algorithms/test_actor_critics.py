@@ -21,8 +21,11 @@ from rllib_compat.algorithms.dqn import may_replay_columns, replay_columns
 from rllib_compat.algorithms.legacy_learners import use_legacy_learners
 from rllib_compat.algorithms.vtrace import chunks, fragments, vtrace
 from rllib_compat.ray_versions import modules, releases
-from rllib_compat.runtime.learners import give_optimizer, report_as_before
-from rllib_compat.runtime.optimizers import TensorFlowRMSprop
+from rllib_compat.runtime.learners import (
+    TensorFlowRMSprop,
+    use_legacy_optimizer,
+    use_reporting_learner,
+)
 from rllib_compat.runtime.results import LegacyResults
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
@@ -124,8 +127,8 @@ class Recorded(Recording):
         translation = translate(old, algorithm=self.algorithm, legacy_ray=self.ray)
         config = translation.algorithm_config
         use_legacy_networks(config, old, algorithm=self.algorithm, legacy_ray=self.ray)
-        give_optimizer(config)
-        report_as_before(config)
+        use_legacy_optimizer(config)
+        use_reporting_learner(config)
         use_legacy_learners(config, translation.legacy_training)
         if may_replay_columns(config):
             replay_columns(config)

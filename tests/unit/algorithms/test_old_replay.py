@@ -20,7 +20,7 @@ from rllib_compat.algorithms.off_policy import make_replay_buffer
 from rllib_compat.algorithms.replay import WEIGHTS, DrawnRows, TransitionReplayBuffer
 from rllib_compat.algorithms.transitions import N_STEP
 from rllib_compat.ray_versions import episodes
-from rllib_compat.runtime.env_runners import give_env_runners
+from rllib_compat.runtime.env_runners import use_compat_env_runners
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
 from tests.unit.algorithms.test_losses import RECORDS
@@ -113,7 +113,7 @@ def test_epsilon_falls_step_by_step_as_it_did(monkeypatch):
     recorded = Recording(HERE / "epsilon.npz")
     exploration = {n: v for n, v in recorded.told().items() if n != "type"}
     config = config_of(exploration_config={"type": "EpsilonGreedy", **exploration})
-    give_env_runners(config.environment(Walk))
+    use_compat_env_runners(config.environment(Walk))
     runner = config.env_runner_cls(config=config, worker_index=0)
     update = Scheduler.update
 

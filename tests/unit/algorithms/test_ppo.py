@@ -23,7 +23,7 @@ from rllib_compat.algorithms.legacy_learners import use_legacy_learners
 from rllib_compat.algorithms.legacy_training import LegacyTraining, uses_simple_optimizer
 from rllib_compat.algorithms.ppo import PPO, passes
 from rllib_compat.ray_versions import episodes, releases, training_steps
-from rllib_compat.runtime.learners import report_as_before
+from rllib_compat.runtime.learners import use_reporting_learner
 from rllib_compat.runtime.results import LEARNER_STATS
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
@@ -79,7 +79,7 @@ class Recorded(Recording):
         old = {"framework": "torch", "model": LSTM if self.recurrent else model, **self.told()}
         translation = translate(old, algorithm="PPO", legacy_ray=RAY)
         config = translation.algorithm_config
-        report_as_before(config)
+        use_reporting_learner(config)
         use_legacy_learners(config, translation.legacy_training)
         assert config.algo_class is PPO
         spaces = (gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32), self.action_space())
@@ -190,7 +190,7 @@ def test_each_policy_makes_its_own_passes(trained):
         agents["policies_to_train"] = trained
     translation = translate({**old, "multiagent": agents}, algorithm="PPO", legacy_ray=RAY)
     config = translation.algorithm_config
-    report_as_before(config)
+    use_reporting_learner(config)
     use_legacy_learners(config, translation.legacy_training)
     learner = config.build_learner(spaces=dict.fromkeys(policies, SPACES))
     steps, counted, log_value = [], {}, learner.metrics.log_value

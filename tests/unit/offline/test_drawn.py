@@ -9,7 +9,7 @@ import tree
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 
 from rllib_compat.config import translate
-from rllib_compat.runtime.offline.drawn import DrawnEpisodes, PreLearner, in_parts
+from rllib_compat.runtime.offline.drawn import DrawnEpisodes, PreLearner, split_actions
 from tests.unit.offline.test_recordings import played
 
 SPACES = [
@@ -26,7 +26,7 @@ def recorded(action):
 def test_an_action_of_several_parts_comes_back_from_one_vector(space):
     space.seed(1)
     actions = [space.sample() for _ in range(5)]
-    apart = in_parts(np.stack([recorded(action) for action in actions]), space)
+    apart = split_actions(np.stack([recorded(action) for action in actions]), space)
     for at, action in enumerate(actions):
         found = tree.map_structure(lambda column, at=at: column[at], apart)
         tree.map_structure(

@@ -5,7 +5,7 @@ from gymnasium.spaces import Box
 from ray.rllib.policy.sample_batch import SampleBatch, concat_samples
 from ray.rllib.policy.view_requirement import ViewRequirement
 
-from rllib_compat.runtime.offline.inputs import like_sampled
+from rllib_compat.runtime.offline.inputs import match_sampled_columns
 
 # Those of DQN's policy on the old API stack of Ray 2.60.
 COLUMNS = (
@@ -24,7 +24,7 @@ def test_batches_of_other_columns_can_be_joined_with_a_policys_own():
     steps = ("obs", "new_obs", "actions", "rewards", "terminateds", "truncateds")
     recorded = batch((*steps, "action_logp", "weights_seq_no", "vf_preds"), 3)
     del recorded["infos"]
-    like_sampled(recorded, {name: ViewRequirement() for name in COLUMNS})
+    match_sampled_columns(recorded, {name: ViewRequirement() for name in COLUMNS})
     joined = concat_samples([batch(COLUMNS, 2), recorded])
     assert set(joined) == set(COLUMNS)
     assert len(joined["rewards"]) == 5
@@ -42,7 +42,7 @@ def test_recorded_batches_can_be_joined_before_a_policys_loss_was_computed_once(
     recorded = batch(COLUMNS, 4)
     recorded["actions"] = np.array([1, 2, 3, 4])
     recorded["t"] = np.array([7, 8, 0, 1])
-    like_sampled(recorded, columns)
+    match_sampled_columns(recorded, columns)
     joined = concat_samples([sampled, recorded])
     assert set(joined) == set(sampled)
     assert list(joined["prev_actions"][2:]) == [0, 1, 0, 3]

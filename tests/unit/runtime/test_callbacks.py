@@ -12,7 +12,7 @@ from rllib_compat.neutral.errors import ConfigError, GoneError
 from rllib_compat.runtime.batches import agent_parts
 from rllib_compat.runtime.callbacks import CallbackAdapter, DefaultCallbacks, adapt_callbacks
 from rllib_compat.runtime.evaluation import EvaluationFunction
-from rllib_compat.runtime.learners import tell_callbacks
+from rllib_compat.runtime.learners import use_callback_learner
 from rllib_compat.runtime.results import RECORDS
 from rllib_compat.runtime.user_envs import LegacyBaseEnv
 from rllib_compat.runtime.workers import LegacyWorker
@@ -288,7 +288,7 @@ def test_the_trainer_comes_when_it_is_complete():
     evaluation = EvaluationFunction(print)
     config = SimpleNamespace(custom_evaluation_function=evaluation)
     trainer = SimpleNamespace(algorithm=SimpleNamespace(config=config))
-    adapter.adopt(trainer)
+    adapter.set_trainer(trainer)
     assert seen == ["algorithm", trainer]
     assert evaluation.trainer is trainer
     assert cloudpickle.loads(cloudpickle.dumps(evaluation)).trainer is None
@@ -329,7 +329,7 @@ class Learner:
 
 def test_train_batches_are_told_to_callbacks_and_can_be_changed():
     config = PPOConfig().callbacks(adapt_callbacks(Doubling)).training(learner_class=Learner)
-    tell_callbacks(config)
+    use_callback_learner(config)
     learner = config.learner_class(config)
     state = {"h": torch.ones(2)}
     batch = {
@@ -347,7 +347,7 @@ def test_learners_are_left_alone_where_nobody_listens():
     config = (
         PPOConfig().callbacks(adapt_callbacks(DefaultCallbacks)).training(learner_class=Learner)
     )
-    tell_callbacks(config)
+    use_callback_learner(config)
     assert config.learner_class is Learner
 
 

@@ -9,7 +9,7 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat import translate
 from rllib_compat.runtime.callbacks import adapt_callbacks, with_trainer
-from rllib_compat.runtime.episodes import end_at_cut
+from rllib_compat.runtime.episodes import end_truncated
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.runtime.runners import runner
 
@@ -42,7 +42,7 @@ def chunk(*, terminated=False, truncated=False):
 def test_a_cut_is_an_end(before, after):
     terminated, truncated = before
     episode = chunk(terminated=terminated, truncated=truncated)
-    end_at_cut(episode)
+    end_truncated(episode)
     assert flags(episode) == after
     assert episode.is_done is any(before)
 
@@ -57,7 +57,7 @@ def test_a_cut_is_an_end_for_each_agent():
         terminateds={"a": True, "__all__": False},
         truncateds={"b": True, "__all__": True},
     )
-    end_at_cut(episode)
+    end_truncated(episode)
     assert flags(episode) == (True, False)
     assert {flags(part) for part in episode.agent_episodes.values()} == {(True, False)}
 

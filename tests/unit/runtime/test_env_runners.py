@@ -9,8 +9,8 @@ from rllib_compat.adapters import (
     CompatRolloutWorker,
 )
 from rllib_compat.ray_versions import releases
-from rllib_compat.runtime.env_runners import give_env_runners
-from rllib_compat.runtime.policy_mapping import Here, MappingFn
+from rllib_compat.runtime.env_runners import use_compat_env_runners
+from rllib_compat.runtime.policy_mapping import MappingContext, MappingFn
 from rllib_compat.runtime.results import LegacyResults
 
 
@@ -51,7 +51,7 @@ def test_workers_of_ones_own_and_recording_ones_stay():
     recording = PPOConfig().offline_data(output="/tmp/somewhere")
     plain = PPOConfig()
     for config in (own, recording, plain):
-        give_env_runners(config)
+        use_compat_env_runners(config)
     assert own.env_runner_cls is OfRay
     assert recording.env_runner_cls is None
     assert plain.env_runner_cls is CompatEnvRunner
@@ -96,8 +96,8 @@ def test_a_result_of_an_iteration_without_a_step_is_completed():
 
 
 def test_mapping_functions_get_the_worker_that_plays():
-    Here.worker = "the worker"
+    MappingContext.worker = "the worker"
     try:
         assert MappingFn(lambda agent, episode, worker, **kwargs: worker)("a", None) == "the worker"
     finally:
-        Here.worker = None
+        MappingContext.worker = None

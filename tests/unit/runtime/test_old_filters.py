@@ -12,7 +12,7 @@ import gymnasium
 from ray.rllib.connectors.env_to_module import MeanStdFilter
 
 from rllib_compat import translate
-from rllib_compat.runtime.env_runners import give_env_runners
+from rllib_compat.runtime.env_runners import use_compat_env_runners
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
 from tests.unit.algorithms.test_losses import RECORDS
@@ -47,7 +47,7 @@ def runner_of(first):
     old = {"num_workers": 0, "observation_filter": "MeanStdFilter"}
     config = translate(old, algorithm="PPO", legacy_ray="1.13.0").algorithm_config
     config.environment(Walk, env_config={"first": first})
-    give_env_runners(config)
+    use_compat_env_runners(config)
     return config.env_runner_cls(config=config, worker_index=0)
 
 

@@ -10,7 +10,7 @@ from rllib_compat.runtime.policy_mapping import (
     MappingFn,
     PolicyOfSameName,
     episode_number,
-    known_as,
+    resolve_policy_id,
 )
 
 
@@ -61,4 +61,4 @@ def test_a_policy_of_the_same_name():
     ],
 )
 def test_the_one_policy_of_many_agents_is_the_default_one(asked, policies, found):
-    assert known_as(asked, policies) == found
+    assert resolve_policy_id(asked, policies) == found

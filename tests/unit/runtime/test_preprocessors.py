@@ -74,7 +74,7 @@ def is_same(made, old, exact=True):
 def test_raw_frames_become_what_the_old_ray_made_of_them(ray, case):
     game, config, model = case
     env = make_env(EnvSettings(lambda _: Game(**GAMES[game]), **config), {})
-    made = seen(env, LegacyPreprocessor.of(model, ray))
+    made = seen(env, LegacyPreprocessor.from_model(model, ray))
     old = RECORDED[ray][name_of(*case)]
     if "error" in old:  # it could not divide bytes by 255
         assert 0 <= next(made).min() <= next(made).max() <= 1

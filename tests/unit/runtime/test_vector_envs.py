@@ -12,9 +12,9 @@ from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.runtime.envs import EnvSettings, adapt_env
 from rllib_compat.runtime.user_envs import user_env
 from rllib_compat.runtime.vector_envs import (
-    IsVectorEnv,
     LegacyEnvRunner,
     VectorAdapter,
+    VectorEnvFound,
     allow_vector_envs,
 )
 
@@ -113,7 +113,7 @@ def test_spaces_and_sub_environments():
 
 
 def test_it_reaches_the_runner_past_gymnasium():
-    with pytest.raises(IsVectorEnv) as found:
+    with pytest.raises(VectorEnvFound) as found:
         adapt_env(EnvSettings(Old))({"n": 3})
     assert found.value.env.num_envs == 3
 
