@@ -49,7 +49,7 @@ _FILES = {
     "runtime.offline.inputs": ("Readers", "as_parquet"),
     "runtime.placeholders": ("LegacyEnvByName",),
     "runtime.policy_mapping": ("MappingFn", "PolicyOfSameName", "policy_by_number"),
-    "runtime.vector_envs": ("LegacyEnvRunner",),
+    "runtime.vector_envs": ("VectorEnvRunner",),
     "ray_versions.multi_agent_runner": ("CompatMultiAgentEnvRunner",),
     "ray_versions.single_agent_runner": ("CompatEnvRunner",),
     "ray_versions.replay": ("old_replay_buffer",),

@@ -172,7 +172,7 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
 
 @public("rllib_compat.adapters")
-class LegacyEnvRunner(CompatEnvRunner):
+class VectorEnvRunner(CompatEnvRunner):
     """Today's env runner, which takes an RLlib `VectorEnv` for its vector environment."""
 
     config: Any
@@ -214,7 +214,7 @@ def allow_vector_envs(config: AlgorithmConfig) -> None:
     settings = getattr(config.env, "settings", None)
     legacy = isinstance(settings, EnvSettings) and not settings.multi_agent
     if legacy and not has_own_env_runners(config):
-        config.env_runners(env_runner_cls=LegacyEnvRunner)
+        config.env_runners(env_runner_cls=VectorEnvRunner)
 
 
 def check_vector_env(env: Any, settings: EnvSettings) -> Any:

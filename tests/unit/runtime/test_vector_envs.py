@@ -12,9 +12,9 @@ from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.runtime.envs import EnvSettings, adapt_env
 from rllib_compat.runtime.user_envs import user_env
 from rllib_compat.runtime.vector_envs import (
-    LegacyEnvRunner,
     VectorAdapter,
     VectorEnvFound,
+    VectorEnvRunner,
     allow_vector_envs,
 )
 
@@ -130,7 +130,7 @@ def test_only_legacy_environments_get_the_runner():
     assert config.env_runner_cls is None
     config.environment(adapt_env(EnvSettings(Old)))
     allow_vector_envs(config)
-    assert config.env_runner_cls is LegacyEnvRunner
+    assert config.env_runner_cls is VectorEnvRunner
 
 
 def test_what_is_missing_is_one_clear_error():
