@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rllib_compat.ray_versions.configs import learn_in_this_process
 from rllib_compat.ray_versions.metrics import name_agents
+from rllib_compat.ray_versions.releases import renamed
 from rllib_compat.ray_versions.startup import quiet_logs
-
-if TYPE_CHECKING:
-    from ray.rllib.algorithms.algorithm import Algorithm
-    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from rllib_compat.ray_versions.types import Algorithm, AlgorithmConfig
 
 
 def build_algorithm(config: AlgorithmConfig) -> Algorithm:
     """Builds an algorithm; `build` became `build_algo` in Ray 2.41."""
-    return _savable(config.build_algo() if hasattr(config, "build_algo") else config.build())
+    return _savable(renamed(config, "build_algo", "build")())
 
 
 @contextmanager

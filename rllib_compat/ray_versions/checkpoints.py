@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from packaging.version import Version
 
 from rllib_compat.neutral.errors import RayNotSupportedError
 from rllib_compat.ray_versions.releases import at_least, installed
-
-if TYPE_CHECKING:
-    from ray.rllib.algorithms.algorithm import Algorithm
+from rllib_compat.ray_versions.types import Algorithm, Learner
 
 
 def writes_checkpoint_version() -> str:
@@ -51,7 +49,7 @@ def state_to_restore(state: Any) -> Any:
     return {**state, "optimizer": tree.map_structure(as_tensor, state["optimizer"])}
 
 
-def is_asked_for(algorithm: Algorithm, name: str, components: Any, not_components: Any) -> bool:
+def is_asked_for(algorithm: Any, name: str, components: Any, not_components: Any) -> bool:
     """Whether a component is among those whose state `get_state` is asked for."""
     return bool(algorithm._check_component(name, components, not_components))
 
@@ -87,7 +85,7 @@ def keep_optimizers_through_restores(algorithm: Algorithm) -> None:
         algorithm.learner_group.foreach_learner(_name_parameters)
 
 
-def _name_parameters(learner: Any, **_: Any) -> None:
+def _name_parameters(learner: Learner, **_: Any) -> None:
     for optimizer in learner._named_optimizers.values():
         if _with_names not in optimizer._optimizer_state_dict_post_hooks.values():
             optimizer.register_state_dict_post_hook(_with_names)

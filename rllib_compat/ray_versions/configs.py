@@ -8,13 +8,11 @@ from dataclasses import asdict, is_dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rllib_compat import registry
 from rllib_compat.ray_versions.releases import at_least
-
-if TYPE_CHECKING:
-    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
 @cache

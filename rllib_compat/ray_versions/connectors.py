@@ -8,18 +8,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from rllib_compat.ray_versions.types import AlgorithmConfig, ConnectorPipeline, EnvRunner
 
 
-def env_to_module(env_runner: Any) -> Any:
+def env_to_module(env_runner: EnvRunner) -> Any:
     """A runner's pipeline from the environment's observations to the module's batch."""
     return env_runner._env_to_module
 
 
-def module_to_env(env_runner: Any) -> Any:
+def module_to_env(env_runner: EnvRunner) -> Any:
     """A runner's pipeline from the module's outputs to the environment's actions."""
     return env_runner._module_to_env
 
@@ -100,7 +99,7 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
 _TABLES = {"_action_space_struct": "action", "_input_obs_base_struct": "observation"}
 
 
-def look_spaces_up_in(env_runner: Any, tables: Mapping[str, Any], spaces: Any) -> None:
+def look_spaces_up_in(env_runner: EnvRunner, tables: Mapping[str, Any], spaces: Any) -> None:
     """Makes a runner's connectors take agents' spaces from tables that may change.
 
     Args:
@@ -125,7 +124,7 @@ def look_spaces_up_in(env_runner: Any, tables: Mapping[str, Any], spaces: Any) -
         first._input_observation_space = live
 
 
-def observation_filter(env_runner: Any) -> Any:
+def observation_filter(env_runner: EnvRunner) -> Any:
     """The filter itself in a runner's pipeline, of one agent; None where it has none.
 
     The connector makes it when it is first used (Ray 2.40 – 2.60).
@@ -174,7 +173,7 @@ def _name_of_sums(stat: Any) -> str:
 
 
 @contextmanager
-def frozen_statistics(pipeline: Any) -> Iterator[None]:
+def frozen_statistics(pipeline: ConnectorPipeline) -> Iterator[None]:
     """Keeps the filters of a pipeline from counting what passes in the block."""
     filters = [c for c in pipeline.connectors if getattr(c, "_update_stats", False)]
     for connector in filters:

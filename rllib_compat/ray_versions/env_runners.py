@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rllib_compat.ray_versions.releases import renamed
 from rllib_compat.ray_versions.tensors import weights_of_runner
-
-if TYPE_CHECKING:
-    from ray.rllib.algorithms.algorithm import Algorithm
+from rllib_compat.ray_versions.types import Algorithm, EnvRunner, EnvRunnerGroup, LearnerGroup
 
 
-def seed_env_runner(env_runner: Any, env: Any) -> None:
+def seed_env_runner(env_runner: EnvRunner, env: Any) -> None:
     """Gives the config's seed to a runner's process and environments, which Ray 2.40 did not.
 
     Later runners do it themselves, at their first reset. Environments go on with the random
@@ -29,27 +28,28 @@ def seed_env_runner(env_runner: Any, env: Any) -> None:
     env.reset(seed=seed)
 
 
-def foreach_env_runner(group: Any, function: Callable[[Any], Any], **kwargs: Any) -> list[Any]:
+def foreach_env_runner(
+    group: EnvRunnerGroup, function: Callable[[Any], Any], **kwargs: Any
+) -> list[Any]:
     """Calls `function` in all env runners; the method was `foreach_worker` until Ray 2.40."""
-    method = getattr(group, "foreach_env_runner", None) or group.foreach_worker
-    return list(method(function, **kwargs))
+    return list(renamed(group, "foreach_env_runner", "foreach_worker")(function, **kwargs))
 
 
-def remote_env_runners(group: Any) -> list[Any]:
+def remote_env_runners(group: EnvRunnerGroup) -> list[Any]:
     """The actors of a group's remote env runners; no supported Ray has a public name for them."""
     return list(group._worker_manager.actors().values())
 
 
-def numbered_env_runners(group: Any) -> list[tuple[int, Any]]:
+def numbered_env_runners(group: EnvRunnerGroup) -> list[tuple[int, Any]]:
     """The env runners of a group that sample, by their indices: actors, or the local one."""
     actors = sorted(group._worker_manager.actors().items())
     if actors:
         return actors
-    local = getattr(group, "local_env_runner", None) or group.local_worker()
+    local = group.local_env_runner
     return [] if local is None else [(0, local)]
 
 
-def send_weights(algorithm: Algorithm, group: Any) -> None:
+def send_weights(algorithm: Algorithm, group: EnvRunnerGroup) -> None:
     """Sends the learners' weights to all env runners of a group, whatever they have.
 
     Every supported Ray numbers the weights, and a runner ignores those with a lower number than its
@@ -65,7 +65,7 @@ def send_weights(algorithm: Algorithm, group: Any) -> None:
     group.sync_weights(from_worker_or_learner_group=algorithm.learner_group, inference_only=True)
 
 
-def has_only_a_local_one(group: Any) -> bool:
+def has_only_a_local_one(group: EnvRunnerGroup) -> bool:
     """Whether weights go to the env runner of this process alone, and as Ray sends them.
 
     A league has put a method in the place of Ray's, which keeps track of what is frozen.
@@ -73,12 +73,14 @@ def has_only_a_local_one(group: Any) -> bool:
     return "sync_weights" not in vars(group) and is_in_this_process(group)
 
 
-def is_in_this_process(group: Any) -> bool:
+def is_in_this_process(group: EnvRunnerGroup) -> bool:
     """Whether a group's env runner is that of this process, and no other."""
     return not group.num_remote_workers() and group.local_env_runner is not None
 
 
-def copy_weights(learners: Any, group: Any, modules: Collection[str] | None = None) -> None:
+def copy_weights(
+    learners: LearnerGroup, group: EnvRunnerGroup, modules: Collection[str] | None = None
+) -> None:
     """Gives the learners' weights to the env runner of this process.
 
     Ray puts them into the object store then, too, where nobody else reads them.
@@ -104,16 +106,16 @@ def copy_weights(learners: Any, group: Any, modules: Collection[str] | None = No
         runner._weights_seq_no = number or runner._weights_seq_no
 
 
-def _forget_number_of_weights(env_runner: Any) -> None:
+def _forget_number_of_weights(env_runner: EnvRunner) -> None:
     env_runner._weights_seq_no = 0
 
 
-def reset_at_the_next_sample(env_runner: Any) -> None:
+def reset_at_the_next_sample(env_runner: EnvRunner) -> None:
     """Lets a runner begin new episodes: somebody has stepped its environments by themselves."""
     env_runner._needs_initial_reset = True
 
 
-def count_sampled(env_runner: Any, steps: int, episodes: int) -> Any:
+def count_sampled(env_runner: EnvRunner, steps: int, episodes: int) -> Any:
     """Counts what was sampled without the runner's own `sample`.
 
     Returns:
@@ -137,7 +139,7 @@ def go_on_exploring(env_runner: Any, episodes: list[Any]) -> None:
         )
 
 
-def earlier_chunks(env_runner: Any, episode_id: Any) -> list[Any]:
+def earlier_chunks(env_runner: EnvRunner, episode_id: Any) -> list[Any]:
     """The chunks of an ongoing episode that earlier samples of a runner have returned.
 
     No supported Ray has a public name for them; `get` keeps the default dict from growing.
@@ -154,7 +156,7 @@ _PATIENCE = 0.1
 
 
 def ask_env_runners(
-    group: Any, function: Callable[[Any], Any], only: int | None = None, most: int = 1
+    group: EnvRunnerGroup, function: Callable[[Any], Any], only: int | None = None, most: int = 1
 ) -> None:
     """Calls a function in remote env runners, and does not wait for what they answer.
 
@@ -172,7 +174,7 @@ def ask_env_runners(
         manager.foreach_actor_async(function, tag=_ASKED, remote_actor_ids=idle)
 
 
-def answers_of_env_runners(group: Any, seconds: float | None) -> list[tuple[int, Any]]:
+def answers_of_env_runners(group: EnvRunnerGroup, seconds: float | None) -> list[tuple[int, Any]]:
     """What env runners have answered that were asked; waits for the first.
 
     Args:
@@ -191,7 +193,7 @@ def answers_of_env_runners(group: Any, seconds: float | None) -> list[tuple[int,
     return [(answer.actor_id, answer.get()) for answer in found.ignore_errors()]
 
 
-def wait_for_any(group: Any, others: Iterable[Any], seconds: float | None) -> None:
+def wait_for_any(group: EnvRunnerGroup, others: Iterable[Any], seconds: float | None) -> None:
     """Waits until an env runner has answered, or another reference is there.
 
     Ray's own method waits until all are.
@@ -203,7 +205,7 @@ def wait_for_any(group: Any, others: Iterable[Any], seconds: float | None) -> No
         ray.wait(waiting, num_returns=1, timeout=seconds)
 
 
-def wait_for_samples(algorithm: Any) -> None:
+def wait_for_samples(algorithm: Algorithm) -> None:
     """Lets IMPALA and APPO wait for a sample where none is there.
 
     Ray's ask again at once (2.40 - 2.60), and keep a core busy with it, which env runners on the
@@ -229,7 +231,7 @@ def wait_for_samples(algorithm: Any) -> None:
             setattr(group, name, waiting(getattr(group, name)))
 
 
-def forget_requests(group: Any, seconds: float) -> None:
+def forget_requests(group: EnvRunnerGroup, seconds: float) -> None:
     """Waits until env runners have answered everything, and drops the answers."""
     import ray
 
@@ -238,12 +240,12 @@ def forget_requests(group: Any, seconds: float) -> None:
         answers_of_env_runners(group, 0.0)
 
 
-def healthy_env_runners(group: Any) -> int:
+def healthy_env_runners(group: EnvRunnerGroup) -> int:
     """How many remote env runners answer."""
     return len(group._worker_manager.healthy_actor_ids())
 
 
-def _flying(group: Any, tag: str | None = _ASKED) -> list[tuple[Any, int]]:
+def _flying(group: EnvRunnerGroup, tag: str | None = _ASKED) -> list[tuple[Any, int]]:
     """What was asked by a tag (None: any) and not answered yet, and the index of who was."""
     flying = group._worker_manager._in_flight_req_to_actor_id.items()
     return [(reference, index) for reference, (its, index) in flying if tag in (its, None)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from threading import Condition
 from typing import Any
 
+from rllib_compat.ray_versions.types import EnvRunner
+
 # `ExternalEnv` from its other end (`ray/rllib/env/external_env.py`; Ray 2.40 – 2.60).
 
 
@@ -23,7 +25,7 @@ def sub_environments(env: Any) -> list[Any]:
     return list(env.envs) if hasattr(env, "envs") else [env] if env is not None else []
 
 
-def environments_of(env_runner: Any) -> list[Any]:
+def environments_of(env_runner: EnvRunner) -> list[Any]:
     """The environments of an env runner, of either API stack."""
     if hasattr(env_runner, "async_env"):  # the old API stack
         base = env_runner.async_env

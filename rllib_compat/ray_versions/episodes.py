@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from rllib_compat.ray_versions.releases import renamed
+
 
 def to_numpy(episode: Any) -> Any:
     """Turns the lists in an episode, or in one of its buffers, into arrays, in place.
 
     The method was called `finalize` until Ray 2.40.
     """
-    (getattr(episode, "to_numpy", None) or episode.finalize)()
+    renamed(episode, "to_numpy", "finalize")()
     return episode
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from ray.rllib.algorithms.algorithm import Algorithm
+from rllib_compat.ray_versions.types import Algorithm, EnvRunnerGroup, Learner, RLModule
 
 
-def frozen_and_trained(learner: Any) -> tuple[dict[str, Any], list[str]]:
+class _Learner(Learner, Protocol):
+    """A learner that keeps the ids of modules whose optimizers went."""
+
+    optimizers_that_went: set[str]
+
+
+def frozen_and_trained(learner: _Learner) -> tuple[dict[str, Any], list[str]]:
     """The modules that a learner does not train, and those that it does.
 
     Optimizers of the frozen go, if they hold nothing yet, and come back when the learner is to
@@ -40,7 +45,7 @@ def frozen_and_trained(learner: Any) -> tuple[dict[str, Any], list[str]]:
     return frozen, trained
 
 
-def _is_frozen(learner: Any, module_id: str) -> bool:
+def _is_frozen(learner: _Learner, module_id: str) -> bool:
     policies = learner.config.policies_to_train
     if not callable(policies):
         return policies is not None and module_id not in policies
@@ -50,13 +55,13 @@ def _is_frozen(learner: Any, module_id: str) -> bool:
         return False
 
 
-def _is_torch(module: Any) -> bool:
+def _is_torch(module: RLModule) -> bool:
     from torch.nn import Module
 
     return isinstance(module, Module)
 
 
-def _drop_idle_optimizers(learner: Any, module_id: str) -> None:
+def _drop_idle_optimizers(learner: _Learner, module_id: str) -> None:
     """Does with optimizers what `Learner.remove_module` does; no supported Ray has a method."""
     optimizers = [optimizer for _, optimizer in learner.get_optimizers_for_module(module_id)]
     schedules = [learner._optimizer_lr_schedules.get(optimizer) for optimizer in optimizers]
@@ -72,7 +77,7 @@ def _drop_idle_optimizers(learner: Any, module_id: str) -> None:
     learner.optimizers_that_went.add(module_id)
 
 
-def _bring_optimizers_back(learner: Any, module_id: str) -> None:
+def _bring_optimizers_back(learner: _Learner, module_id: str) -> None:
     learner.optimizers_that_went.discard(module_id)
     if module_id in learner.module:
         config = learner.config.get_config_for_module(module_id)
@@ -80,7 +85,7 @@ def _bring_optimizers_back(learner: Any, module_id: str) -> None:
 
 
 def _should_be_updated(
-    learner: Any, asked: Callable[..., bool], module_id: str, *batch: Any, **kwargs: Any
+    learner: _Learner, asked: Callable[..., bool], module_id: str, *batch: Any, **kwargs: Any
 ) -> bool:
     answer = asked(module_id, *batch, **kwargs)
     if answer and module_id in learner.optimizers_that_went:
@@ -88,7 +93,7 @@ def _should_be_updated(
     return answer
 
 
-def _set_optimizer_state(learner: Any, restore: Callable[..., None], state: Any) -> None:
+def _set_optimizer_state(learner: _Learner, restore: Callable[..., None], state: Any) -> None:
     """Ray until 2.40 knows no optimizer of a checkpoint that is not there."""
     for module_id in tuple(learner.optimizers_that_went):
         if any(name.startswith(f"{module_id}_") for name in state):
@@ -122,7 +127,7 @@ def after_restores(algorithm: Algorithm, tell: Callable[[Any], None]) -> None:
     name = next(n for n in ("restore_env_runners", "restore_workers") if hasattr(algorithm, n))
     restore = getattr(algorithm, name)
 
-    def restore_and_tell(group: Any, *args: Any, **kwargs: Any) -> Any:
+    def restore_and_tell(group: EnvRunnerGroup, *args: Any, **kwargs: Any) -> Any:
         before = algorithm._counters["total_num_restored_workers"]
         result = restore(group, *args, **kwargs)
         if algorithm._counters["total_num_restored_workers"] != before:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rllib_compat.ray_versions.configs import is_multi_agent
 from rllib_compat.ray_versions.metrics import add_up, log_item
 from rllib_compat.ray_versions.releases import at_least
 from rllib_compat.ray_versions.tensors import target_of
-
-if TYPE_CHECKING:
-    from ray.rllib.algorithms.algorithm import Algorithm
+from rllib_compat.ray_versions.types import (
+    Algorithm,
+    AlgorithmConfig,
+    ConnectorPipeline,
+    EnvRunner,
+    Learner,
+)
 
 #: The column that says which rows of a batch were sampled.
 LOSS_MASK = "loss_mask"
@@ -57,7 +61,7 @@ def _dqn_learner() -> Any:
     return DQNLearner
 
 
-def add_next_observations(pipeline: Any) -> None:
+def add_next_observations(pipeline: ConnectorPipeline) -> None:
     """Adds the piece that adds the next observations to batches, unless it is there."""
     from ray.rllib.connectors.common.add_observations_from_episodes_to_batch import (
         AddObservationsFromEpisodesToBatch,
@@ -70,7 +74,7 @@ def add_next_observations(pipeline: Any) -> None:
         pipeline.insert_after(AddObservationsFromEpisodesToBatch, NextObservations())
 
 
-def log_td_errors(learner: Any, module_id: str, errors: Any) -> None:
+def log_td_errors(learner: Learner, module_id: str, errors: Any) -> None:
     """Logs the TD errors of a batch, one a transition, from which priorities are made."""
     from ray.rllib.utils.metrics import TD_ERROR_KEY
 
@@ -233,7 +237,7 @@ class TellsErrorsOfThread:
         return result
 
 
-def learns_in_thread(config: Any) -> bool:
+def learns_in_thread(config: AlgorithmConfig) -> bool:
     """Whether the learner of a config learns in a thread of its own."""
     from ray.rllib.algorithms.impala.impala_learner import IMPALALearner
 
@@ -310,7 +314,7 @@ def rates_in_use(learner: Any) -> dict[tuple[str, str], float]:
     return found
 
 
-def make_batches_in_learners(config: Any) -> None:
+def make_batches_in_learners(config: AlgorithmConfig) -> None:
     """Lets learners make batches of episodes by themselves, and no actors beside them, in place."""
     for name in ("num_aggregator_actors_per_learner", "num_aggregation_workers"):
         if getattr(config, name, 0):
@@ -333,7 +337,7 @@ def hand_over_batch(training_data: Any) -> None:
         training_data.data_iterators = None
 
 
-def parameters_of(learner: Any) -> dict[tuple[str, str], Any]:
+def parameters_of(learner: Learner) -> dict[tuple[str, str], Any]:
     """The parameters of all modules of a learner, by the module and their name in it."""
     return {
         (module_id, name): parameter
@@ -343,7 +347,7 @@ def parameters_of(learner: Any) -> dict[tuple[str, str], Any]:
 
 
 def apply_gradients(
-    learner: Any, gradients: Mapping[tuple[str, str], Any], timesteps: Mapping[str, int]
+    learner: Learner, gradients: Mapping[tuple[str, str], Any], timesteps: Mapping[str, int]
 ) -> None:
     """Lets a learner make one step with gradients that somebody else has computed.
 
@@ -369,7 +373,7 @@ def apply_gradients(
     learner.after_gradient_based_update(timesteps=timesteps)
 
 
-def number_weights_as(learner: Any, env_runner: Any) -> None:
+def number_weights_as(learner: Learner, env_runner: EnvRunner) -> None:
     """Lets a learner take its weights for those that an env runner has sampled with.
 
     It tells by how many updates its own are newer (`diff_num_grad_updates_vs_sampler_policy`).
@@ -377,7 +381,7 @@ def number_weights_as(learner: Any, env_runner: Any) -> None:
     learner._weights_seq_no = env_runner._weights_seq_no
 
 
-def set_learner_state(learner: Any, state: Mapping[str, Any]) -> None:
+def set_learner_state(learner: Learner, state: Mapping[str, Any]) -> None:
     """Gives a learner the state of another one, however old its own weights are.
 
     A learner, and then env runners, ignore weights with a lower number than their own.
@@ -390,7 +394,7 @@ def local_learner(algorithm: Algorithm) -> Any:
     return algorithm.learner_group._learner  # no public name in any supported Ray
 
 
-def take_learning_rates_of_config(learner: Any) -> None:
+def take_learning_rates_of_config(learner: Learner) -> None:
     """Sets a learner's rates to those of its config: optimizers' states carry what they had.
 
     Ray does it itself, but only after the next iteration; a schedule it does at each.
@@ -400,7 +404,7 @@ def take_learning_rates_of_config(learner: Any) -> None:
             learner._set_optimizer_lr(optimizer, schedule.get_current_value())
 
 
-def coefficients(learner: Any, names: Iterable[str]) -> dict[str, dict[str, float]]:
+def coefficients(learner: Learner, names: Iterable[str]) -> dict[str, dict[str, float]]:
     """What a learner computes its losses with and keeps in no state.
 
     Args:
@@ -415,7 +419,7 @@ def coefficients(learner: Any, names: Iterable[str]) -> dict[str, dict[str, floa
     }
 
 
-def take_coefficients(learner: Any, values: Mapping[str, Mapping[str, float]]) -> None:
+def take_coefficients(learner: Learner, values: Mapping[str, Mapping[str, float]]) -> None:
     """Sets those numbers.
 
     Args:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import copy
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rllib_compat.ray_versions.env_runners import foreach_env_runner
-
-if TYPE_CHECKING:
-    from ray.rllib.algorithms.algorithm import Algorithm
+from rllib_compat.ray_versions.types import Algorithm, EnvRunner, MetricsLogger
 
 
 def set_lifetime_counters(
@@ -24,7 +22,7 @@ def set_lifetime_counters(
     own for them, and a logger that refuses to mix what it counted with what it was sent; there
     the numbers are sent as an env runner would.
     """
-    from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
+    from ray.rllib.utils.metrics import metrics_logger
 
     algorithm._iteration = iteration  # what `Algorithm.set_state` sets, too
     if _reads_recordings(algorithm):
@@ -38,7 +36,7 @@ def set_lifetime_counters(
             algorithm.metrics.log_value(key, value, reduce="sum", clear_on_reduce=False)
             _keep_when_merged(algorithm.metrics.stats["env_runners"][name])
         return
-    runner = MetricsLogger()
+    runner = metrics_logger.MetricsLogger()
     for name, value in values.items():
         runner.log_value(name, value, reduce="lifetime_sum")
     if values:
@@ -95,9 +93,9 @@ def add_up(logger: Any, key: str | tuple[str, ...], count: int) -> None:
 
 def _has_class_per_reduction() -> bool:
     """Whether each reduction has a class of its own, with other names; since Ray 2.53."""
-    from ray.rllib.utils.metrics import metrics_logger as module
+    from ray.rllib.utils.metrics import metrics_logger
 
-    return hasattr(module, "DEFAULT_STATS_CLS_LOOKUP")
+    return hasattr(metrics_logger, "DEFAULT_STATS_CLS_LOOKUP")
 
 
 def _keep_when_merged(stats: Any) -> None:
@@ -146,7 +144,7 @@ def mark_steps_as_counted(algorithm: Algorithm) -> None:
         counter._prev_merge_values.update(filter(None, sent))
 
 
-def _mark_steps(env_runner: Any) -> tuple[Any, Any] | None:
+def _mark_steps(env_runner: EnvRunner) -> tuple[Any, Any] | None:
     """Lets a runner's counter of steps take what it holds as sent; its id and what it holds."""
     stats = env_runner.metrics.stats.get("num_env_steps_sampled_lifetime")
     if stats is None:
@@ -234,7 +232,7 @@ def _by_strings(metrics: Any) -> Any:
     return {str(key): _by_strings(inner) for key, inner in metrics.items()}
 
 
-def log_item(metrics_logger: Any, key: str | tuple[str, ...], item: Any) -> None:
+def log_item(metrics_logger: MetricsLogger, key: str | tuple[str, ...], item: Any) -> None:
     """Logs an object that reaches the result in a list, unreduced and once.
 
     That was `reduce=None`; the releases with a class per reduction call it `item_series`.
@@ -245,7 +243,7 @@ def log_item(metrics_logger: Any, key: str | tuple[str, ...], item: Any) -> None
         metrics_logger.log_value(key, item, reduce=None, clear_on_reduce=True)
 
 
-def log_that_a_sample_ended(metrics_logger: Any, key: str) -> None:
+def log_that_a_sample_ended(metrics_logger: MetricsLogger, key: str) -> None:
     """Lets Ray merge what env runners log by `log_item`, where some of them logged nothing.
 
     Ray 2.47 – 2.52 cannot compare unreduced lists, which they do where just one is not empty; and
@@ -268,7 +266,7 @@ def items(found: Any, kind: type) -> list[Any]:
     return [item for item in found if isinstance(item, kind)]
 
 
-def take_evaluation_items(metrics_logger: Any, result: dict[str, Any], key: str) -> None:
+def take_evaluation_items(metrics_logger: MetricsLogger, result: dict[str, Any], key: str) -> None:
     """Puts all items into the result of an evaluation, where a Ray has put the first one.
 
     `MetricsLogger.peek`, which makes that result, does so in Ray 2.47 – 2.52.

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rllib_compat.ray_versions.configs import plain_model_config
-
-if TYPE_CHECKING:
-    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-
+from rllib_compat.ray_versions.releases import renamed
+from rllib_compat.ray_versions.types import AlgorithmConfig, Learner, RLModule
 
 #: What BC's default module called its encoder and its head, newest first.
 BC_MODULE_NAMES = (("_encoder", "_pi_head"), ("encoder", "pi"))
@@ -121,7 +119,7 @@ def changed_specs(config: AlgorithmConfig) -> dict[str, Any]:
     return dict(told.rl_module_specs) if isinstance(told, MultiRLModuleSpec) else {"": told}
 
 
-def model_configs(learner: Any) -> dict[str, dict[str, Any]]:
+def model_configs(learner: Learner) -> dict[str, dict[str, Any]]:
     """The model config of each of a learner's modules; Ray has a dataclass of some."""
     modules = {name: learner.module[name].unwrapped() for name in learner.module.keys()}  # noqa: SIM118 - it is no dict
     return {name: plain_model_config(module.model_config) for name, module in modules.items()}
@@ -147,22 +145,20 @@ def dqn_catalog() -> Any:
     return DQNCatalog
 
 
-def network_forward(module: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def network_forward(module: RLModule) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """What computes the numbers that a module chooses actions by, without choosing.
 
     Modules of DQN give only the action by themselves; their Q-values have a public name since a
     release after 2.40.
     """
-    if hasattr(module, "af"):
-        found = module.compute_q_values if hasattr(module, "compute_q_values") else module._qf
-    else:
-        found = module._forward_inference
-    return found  # type: ignore[no-any-return]  # Ray has no types
+    names = ("compute_q_values", "_qf") if hasattr(module, "af") else ("_forward_inference",)
+    found: Callable[[dict[str, Any]], dict[str, Any]] = renamed(module, *names)
+    return found
 
 
 def q_outputs(module: Any, batch: Mapping[str, Any]) -> Any:
     """What a module of DQN computes, by Ray's names; the method was `_qf` in Ray 2.40."""
-    return (getattr(module, "compute_q_values", None) or module._qf)(batch)
+    return renamed(module, "compute_q_values", "_qf")(batch)
 
 
 def q_values(module: Any, batch: Mapping[str, Any]) -> Any:
@@ -170,7 +166,7 @@ def q_values(module: Any, batch: Mapping[str, Any]) -> Any:
     return q_outputs(module, batch)["qf_preds"]
 
 
-def has_q_values(module: Any) -> bool:
+def has_q_values(module: RLModule) -> bool:
     """Whether `q_values` can be asked of a module."""
     return hasattr(module, "compute_q_values") or hasattr(module, "_qf")
 
@@ -179,7 +175,7 @@ def has_q_values(module: Any) -> bool:
 _MASKED = -1e38
 
 
-def explore_zeros(module: Any) -> None:
+def explore_zeros(module: RLModule) -> None:
     """Lets a module of DQN explore actions whose Q-value is zero, as RLlib always did.
 
     Ray (2.40 - 2.60) takes 0.0 for a masked action. A network that has hardly learned gives only
@@ -192,7 +188,12 @@ def explore_zeros(module: Any) -> None:
 
 
 def explore(
-    module: Any, batch: Mapping[str, Any], t: int, *, temperature: float | None = None, **_: Any
+    module: Any,
+    batch: Mapping[str, Any],
+    t: int,
+    *,
+    temperature: float | None = None,
+    **_: Any,
 ) -> dict[str, Any]:
     """Chooses the best action, or with the probability epsilon any that is not masked.
 

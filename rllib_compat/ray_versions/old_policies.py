@@ -6,6 +6,8 @@ import functools
 import re
 from typing import Any
 
+from rllib_compat.ray_versions.types import Algorithm, AlgorithmConfig
+
 
 def is_policy_class(given: Any) -> bool:
     """Whether something is a policy class that the old API stack can train."""
@@ -25,7 +27,7 @@ def with_policy(algorithm: type, policy: type, *, plain: bool) -> type:
     """
     policy = as_written(policy)
 
-    def get_default_policy_class(cls: type, config: Any) -> type:
+    def get_default_policy_class(cls: type, config: AlgorithmConfig) -> type:
         del cls, config
         return policy
 
@@ -62,7 +64,7 @@ def as_written(policy: type) -> type:
     return type(policy.__name__, (policy,), members)
 
 
-def learn_once_on_the_old_stack(algorithm: Any) -> Any:
+def learn_once_on_the_old_stack(algorithm: Algorithm) -> Any:
     """Samples a train batch and learns once from it, on the old API stack.
 
     Returns:

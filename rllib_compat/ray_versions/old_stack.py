@@ -12,10 +12,11 @@ import numpy as np
 
 from rllib_compat.ray_versions.connectors import running_stat_state
 from rllib_compat.ray_versions.episodes import callbacks_of
+from rllib_compat.ray_versions.types import Algorithm, EnvRunnerGroup
 
 
 def set_state_of_old_stack(
-    algorithm: Any,
+    algorithm: Algorithm,
     *,
     policies: Mapping[str, Mapping[str, Any]],
     filters: Mapping[str, Sequence[tuple[int, Any, Any]]],
@@ -300,22 +301,22 @@ def with_steps(algorithm: type) -> type:
     return type(algorithm.__name__, (algorithm,), members)
 
 
-def own_step(algorithm: Any) -> Any:
+def own_step(algorithm: Algorithm) -> Any:
     """Takes a step of the algorithm itself, whose class may have other steps now."""
     return getattr(algorithm, "own_step", algorithm.training_step)()
 
 
-def counters_of(algorithm: Any) -> Any:
+def counters_of(algorithm: Algorithm) -> Any:
     """What an algorithm of the old API stack counts, by name."""
     return algorithm._counters
 
 
-def timers_of(algorithm: Any) -> Any:
+def timers_of(algorithm: Algorithm) -> Any:
     """What an algorithm of the old API stack times, by name."""
     return algorithm._timers
 
 
-def next_of_plan(algorithm: Any, plan: Any) -> Any:
+def next_of_plan(algorithm: Algorithm, plan: Any) -> Any:
     """The next item of a plan, whose counters are the algorithm's, which checkpoints hold.
 
     Args:
@@ -333,14 +334,14 @@ def next_of_plan(algorithm: Any, plan: Any) -> Any:
     return item
 
 
-def train_one_step(algorithm: Any, batch: Any, policies: Any = None) -> Any:
+def train_one_step(algorithm: Algorithm, batch: Any, policies: Any = None) -> Any:
     """Learns from a batch in an algorithm of Ray's, on the old API stack."""
     from ray.rllib.execution.train_ops import train_one_step as train
 
     return train(algorithm, batch, policies)
 
 
-def sample_synchronously(group: Any, **arguments: Any) -> Any:
+def sample_synchronously(group: EnvRunnerGroup, **arguments: Any) -> Any:
     """Samples in all env runners of a group, on the old API stack."""
     from ray.rllib.execution.rollout_ops import synchronous_parallel_sample
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions.releases import at_least
+from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
 @public("rllib_compat.adapters")
@@ -44,7 +43,7 @@ def weighted_buffer(kind: str) -> str | None:
     return None if at_least("2.47") else _UNWEIGHTED.get(kind)
 
 
-def weigh_replayed(config: Any) -> None:
+def weigh_replayed(config: AlgorithmConfig) -> None:
     """Puts a buffer that gives weights into the place of a default that gives none."""
     buffer = getattr(config, "replay_buffer_config", None) or {}
     weighted = weighted_buffer(str(buffer.get("type")))

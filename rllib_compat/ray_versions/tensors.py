@@ -12,6 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.ray_versions.types import EnvRunner, Learner, RLModule
 
 
 @frozen
@@ -47,7 +48,7 @@ _KNOWN: WeakKeyDictionary[Any, tuple[list[Any], Follower | None]] = WeakKeyDicti
 
 
 def weights_of_runner(
-    runner: Any, learner: Any, only: Collection[str] | None = None
+    runner: EnvRunner, learner: Learner, only: Collection[str] | None = None
 ) -> Follower | None:
     """The weights of an env runner's modules, which follow those of a learner.
 
@@ -93,7 +94,7 @@ def target_of(target: Any, net: Any) -> Follower | None:
     return known[1]
 
 
-def _is_plain(module: Any) -> bool:
+def _is_plain(module: RLModule) -> bool:
     """Whether the state of a module is its tensors, or its modules' states."""
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
     from ray.rllib.core.rl_module.torch import TorchRLModule
@@ -105,7 +106,7 @@ def _is_plain(module: Any) -> bool:
     )
 
 
-def _state(module: Any, names: Any = None) -> dict[str, Any]:
+def _state(module: RLModule, names: Any = None) -> dict[str, Any]:
     """The tensors of a module's state, by name."""
     found = module.state_dict(keep_vars=True)
     return {name: found[name] for name in found if names is None or name in names}

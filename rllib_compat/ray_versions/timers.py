@@ -7,8 +7,10 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from rllib_compat.ray_versions.types import EnvRunner, MetricsLogger, RLModule
 
-def log_sampler_times(env_runner: Any, metrics_logger: Any) -> None:
+
+def log_sampler_times(env_runner: EnvRunner, metrics_logger: MetricsLogger) -> None:
     """Logs how long steps, inference and connectors take, by the names of later releases.
 
     Ray 2.40 timed single connectors only, and told nobody.
@@ -52,7 +54,7 @@ _CONNECTORS = "connectors"
 _FORWARD = ("forward_exploration", "forward_inference")
 
 
-def untimed(module: Any) -> Any:
+def untimed(module: RLModule) -> Any:
     """The module without what `log_sampler_times` has put into it."""
     module = copy.copy(module)
     for name in ("_legacy_timer", *_FORWARD):

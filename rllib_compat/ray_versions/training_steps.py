@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,8 @@ from rllib_compat.ray_versions.env_runners import (
     is_in_this_process,
 )
 from rllib_compat.ray_versions.metrics import count_once
-from rllib_compat.ray_versions.releases import at_least
-
-if TYPE_CHECKING:
-    from ray.rllib.algorithms.algorithm import Algorithm
+from rllib_compat.ray_versions.releases import at_least, renamed
+from rllib_compat.ray_versions.types import Algorithm, Learner
 
 
 def sample_episodes(algorithm: Algorithm, steps: int | None = None) -> list[Any]:
@@ -97,7 +95,7 @@ def agent_steps_sampled(algorithm: Algorithm) -> int:
 
 
 def update_learner(
-    learner: Any, episodes: list[Any], timesteps: Mapping[str, int], **how: Any
+    learner: Learner, episodes: list[Any], timesteps: Mapping[str, int], **how: Any
 ) -> Any:
     """Lets one learner learn from episodes; `Learner.update` takes them since 2.44.
 
@@ -110,7 +108,7 @@ def update_learner(
     Returns:
         What it tells.
     """
-    update = learner.update if at_least("2.44") else learner.update_from_episodes
+    update = getattr(learner, "update" if at_least("2.44") else "update_from_episodes")
     return update(episodes=episodes, timesteps=dict(timesteps), **how)
 
 
@@ -166,7 +164,7 @@ def _update(
     return _log_of_updates(algorithm, results)
 
 
-def _may_tell_later(learner: Any) -> bool:
+def _may_tell_later(learner: Learner) -> bool:
     """Whether a learner may keep what it has measured; Ray 2.40 – 2.43 know no way."""
     update = getattr(type(learner), "update", None)
     return update is not None and "_no_metrics_reduce" in _arguments(update)
@@ -181,7 +179,7 @@ def _log_of_updates(algorithm: Algorithm, results: list[Any]) -> dict[str, Any]:
     return errors
 
 
-def _td_errors_in(learner: Any) -> dict[str, Any]:
+def _td_errors_in(learner: Learner) -> dict[str, Any]:
     """Takes the TD errors of an update out of what a learner has measured but not told."""
     from ray.rllib.utils.metrics import TD_ERROR_KEY
 
@@ -218,13 +216,13 @@ def _array(item: Any) -> Any:
     return item.detach().cpu().numpy() if hasattr(item, "detach") else np.asarray(item)
 
 
-def reset_noise(algorithm: Algorithm) -> None:
+def reset_noise(algorithm: Any) -> None:
     """Lets noisy layers draw new noise before an update; Ray 2.40 leaves it to the algorithm."""
     if not at_least("2.41"):
         algorithm.learner_group.foreach_learner(func=_reset_noise, timeout_seconds=0.0)
 
 
-def _reset_noise(learner: Any, *_: Any, **__: Any) -> None:
+def _reset_noise(learner: Learner, *_: Any, **__: Any) -> None:
     learner._reset_noise()
 
 
@@ -233,7 +231,7 @@ def foreach_learner(algorithm: Algorithm, function: Callable[[Any], Any]) -> lis
     return [answer.get() for answer in algorithm.learner_group.foreach_learner(function)]
 
 
-def log_of_env_runners(algorithm: Algorithm, results: list[Any]) -> None:
+def log_of_env_runners(algorithm: Any, results: list[Any]) -> None:
     """Logs what env runners tell after they have sampled."""
     from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS
 
@@ -248,7 +246,7 @@ def log_of_learners(algorithm: Algorithm, results: list[Any]) -> None:
     _log(algorithm, [count_once(result) for result in results], LEARNER_RESULTS)
 
 
-def send_new_weights(algorithm: Algorithm, to: list[int] | None = None) -> None:
+def send_new_weights(algorithm: Any, to: list[int] | None = None) -> None:
     """Sends what the learners have learned to env runners.
 
     Args:
@@ -269,5 +267,4 @@ def send_new_weights(algorithm: Algorithm, to: list[int] | None = None) -> None:
 
 def _log(algorithm: Algorithm, results: Any, key: str) -> None:
     """Adds up what several env runners or learners tell; the method was renamed after 2.40."""
-    logger = algorithm.metrics
-    (getattr(logger, "aggregate", None) or logger.merge_and_log_n_dicts)(results, key=key)
+    renamed(algorithm.metrics, "aggregate", "merge_and_log_n_dicts")(results, key=key)

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from rllib_compat.ray_versions.types import AlgorithmConfig, Trainable
 
 
 def tune_checkpoint_config() -> Any:
@@ -106,15 +105,15 @@ def without_logger(config: AlgorithmConfig, logdir: str) -> None:
 
 def trainable_arguments(given: dict[str, Any]) -> dict[str, Any]:
     """What of the given arguments a `Trainable` takes, and what keeps it from logging by itself."""
-    from ray.tune import Trainable
+    from ray import tune
 
-    accepted = inspect.signature(Trainable.__init__).parameters
+    accepted = inspect.signature(tune.Trainable.__init__).parameters
     if "logger_creator" in accepted and given.get("storage") is None:
         given = {"logger_creator": partial(_no_logger, None), **given}
     return {name: value for name, value in given.items() if name in accepted}
 
 
-def _no_logger(logdir: str | None, config: Any) -> Any:
+def _no_logger(logdir: str | None, config: AlgorithmConfig) -> Any:
     from ray.tune.logger import NoopLogger
 
     if logdir is None:
@@ -132,12 +131,12 @@ def has_storage(trainable: Any) -> bool:
     return trainable._storage is not None
 
 
-def folder_of(trainable: Any) -> str:
+def folder_of(trainable: Trainable) -> str:
     """Where a trainable's files go, if it has no logger of its own."""
     return str(trainable._logdir)
 
 
-def trial_storage(trainable: Any) -> tuple[Any, str] | None:
+def trial_storage(trainable: Trainable) -> tuple[Any, str] | None:
     """Where Tune keeps what belongs to a trainable's trial, on whichever machine it runs.
 
     Returns:
