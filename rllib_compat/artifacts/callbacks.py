@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from rllib_compat.artifacts.manifest import (
@@ -42,6 +42,9 @@ from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import episodes
 from rllib_compat.runtime.legacy_callbacks import DefaultCallbacks
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner
 
 #: How many numbers of episodes are kept of an environment between two checkpoints.
 _EPISODES = 1000
@@ -126,7 +129,7 @@ class SimulatorFolders(DefaultCallbacks):
     def __reduce__(self) -> Any:
         return _remade, (type(self), self._arguments)
 
-    def on_episode_start(self, *, episode: Any, env_index: int = 0, **_: Any) -> None:
+    def on_episode_start(self, *, episode: Any, env_index: int = 0, **_: object) -> None:
         """Notes the episode for the manifest."""
         self._episodes[env_index].append(int(episode.episode_id))
 
@@ -146,7 +149,7 @@ class SimulatorFolders(DefaultCallbacks):
             manifest.write(folder)
         self._stored = collection.stored
 
-    def on_checkpoint_restored(self, *, trainer: Any, checkpoint_dir: str) -> None:
+    def on_checkpoint_restored(self, *, trainer: object, checkpoint_dir: str) -> None:
         """Hands environments their files, if they take them back."""
         take, timeout = self._arguments["take_back"], self._arguments["timeout"]
         if take is not None:
@@ -172,7 +175,7 @@ class SimulatorFolders(DefaultCallbacks):
                 listing.problem = f"asking for its folder failed: {error!r}"
         return found
 
-    def _folder_of(self, env: Any) -> Any:
+    def _folder_of(self, env: object) -> Any:
         declared = self._arguments["folder"]
         if callable(declared):
             return declared(env)
@@ -338,14 +341,14 @@ class _Collection:
                 return
 
 
-def _listings(env_runner: Any) -> list[Listing]:
+def _listings(env_runner: EnvRunner) -> list[Listing]:
     """What a runner has; called there."""
     held = (getattr(c, "legacy", ()) for c in episodes.callbacks_of(env_runner))
     mine = next(c for objects in held for c in objects if isinstance(c, SimulatorFolders))
     return mine.listings(envs_of(env_runner))
 
 
-def _piece(env_runner: Any, **where: Any) -> Any:
+def _piece(env_runner: EnvRunner, **where: Any) -> Any:
     """A piece of a file, or why it can't be read; called on the runner."""
     del env_runner
     try:

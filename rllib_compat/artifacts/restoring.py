@@ -7,18 +7,21 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.artifacts.manifest import FOLDER, MANIFEST, Manifest, read_manifest
 from rllib_compat.artifacts.runners import PIECE, RunnerError, envs_of, runners_of
 from rllib_compat.artifacts.storage import extract
 from rllib_compat.neutral.errors import CheckpointError
 
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner
+
 logger = logging.getLogger(__name__)
 
 
 def restore_folders(
-    algorithm: Any,
+    algorithm: object,
     checkpoint: str,
     take: str | Callable[[Any, Path], Any],
     *,
@@ -80,7 +83,7 @@ class _Refusal(str):
     __slots__ = ()
 
 
-def _send(ask: Callable[..., Any], env: int, files: Path, take: Any) -> None:
+def _send(ask: Callable[..., Any], env: int, files: Path, take: object) -> None:
     """Sends a folder's files piece by piece, then lets the environment take them."""
     target = ask(_begin)
     for path in sorted(p for p in files.rglob("*") if p.is_file()):
@@ -95,12 +98,12 @@ def _send(ask: Callable[..., Any], env: int, files: Path, take: Any) -> None:
 # These are called on the runner.
 
 
-def _begin(env_runner: Any) -> str:
+def _begin(env_runner: EnvRunner) -> str:
     del env_runner
     return tempfile.mkdtemp(prefix="simulator-")
 
 
-def _add(env_runner: Any, *, target: str, name: str, piece: bytes) -> Any:
+def _add(env_runner: EnvRunner, *, target: str, name: str, piece: bytes) -> Any:
     del env_runner
     path = Path(target) / name  # `extract` has made such a path from the manifest before
     try:
@@ -112,7 +115,7 @@ def _add(env_runner: Any, *, target: str, name: str, piece: bytes) -> Any:
     return None
 
 
-def _hand_over(env_runner: Any, *, env: int, target: str, take: Any) -> Any:
+def _hand_over(env_runner: EnvRunner, *, env: int, target: str, take: Any) -> Any:
     envs = envs_of(env_runner)
     if env >= len(envs):
         return _Refusal("its runner has fewer environments now")

@@ -14,11 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.artifacts.manifest import name_of_runner
 from rllib_compat.ray_versions import env_runners, environments
 from rllib_compat.runtime.user_envs import user_env
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner
 
 #: What goes through Ray's object store at once, in bytes.
 PIECE = 4 << 20
@@ -31,7 +34,7 @@ class RunnerError(Exception):
 class Runner:
     """One env runner that is asked: through Ray, or the local one at once."""
 
-    def __init__(self, index: int, runner: Any, *, evaluation: bool) -> None:
+    def __init__(self, index: int, runner: EnvRunner, *, evaluation: bool) -> None:
         self.index, self.evaluation, self._runner = index, evaluation, runner
 
     def __str__(self) -> str:
@@ -70,7 +73,7 @@ def runners_of(algorithm: Any) -> list[Runner]:
     ]
 
 
-def envs_of(env_runner: Any) -> list[Any]:
+def envs_of(env_runner: EnvRunner) -> list[Any]:
     """The user's environments of a runner; an external one is served by another."""
     found = environments.environments_of(env_runner)
     own = [user_env(env) if hasattr(env, "unwrapped") else env for env in found]
@@ -189,7 +192,7 @@ def open_inside(folder: str, parts: Sequence[str]) -> Iterator[int]:
 
 
 def upload(
-    env_runner: Any, *, folder: str, parts: Sequence[str], size: int, uri: str, piece: int
+    env_runner: EnvRunner, *, folder: str, parts: Sequence[str], size: int, uri: str, piece: int
 ) -> str | tuple[str, int, int]:
     """Writes a file of a simulator's folder to a store; called on the runner, which has both.
 

@@ -167,7 +167,7 @@ def _column(name: str, values: list[Any]) -> tuple[Any, Any]:
     return pa.field(name, array.type), array
 
 
-def _has_dict(value: Any) -> bool:
+def _has_dict(value: object) -> bool:
     return isinstance(value, dict) or (isinstance(value, list) and any(map(_has_dict, value)))
 
 

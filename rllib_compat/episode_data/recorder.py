@@ -105,13 +105,13 @@ class EpisodeRecorder(DefaultCallbacks):
     def __reduce__(self) -> Any:
         return _remade, (type(self), self._arguments)
 
-    def on_episode_start(self, *, episode: Any, env_index: int = 0, **_: Any) -> None:
+    def on_episode_start(self, *, episode: object, env_index: int = 0, **_: object) -> None:
         """Begins anew for an environment."""
         del episode
         self._episodes[env_index] = {}
 
     def on_episode_step(
-        self, *, worker: Any, base_env: Any, episode: Any, env_index: int = 0, **_: Any
+        self, *, worker: object, base_env: Any, episode: Any, env_index: int = 0, **_: object
     ) -> None:
         """Takes what the agents that have stepped say."""
         del worker
@@ -132,7 +132,7 @@ class EpisodeRecorder(DefaultCallbacks):
                 data.add(kind, reader(step))
 
     def on_episode_end(
-        self, *, worker: Any, base_env: Any, episode: Any, env_index: int = 0, **_: Any
+        self, *, worker: Any, base_env: object, episode: Any, env_index: int = 0, **_: Any
     ) -> None:
         """Sends the episode's line home, among its media."""
         del base_env
@@ -164,7 +164,7 @@ class EpisodeRecorder(DefaultCallbacks):
         episode.media[LINES] = (self._id, self._serial, line)
         self._serial += 1
 
-    def on_train_result(self, *, trainer: Any, result: dict[str, Any], **_: Any) -> None:
+    def on_train_result(self, *, trainer: object, result: dict[str, Any], **_: object) -> None:
         """Writes the episodes of the iteration, which other loggers have no use for."""
         iteration = int(result["training_iteration"])
         self._write(trainer, iteration, result, evaluation=False)
@@ -172,7 +172,7 @@ class EpisodeRecorder(DefaultCallbacks):
             self._write(trainer, iteration, found, evaluation=True)
 
     def on_evaluate_end(
-        self, *, trainer: Any, evaluation_metrics: dict[str, Any], **_: Any
+        self, *, trainer: Any, evaluation_metrics: dict[str, Any], **_: object
     ) -> None:
         """Writes the episodes of an evaluation, also of one that nobody asked `train` for."""
         self._write(trainer, int(trainer.iteration) + 1, evaluation_metrics, evaluation=True)
@@ -273,7 +273,7 @@ def _reader(kind: str, source: Any) -> _Names | _Function | None:
     return _Function(kind, source) if callable(source) else _Names(kind, source)
 
 
-def _given(source: Any) -> Any:
+def _given(source: object) -> Any:
     """What was given, with names as a tuple.
 
     Raises:
@@ -288,7 +288,7 @@ def _given(source: Any) -> Any:
     raise _wrong("source", source, "give a list of names, a function, None or False")
 
 
-def _wrong(name: str, value: Any, fix: str) -> ConfigError:
+def _wrong(name: str, value: object, fix: str) -> ConfigError:
     return ConfigError(
         f"EpisodeRecorder can't take {value!r} as its {name}.", where=f"EpisodeRecorder({name}=…)",
         fix=fix,

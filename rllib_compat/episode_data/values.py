@@ -29,7 +29,7 @@ class Series:
         self.min: float = math.inf
         self.max: float = -math.inf
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         """Takes the value of another step."""
         self.count += 1
         if self.count <= self._most:
@@ -100,7 +100,7 @@ class AgentData:
         return found
 
 
-def plain_copy(value: Any, where: str) -> Any:
+def plain_copy(value: object, where: str) -> Any:
     """A copy of numbers, texts, lists, dicts and arrays that JSON has a form for.
 
     Raises:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.league.modules import freeze, thaw
 from rllib_compat.league.packed import pack
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import configs, env_runners, leagues, training_steps
 
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunnerGroup
 
-def share_frozen(algorithm: Any, *, capacity: int | None = None, **_: Any) -> None:
+
+def share_frozen(algorithm: Any, *, capacity: int | None = None, **_: object) -> None:
     """Puts frozen policies' weights into Ray's object store, once for all env runners of a node.
 
     A policy is frozen while `policies_to_train` leaves it out. It is enough to call this once,
@@ -78,7 +81,7 @@ class LeagueMemory:
                 from_worker_or_learner_group=algorithm.learner_group, inference_only=True
             )
 
-    def _train(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _train(self, step: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         self._training = True
         try:
             return step(*args, **kwargs)
@@ -132,7 +135,7 @@ class LeagueMemory:
             **more,
         )
 
-    def _put(self, source: Any, policies: set[str], inference_only: bool) -> None:
+    def _put(self, source: object, policies: set[str], inference_only: bool) -> None:
         """Puts the weights of policies into the object store, unless the same ones are there."""
         import ray
 
@@ -149,7 +152,7 @@ class LeagueMemory:
             env_runners.foreach_env_runner(group, partial(freeze, dict(refs), self._capacity), **to)
         self._sent[id(group)] = dict(refs)
 
-    def _resend(self, group: Any) -> None:
+    def _resend(self, group: EnvRunnerGroup) -> None:
         """Env runners were replaced; those that were not know it all and do nothing."""
         if id(group) in self._sent:
             self._send_refs(group, self._sent[id(group)])

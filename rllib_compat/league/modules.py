@@ -11,12 +11,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch.nn import Module, Parameter
 
 from rllib_compat.league.packed import Packed, arrays_of, tensors_on
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner, RLModule
 
 #: Packages whose layers compute with their tensors and settings alone, and keep no state.
 _STATELESS = ("torch", "ray", "rllib_compat")
@@ -41,14 +44,14 @@ def freeze(refs: Mapping[str, Any], capacity: int | None, env_runner: Any) -> No
             env_runner.frozen_modules.freeze(env_runner.module[module_id], ref, spec)
 
 
-def thaw(modules: Collection[str], env_runner: Any) -> None:
+def thaw(modules: Collection[str], env_runner: EnvRunner) -> None:
     """Gives modules of an env runner writable tensors of their own, with the same values."""
     for module_id in modules:
         if (weights := weights_of(env_runner.module.get(module_id))) is not None:
             weights.thaw()
 
 
-def weights_of(module: Any) -> Weights | None:
+def weights_of(module: object) -> Weights | None:
     """The weights in the object store that a module computes with; None if it is not frozen."""
     return vars(module).get("frozen_weights") if module is not None else None
 
@@ -65,7 +68,7 @@ class FrozenModules:
         self._attached: OrderedDict[int, Weights] = OrderedDict()
         self._layers: list[Layers] = []
 
-    def freeze(self, module: Any, ref: Any, spec: Any = None) -> None:
+    def freeze(self, module: RLModule, ref: object, spec: object = None) -> None:
         """Makes a module compute with the weights of a reference.
 
         A module with a state of its own kind gets private copies, as with Ray alone.
@@ -103,7 +106,7 @@ class FrozenModules:
         """A module was thawed."""
         self._attached.pop(id(weights), None)
 
-    def _layers_of(self, module: Any, spec: Any, names: Collection[str]) -> Layers:
+    def _layers_of(self, module: RLModule, spec: object, names: Collection[str]) -> Layers:
         """Layers for a module: those of one that differs in numbers alone, or its own.
 
         Args:
@@ -159,7 +162,7 @@ class Layers:
             _equal(self._settings[name], other._settings[name]) for name in _SETTINGS
         )
 
-    def replace_settings(self, module: Any, spec: Any) -> None:
+    def replace_settings(self, module: RLModule, spec: object) -> None:
         """Gives a module and its spec the spaces and settings of the first of their shape.
 
         Ray sends those of each policy by themselves; they take as much memory as its layers.
@@ -220,7 +223,7 @@ class Weights:
         """Whether the weights are held now."""
         return self._views is not None
 
-    def attach(self, stored: Packed | Mapping[str, Any], ref: Any) -> None:
+    def attach(self, stored: Packed | Mapping[str, Any], ref: object) -> None:
         """Holds weights, and the reference that leads to them."""
         views = tensors_on(stored)
         self.detach()
@@ -243,7 +246,7 @@ class Weights:
             and not any(array.flags.writeable for array in state.values())
         )
 
-    def call(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def call(self, method: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         """Calls a method of the module's class that computes."""
         views = self._present()
         self._owner.used(self)
@@ -283,7 +286,7 @@ class Weights:
 def _computing(name: str) -> Callable[..., Any]:
     """A method that needs the weights and leaves the module frozen."""
 
-    def compute(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def compute(self: Any, *args: object, **kwargs: object) -> Any:
         return self.frozen_weights.call(getattr(self.thawed, name), *args, **kwargs)
 
     return compute
@@ -292,7 +295,7 @@ def _computing(name: str) -> Callable[..., Any]:
 def _thawing(name: str) -> Callable[..., Any]:
     """A method after which somebody may keep layers, or write to them."""
 
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Any, *args: object, **kwargs: object) -> Any:
         method = getattr(self.thawed, name)
         if not self.frozen_weights.computing:
             self.frozen_weights.thaw()
@@ -311,7 +314,7 @@ class FrozenModule:
     frozen_weights: Weights
     thawed: Any
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: object, **kwargs: object) -> Any:
         """Builds an ordinary module: `RLModuleSpec.from_module` may name this class."""
         return cls.thawed(*args, **kwargs)
 
@@ -347,7 +350,7 @@ class FrozenModule:
             weights.thaw()
         return thawed.__getattr__(self, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         thawed, weights = type(self).thawed, weights_of(self)
         layer = isinstance(value, (Module, Parameter))
         if weights is not None and layer and not weights.computing:
@@ -370,7 +373,7 @@ def _tensors(module: Any) -> dict[str, Any]:
     }
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _equal(one: object, other: object) -> bool:
     try:
         return type(one) is type(other) and bool(one == other)
     except Exception:  # whatever arrays in them, or classes of people's own, raise

@@ -115,7 +115,7 @@ def _restore_removed_names() -> None:
         _restore(collections, name, getattr(collections.abc, name))
 
 
-def _restore(module: ModuleType, name: str, value: Any) -> None:
+def _restore(module: ModuleType, name: str, value: object) -> None:
     if name not in vars(module) and value is not None:
         setattr(module, name, value)
         _restored.append((module, name))

@@ -16,7 +16,7 @@ class _SameAsRays(type(algorithm.Algorithm)):  # type: ignore[misc]  # Ray has n
     """Ray's algorithms and our trainers are instances of this class, and not of its subclasses."""
 
     def __new__(
-        cls, name: str, bases: tuple[type, ...], members: dict[str, Any], **more: Any
+        cls, name: str, bases: tuple[type, ...], members: dict[str, Any], **more: object
     ) -> type:
         """Makes a class; one that is written for configs that are dicts is a trainer's."""
         made: type = super().__new__(cls, name, bases, members, **more)
@@ -30,7 +30,7 @@ class _SameAsRays(type(algorithm.Algorithm)):  # type: ignore[misc]  # Ray has n
             return algorithm.Algorithm in subclass.__mro__ or Trainer in subclass.__mro__
         return bool(super().__subclasscheck__(subclass))
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         return cls.__subclasscheck__(type(instance))
 
 

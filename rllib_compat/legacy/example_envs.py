@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete, Tuple
@@ -20,6 +20,9 @@ from rllib_compat.legacy.rllib_api import TaskSettableEnv
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.runtime import gym_api
 from rllib_compat.runtime.envs import find_creator
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig
 
 __all__ = [
     "CorrelatedActionsEnv",
@@ -90,7 +93,7 @@ class _SideBySide(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
         self.action_space = self.envs[0].action_space
 
     @staticmethod
-    def make(config: Any) -> Any:
+    def make(config: AlgorithmConfig) -> Any:
         """Makes one of the environments; each class has its own."""
         raise NotImplementedError
 
@@ -396,7 +399,7 @@ MultiAgentCartPole = make_multi_agent("CartPole-v0")
 
 
 @make_multi_agent
-def MultiAgentStatelessCartPole(config: Any) -> Any:  # noqa: N802 - becomes a class
+def MultiAgentStatelessCartPole(config: AlgorithmConfig) -> Any:  # noqa: N802 - becomes a class
     """CartPole without its velocities."""
     from ray.rllib.examples.envs.classes.stateless_cartpole import StatelessCartPole
 

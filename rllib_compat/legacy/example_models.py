@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,6 +21,10 @@ from ray.rllib.policy.policy import Policy
 from ray.rllib.policy.view_requirement import ViewRequirement
 from ray.rllib.utils.torch_utils import one_hot
 from torch import nn
+
+if TYPE_CHECKING:
+    from gymnasium import Space
+
 
 __all__ = [
     "PAPER",
@@ -52,9 +56,9 @@ class TorchRNNModel(RecurrentNetwork, nn.Module):  # type: ignore[misc]  # Ray h
     def __init__(
         self,
         obs_space: Any,
-        action_space: Any,
+        action_space: Space[Any],
         num_outputs: int,
-        model_config: Any,
+        model_config: object,
         name: str,
         fc_size: int = 64,
         lstm_state_size: int = 256,
@@ -74,7 +78,7 @@ class TorchRNNModel(RecurrentNetwork, nn.Module):  # type: ignore[misc]  # Ray h
         """Zeros for h and c, where the model is."""
         return list(self.fc1.weight.new_zeros(2, self.lstm_state_size))
 
-    def forward_rnn(self, inputs: Any, state: Any, seq_lens: Any) -> Any:  # noqa: ARG002
+    def forward_rnn(self, inputs: object, state: Any, seq_lens: object) -> Any:  # noqa: ARG002
         """Logits and the next state of inputs (batch, time, observation)."""
         before = tuple(part.unsqueeze(0) for part in state)
         self._features, after = self.lstm(torch.relu(self.fc1(inputs)), before)
@@ -91,11 +95,11 @@ class TorchBatchNormModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray
     def __init__(
         self,
         obs_space: Any,
-        action_space: Any,
+        action_space: Space[Any],
         num_outputs: int,
-        model_config: Any,
+        model_config: object,
         name: str,
-        **_: Any,
+        **_: object,
     ) -> None:
         TorchModelV2.__init__(self, obs_space, action_space, num_outputs, model_config, name)
         nn.Module.__init__(self)
@@ -108,7 +112,7 @@ class TorchBatchNormModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray
         self._hidden_layers = nn.Sequential(*hidden)
         self._hidden_out: Any = None
 
-    def forward(self, input_dict: Any, state: Any, seq_lens: Any) -> Any:  # noqa: ARG002
+    def forward(self, input_dict: Any, state: object, seq_lens: object) -> Any:  # noqa: ARG002
         """Logits; statistics move only in batches that are learned from."""
         training = getattr(input_dict, "is_training", None)
         if training is None:
@@ -122,7 +126,7 @@ class TorchBatchNormModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray
         return self._value_branch(self._hidden_out).flatten()
 
 
-def _dense(inputs: int, units: int, scale: float, activation: Any = None) -> Any:
+def _dense(inputs: int, units: int, scale: float, activation: object = None) -> Any:
     return SlimFC(inputs, units, initializer=normc_initializer(scale), activation_fn=activation)
 
 
@@ -143,7 +147,7 @@ class TorchFrameStackingCartPoleModel(TorchModelV2, nn.Module):  # type: ignore[
         obs_space: Any,
         action_space: Any,
         num_outputs: int,
-        model_config: Any,
+        model_config: object,
         name: str,
         num_frames: int = 3,
     ) -> None:
@@ -163,7 +167,7 @@ class TorchFrameStackingCartPoleModel(TorchModelV2, nn.Module):  # type: ignore[
             "prev_n_actions": ViewRequirement("actions", shift=before, space=action_space),
         }
 
-    def forward(self, input_dict: Any, states: Any, seq_lens: Any) -> Any:  # noqa: ARG002
+    def forward(self, input_dict: Any, states: object, seq_lens: object) -> Any:  # noqa: ARG002
         """Logits of the last steps."""
         parts = (
             input_dict["prev_n_obs"],
@@ -183,24 +187,24 @@ class TorchFrameStackingCartPoleModel(TorchModelV2, nn.Module):  # type: ignore[
 class _Player(Policy):  # type: ignore[misc]  # Ray has no types
     """A player of rock, paper, scissors, which learns nothing."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
+    def __init__(self, *given: object, **named: object) -> None:
         super().__init__(*given, **named)
         self.exploration = self._create_exploration()
 
-    def learn_on_batch(self, samples: Any) -> None:
+    def learn_on_batch(self, samples: object) -> None:
         """Learns nothing."""
 
     def get_weights(self) -> None:
         """Has none."""
 
-    def set_weights(self, weights: Any) -> None:
+    def set_weights(self, weights: object) -> None:
         """Has none."""
 
 
 class AlwaysSameHeuristic(_Player):
     """Draws a move for each episode and shows no other."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
+    def __init__(self, *given: object, **named: object) -> None:
         super().__init__(*given, **named)
         self.view_requirements["state_in_0"] = ViewRequirement(
             "state_out_0", shift=-1, space=Box(0, 100, (), np.int32)
@@ -212,10 +216,10 @@ class AlwaysSameHeuristic(_Player):
 
     def compute_actions(
         self,
-        obs_batch: Any,  # noqa: ARG002
+        obs_batch: object,  # noqa: ARG002
         state_batches: Any = None,
-        *_: Any,
-        **__: Any,
+        *_: object,
+        **__: object,
     ) -> Any:
         """The moves, which are the states."""
         return state_batches[0], state_batches, {}
@@ -224,7 +228,7 @@ class AlwaysSameHeuristic(_Player):
 class BeatLastHeuristic(_Player):
     """Shows what would have beaten the other's last move, which it observes as it is or one-hot."""
 
-    def compute_actions(self, obs_batch: Any, *_: Any, **__: Any) -> Any:
+    def compute_actions(self, obs_batch: Any, *_: object, **__: object) -> Any:
         """The moves."""
         one_hot = not isinstance(self.observation_space, Discrete)
         seen = [int(np.argmax(o)) if one_hot else int(o) for o in obs_batch]

@@ -105,7 +105,7 @@ def lookup(module: str, name: str) -> Any:
     return _removed(module, name, last)
 
 
-def is_removed(value: Any) -> bool:
+def is_removed(value: object) -> bool:
     """Whether `lookup` has returned it for what can't exist any more."""
     return isinstance(value, _Removed)
 
@@ -203,7 +203,7 @@ def _public_names(module: ModuleType) -> Iterator[str]:
     return (name for name in getattr(module, "__all__", vars(module)) if not name.startswith("_"))
 
 
-def _note(module: str, name: str, value: Any) -> None:
+def _note(module: str, name: str, value: object) -> None:
     home = getattr(value, "__module__", None) or getattr(value, "__name__", "")
     redirected[module, name] = f"{home}.{getattr(value, '__name__', name)}".removeprefix(".")
 
@@ -211,7 +211,7 @@ def _note(module: str, name: str, value: Any) -> None:
 class _Removed(type):
     """The type of what is gone: may be named, derived from and annotated with, and nothing else."""
 
-    def __call__(cls, *_: Any, **__: Any) -> NoReturn:
+    def __call__(cls, *_: object, **__: object) -> NoReturn:
         cls.raise_gone()
 
     def __getattr__(cls, name: str) -> Any:
@@ -255,7 +255,7 @@ _AROUND_CARTPOLE = {
 }
 
 
-def _with_old_api(module: str, name: str, today: Any) -> Any:
+def _with_old_api(module: str, name: str, today: object) -> Any:
     """A class of Ray's example environments with the API of its time; anything else as it is.
 
     Code that imports gymnasium itself gets today's classes.
@@ -286,7 +286,7 @@ def _around_cartpole_v0(env_class: Any) -> Any:
     first = env_class.__init__
 
     @wraps(first)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Any, *args: object, **kwargs: object) -> None:
         first(self, *args, **kwargs)
         setattr(self, _AROUND_CARTPOLE[env_class.__name__], gymnasium.make("CartPole-v0"))
 

@@ -25,7 +25,7 @@ RENAMED = {
 }
 
 
-def init(address: Any = None, **arguments: Any) -> Any:
+def init(address: object = None, **arguments: object) -> Any:
     """`ray.init`; arguments that mean nothing any more are left out, with a warning.
 
     `local_mode` was for debugging, and is gone: workers are processes, always.
@@ -50,7 +50,7 @@ def get_ray_temp_dir() -> str:
     return os.path.join(get_user_temp_dir(), "ray")  # noqa: PTH118 - a text, as it was
 
 
-def RunConfig(*args: Any, local_dir: str | None = None, **kwargs: Any) -> Any:  # noqa: N802
+def RunConfig(*args: object, local_dir: str | None = None, **kwargs: object) -> Any:  # noqa: N802
     """`ray.tune.RunConfig`; `local_dir` of Ray 2.0 – 2.6 became `storage_path`."""
     from rllib_compat import tune
 

@@ -35,7 +35,7 @@ def deprecation_warning(
     new: str | None = None,
     *,
     help: str | None = None,  # noqa: A002
-    error: Any = None,
+    error: object = None,
 ) -> None:
     """Warns that something is old, or raises.
 
@@ -53,7 +53,7 @@ def deprecation_warning(
     logger.warning("DeprecationWarning: %s", text)
 
 
-def Deprecated(*given: Any, **_: Any) -> Any:  # noqa: N802
+def Deprecated(*given: object, **_: object) -> Any:  # noqa: N802
     """Marks a function or class as old; whoever calls it wants it all the same."""
 
     def mark(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -100,7 +100,7 @@ class MultiAgentEnv(TodaysMultiAgentEnv, metaclass=ABCMeta):  # type: ignore[mis
         return self.__dict__.get("num_agents", len(self.agents))
 
     @num_agents.setter
-    def num_agents(self, number: Any) -> None:
+    def num_agents(self, number: object) -> None:
         self.__dict__["num_agents"] = number
 
     @property
@@ -109,14 +109,14 @@ class MultiAgentEnv(TodaysMultiAgentEnv, metaclass=ABCMeta):  # type: ignore[mis
         return self.__dict__.get("max_num_agents", len(self.possible_agents))
 
     @max_num_agents.setter
-    def max_num_agents(self, number: Any) -> None:
+    def max_num_agents(self, number: object) -> None:
         self.__dict__["max_num_agents"] = number
 
 
 class _SameAsRays(type):
     """Batches that Ray makes are of its own class, and are instances all the same."""
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, TodaysSampleBatch)
 
 
@@ -126,7 +126,7 @@ class SampleBatch(TodaysSampleBatch, metaclass=_SameAsRays):  # type: ignore[mis
     concat_samples = staticmethod(concat_samples)
 
 
-def discount(rewards: Any, gamma: float) -> Any:
+def discount(rewards: object, gamma: float) -> Any:
     """The discounted sums of rewards, from each step to the last."""
     return discount_cumsum(rewards, gamma)
 

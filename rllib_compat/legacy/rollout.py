@@ -24,14 +24,14 @@ __all__ = [
 class DefaultMapping(collections.defaultdict[Any, Any]):
     """A defaultdict whose factory gets the key."""
 
-    def __missing__(self, key: Any) -> Any:
+    def __missing__(self, key: object) -> Any:
         """Makes the value."""
         make: Any = self.default_factory
         self[key] = value = make(key)
         return value
 
 
-def default_policy_agent_mapping(unused_agent_id: Any) -> str:
+def default_policy_agent_mapping(unused_agent_id: object) -> str:
     """The policy of all agents where there is one only."""
     del unused_agent_id
     return ONLY_POLICY
@@ -77,7 +77,7 @@ class RolloutSaver:
         self._recorder.__enter__()
         return self
 
-    def __exit__(self, *failed: Any) -> None:
+    def __exit__(self, *failed: object) -> None:
         self._recorder.__exit__(*failed)
 
     def begin_rollout(self) -> None:
@@ -85,7 +85,13 @@ class RolloutSaver:
         self._episode = Episode()
 
     def append_step(
-        self, obs: Any, action: Any, next_obs: Any, reward: Any, done: Any, info: Any
+        self,
+        obs: object,
+        action: object,
+        next_obs: object,
+        reward: object,
+        done: object,
+        info: object,
     ) -> None:
         """Adds a step to it."""
         if self.outfile:
@@ -101,7 +107,7 @@ class RolloutSaver:
 
 
 def rollout(
-    agent: Any,
+    agent: object,
     env_name: str | None = None,
     num_steps: int = 10000,
     num_episodes: int = 0,
@@ -151,7 +157,7 @@ class _TrainerActor:
         mapping = (config.get("multiagent") or {}).get("policy_mapping_fn")
         self._mapping = MappingFn(mapping) if mapping is not None else None
 
-    def policy_of(self, agent: Any, episode: Any) -> str:
+    def policy_of(self, agent: object, episode: object) -> str:
         """The policy that the config's function gives the agent."""
         if self._mapping is None:
             return ONLY_POLICY

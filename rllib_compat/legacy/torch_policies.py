@@ -54,18 +54,20 @@ def _known(builder: Any, name: str, parts: dict[str, Any]) -> dict[str, Any]:
     return {part: value for part, value in parts.items() if part in known}
 
 
-def ppo_surrogate_loss(policy: Any, model: Any, dist_class: Any, train_batch: Any) -> Any:
+def ppo_surrogate_loss(
+    policy: object, model: object, dist_class: object, train_batch: object
+) -> Any:
     """PPO's loss of a batch, for a policy of PPO's."""
     return PPOTorchPolicy.loss(policy, model, dist_class, train_batch)
 
 
-def kl_and_loss_stats(policy: Any, train_batch: Any) -> Any:
+def kl_and_loss_stats(policy: object, train_batch: object) -> Any:
     """What of the last loss goes into the results."""
     return PPOTorchPolicy.stats_fn(policy, train_batch)
 
 
 def vf_preds_fetches(
-    policy: Any, input_dict: Any, state_batches: Any, model: Any, action_dist: Any
+    policy: object, input_dict: object, state_batches: object, model: object, action_dist: object
 ) -> Any:
     """What is computed besides actions: the values."""
     return PPOTorchPolicy.extra_action_out(policy, input_dict, state_batches, model, action_dist)
@@ -102,16 +104,16 @@ class PPOLoss:
         dist_class: Any,
         model: Any,
         value_targets: Any,
-        advantages: Any,
+        advantages: object,
         actions: Any,
         prev_logits: Any,
         prev_actions_logp: Any,
         vf_preds: Any,
         curr_action_dist: Any,
         value_fn: Any,
-        cur_kl_coeff: Any,
+        cur_kl_coeff: object,
         valid_mask: Any,
-        entropy_coeff: Any = 0,
+        entropy_coeff: object = 0,
         clip_param: float = 0.1,
         vf_clip_param: float = 0.1,
         vf_loss_coeff: float = 1.0,

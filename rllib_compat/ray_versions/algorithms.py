@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.ray_versions.configs import learn_in_this_process
 from rllib_compat.ray_versions.metrics import name_agents
 from rllib_compat.ray_versions.releases import renamed
 from rllib_compat.ray_versions.startup import quiet_logs
-from rllib_compat.ray_versions.types import Algorithm, AlgorithmConfig
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Algorithm, AlgorithmConfig
 
 
 def build_algorithm(config: AlgorithmConfig) -> Algorithm:
@@ -90,7 +92,7 @@ def restores_offline() -> Iterator[None]:
     def samples(algorithm: Algorithm) -> bool:
         return getattr(algorithm, "env_runner_group", None) is not None
 
-    def restore(algorithm: Algorithm, *args: Any, **kwargs: Any) -> None:
+    def restore(algorithm: Algorithm, *args: object, **kwargs: object) -> None:
         last = whole if samples(algorithm) else Checkpointable.restore_from_path
         last(algorithm, *args, **kwargs)
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from packaging.version import Version
 
 from rllib_compat.neutral.errors import RayNotSupportedError
 from rllib_compat.ray_versions.releases import at_least, installed
-from rllib_compat.ray_versions.types import Algorithm, Learner
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Algorithm, Learner
 
 
 def writes_checkpoint_version() -> str:
@@ -32,7 +34,7 @@ def state_files(stem: str) -> list[str]:
     return [f"{stem}.pkl", *([f"{stem}.pt"] if as_torch else [])]
 
 
-def state_to_restore(state: Any) -> Any:
+def state_to_restore(state: object) -> Any:
     """A component's state, with arrays in it, as the installed Ray restores it.
 
     The learner of Ray 2.40 hands the moments of its optimizers to torch as they are, which takes
@@ -43,7 +45,7 @@ def state_to_restore(state: Any) -> Any:
     import torch
     import tree
 
-    def as_tensor(value: Any) -> Any:
+    def as_tensor(value: object) -> Any:
         return torch.from_numpy(value.copy()) if isinstance(value, np.ndarray) else value
 
     return {**state, "optimizer": tree.map_structure(as_tensor, state["optimizer"])}
@@ -85,13 +87,13 @@ def keep_optimizers_through_restores(algorithm: Algorithm) -> None:
         algorithm.learner_group.foreach_learner(_name_parameters)
 
 
-def _name_parameters(learner: Learner, **_: Any) -> None:
+def _name_parameters(learner: Learner, **_: object) -> None:
     for optimizer in learner._named_optimizers.values():
         if _with_names not in optimizer._optimizer_state_dict_post_hooks.values():
             optimizer.register_state_dict_post_hook(_with_names)
 
 
-def _with_names(_: Any, state: dict[str, Any]) -> dict[str, Any]:
+def _with_names(_: object, state: dict[str, Any]) -> dict[str, Any]:
     groups = [
         {**group, "params": np.array([str(number) for number in group["params"]])}
         for group in state["param_groups"]

@@ -8,11 +8,15 @@ from dataclasses import asdict, is_dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat import registry
 from rllib_compat.ray_versions.releases import at_least
-from rllib_compat.ray_versions.types import AlgorithmConfig
+
+if TYPE_CHECKING:
+    from gymnasium import Space
+
+    from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
 @cache
@@ -81,7 +85,9 @@ def vectorize_mode(mode: str) -> str:
     return mode.lower() if at_least("2.52") else mode.upper()
 
 
-def keep_env_runners(config: AlgorithmConfig, observation_space: Any, action_space: Any) -> None:
+def keep_env_runners(
+    config: AlgorithmConfig, observation_space: Space[Any], action_space: Space[Any]
+) -> None:
     """Lets an offline algorithm have env runners, if only local ones.
 
     Later releases make none for a config that is not online, and `Algorithm.from_checkpoint` then

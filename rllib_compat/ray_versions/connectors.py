@@ -8,9 +8,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rllib_compat.ray_versions.types import AlgorithmConfig, ConnectorPipeline, EnvRunner
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig, ConnectorPipeline, EnvRunner
 
 
 def env_to_module(env_runner: EnvRunner) -> Any:
@@ -69,7 +70,7 @@ def has_learner_connectors(config: AlgorithmConfig) -> bool:
     return own or not config.add_default_connectors_to_learner_pipeline
 
 
-def made_connectors(factory: Callable[..., Any] | None, *arguments: Any) -> list[Any]:
+def made_connectors(factory: Callable[..., Any] | None, *arguments: object) -> list[Any]:
     """The connectors that a user's factory makes, as a list; none without a factory.
 
     Factories of Ray 2.40 take the environment only; later ones also the spaces, and those of the
@@ -164,7 +165,7 @@ def add_seen(told: Any, seen: list[dict[str, Any]]) -> None:
         mine.num_pushes = both
 
 
-def _name_of_sums(stat: Any) -> str:
+def _name_of_sums(stat: object) -> str:
     """What a running statistic calls its sum of squared deviations.
 
     It was `std_array` until Ray 2.48 gave it its name.
@@ -185,7 +186,7 @@ def frozen_statistics(pipeline: ConnectorPipeline) -> Iterator[None]:
             connector._update_stats = True
 
 
-def running_stat_state(count: int, mean: Any, m2: Any) -> dict[str, Any]:
+def running_stat_state(count: int, mean: Any, m2: object) -> dict[str, Any]:
     """The state of a running statistic as the connector takes it.
 
     Since Ray 2.48 it has what was seen since the last synchronisation, too: nothing here.

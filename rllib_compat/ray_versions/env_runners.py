@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.ray_versions.releases import renamed
 from rllib_compat.ray_versions.tensors import weights_of_runner
-from rllib_compat.ray_versions.types import Algorithm, EnvRunner, EnvRunnerGroup, LearnerGroup
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Algorithm, EnvRunner, EnvRunnerGroup, LearnerGroup
 
 
 def seed_env_runner(env_runner: EnvRunner, env: Any) -> None:
@@ -29,7 +31,7 @@ def seed_env_runner(env_runner: EnvRunner, env: Any) -> None:
 
 
 def foreach_env_runner(
-    group: EnvRunnerGroup, function: Callable[[Any], Any], **kwargs: Any
+    group: EnvRunnerGroup, function: Callable[[Any], Any], **kwargs: object
 ) -> list[Any]:
     """Calls `function` in all env runners; the method was `foreach_worker` until Ray 2.40."""
     return list(renamed(group, "foreach_env_runner", "foreach_worker")(function, **kwargs))
@@ -139,7 +141,7 @@ def go_on_exploring(env_runner: Any, episodes: list[Any]) -> None:
         )
 
 
-def earlier_chunks(env_runner: EnvRunner, episode_id: Any) -> list[Any]:
+def earlier_chunks(env_runner: EnvRunner, episode_id: object) -> list[Any]:
     """The chunks of an ongoing episode that earlier samples of a runner have returned.
 
     No supported Ray has a public name for them; `get` keeps the default dict from growing.
@@ -219,7 +221,7 @@ def wait_for_samples(algorithm: Algorithm) -> None:
         return
 
     def waiting(fetch: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: Any) -> Any:
             if samples := [reference for reference, _ in _flying(group, kwargs.get("tag"))]:
                 ray.wait(samples, num_returns=1, timeout=_PATIENCE)
             return fetch(*args, **kwargs)

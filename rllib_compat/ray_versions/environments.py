@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from threading import Condition
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rllib_compat.ray_versions.types import EnvRunner
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner
+
 
 # `ExternalEnv` from its other end (`ray/rllib/env/external_env.py`; Ray 2.40 – 2.60).
 
@@ -20,7 +22,7 @@ def news(env: Any) -> Condition:
     return env._results_avail_condition  # type: ignore[no-any-return]  # Ray has no types
 
 
-def sub_environments(env: Any) -> list[Any]:
+def sub_environments(env: object) -> list[Any]:
     """The environments in a runner's `env`; Ray 2.40 has one multi-agent environment, bare."""
     return list(env.envs) if hasattr(env, "envs") else [env] if env is not None else []
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.ray_versions.releases import renamed
 
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import MultiAgentEpisode
 
-def to_numpy(episode: Any) -> Any:
+
+def to_numpy(episode: object) -> Any:
     """Turns the lists in an episode, or in one of its buffers, into arrays, in place.
 
     The method was called `finalize` until Ray 2.40.
@@ -17,7 +20,7 @@ def to_numpy(episode: Any) -> Any:
     return episode
 
 
-def agents_that_stepped(episode: Any) -> AbstractSet[Any]:
+def agents_that_stepped(episode: MultiAgentEpisode) -> AbstractSet[Any]:
     """The agents of an episode that have observed something at its last step.
 
     `get_agents_that_stepped` answers the same, and copies all their observations for it.
@@ -30,7 +33,7 @@ def agents_that_stepped(episode: Any) -> AbstractSet[Any]:
     }
 
 
-def agents_to_act(episode: Any) -> list[Any]:
+def agents_to_act(episode: MultiAgentEpisode) -> list[Any]:
     """The agents of an episode that act next: those that have stepped, and are not done."""
     parts = episode.agent_episodes
     return [agent for agent in agents_that_stepped(episode) if not parts[agent].is_done]

@@ -85,7 +85,7 @@ def _bring_optimizers_back(learner: _Learner, module_id: str) -> None:
 
 
 def _should_be_updated(
-    learner: _Learner, asked: Callable[..., bool], module_id: str, *batch: Any, **kwargs: Any
+    learner: _Learner, asked: Callable[..., bool], module_id: str, *batch: object, **kwargs: object
 ) -> bool:
     answer = asked(module_id, *batch, **kwargs)
     if answer and module_id in learner.optimizers_that_went:
@@ -127,7 +127,7 @@ def after_restores(algorithm: Algorithm, tell: Callable[[Any], None]) -> None:
     name = next(n for n in ("restore_env_runners", "restore_workers") if hasattr(algorithm, n))
     restore = getattr(algorithm, name)
 
-    def restore_and_tell(group: EnvRunnerGroup, *args: Any, **kwargs: Any) -> Any:
+    def restore_and_tell(group: EnvRunnerGroup, *args: object, **kwargs: object) -> Any:
         before = algorithm._counters["total_num_restored_workers"]
         result = restore(group, *args, **kwargs)
         if algorithm._counters["total_num_restored_workers"] != before:

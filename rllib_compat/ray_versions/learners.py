@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.ray_versions.configs import is_multi_agent
 from rllib_compat.ray_versions.metrics import add_up, log_item
 from rllib_compat.ray_versions.releases import at_least
 from rllib_compat.ray_versions.tensors import target_of
-from rllib_compat.ray_versions.types import (
-    Algorithm,
-    AlgorithmConfig,
-    ConnectorPipeline,
-    EnvRunner,
-    Learner,
-)
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import (
+        Algorithm,
+        AlgorithmConfig,
+        ConnectorPipeline,
+        EnvRunner,
+        Learner,
+    )
 
 #: The column that says which rows of a batch were sampled.
 LOSS_MASK = "loss_mask"
@@ -74,7 +76,7 @@ def add_next_observations(pipeline: ConnectorPipeline) -> None:
         pipeline.insert_after(AddObservationsFromEpisodesToBatch, NextObservations())
 
 
-def log_td_errors(learner: Learner, module_id: str, errors: Any) -> None:
+def log_td_errors(learner: Learner, module_id: str, errors: object) -> None:
     """Logs the TD errors of a batch, one a transition, from which priorities are made."""
     from ray.rllib.utils.metrics import TD_ERROR_KEY
 
@@ -92,7 +94,9 @@ class ClipsGradients:
         there = {ref: grad for ref, grad in gradients_dict.items() if grad is not None}
         return {**there, **super().postprocess_gradients(gradients_dict)}  # type: ignore[misc]
 
-    def postprocess_gradients_for_module(self, *, module_gradients_dict: Any, **of: Any) -> Any:
+    def postprocess_gradients_for_module(
+        self, *, module_gradients_dict: object, **of: object
+    ) -> Any:
         """Clips a module's gradients; Ray 2.40 fails where there are none."""
         if not module_gradients_dict:
             return {}
@@ -140,7 +144,7 @@ class TakesArrays(MakesStepsOnce):
     Ray 2.44 – 2.47 make them where observations are one array, and not where they are a dict.
     """
 
-    def _make_batch_if_necessary(self, training_data: Any) -> Any:
+    def _make_batch_if_necessary(self, training_data: object) -> Any:
         batch = super()._make_batch_if_necessary(training_data=training_data)  # type: ignore[misc]
         return batch if at_least("2.48") else self._convert_batch_type(batch)  # type: ignore[attr-defined]
 
@@ -157,7 +161,7 @@ class TakesArrays(MakesStepsOnce):
         super(base, self).after_gradient_based_update(timesteps=timesteps)  # type: ignore[misc]
         follow_targets(self, timesteps)
 
-    def update_from_batch(self, batch: Any, **kwargs: Any) -> Any:
+    def update_from_batch(self, batch: object, **kwargs: object) -> Any:
         """Makes tensors of a batch and learns from it; those Rays' learner groups call it."""
         tensors = self._convert_batch_type(batch)  # type: ignore[attr-defined]
         return super().update_from_batch(batch=tensors, **kwargs)  # type: ignore[misc]
@@ -219,7 +223,7 @@ class TellsErrorsOfThread:
 
     _error: Exception | None = None
 
-    def _update(self, *args: Any, **kwargs: Any) -> Any:
+    def _update(self, *args: object, **kwargs: object) -> Any:
         try:
             return super()._update(*args, **kwargs)  # type: ignore[misc]  # of the real learner
         except Exception as error:
@@ -228,7 +232,7 @@ class TellsErrorsOfThread:
                 waiting.set()
             raise
 
-    def update(self, *args: Any, **kwargs: Any) -> Any:
+    def update(self, *args: object, **kwargs: object) -> Any:
         """Hands a batch to the thread."""
         if self._error is None:
             result = super().update(*args, **kwargs)  # type: ignore[misc]

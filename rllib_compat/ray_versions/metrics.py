@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rllib_compat.ray_versions.env_runners import foreach_env_runner
-from rllib_compat.ray_versions.types import Algorithm, EnvRunner, MetricsLogger
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Algorithm, EnvRunner, MetricsLogger
 
 
 def set_lifetime_counters(
@@ -177,7 +179,7 @@ def start_counting(algorithm: Algorithm) -> None:
         algorithm.metrics.log_value(key, 0, reduce="sum", with_throughput=True)
 
 
-def count_once(metrics: Any) -> Any:
+def count_once(metrics: object) -> Any:
     """What an env runner has measured, so that it is counted right however often it samples.
 
     Until Ray 2.49, a runner sends a lifetime sum whole, and the algorithm subtracts what it has
@@ -214,7 +216,7 @@ def _is_lifetime_sum(stats: Any) -> bool:
     return stats._reduce_method == "sum" and endless and not stats._clear_on_reduce
 
 
-def name_agents(buffer: Any) -> None:
+def name_agents(buffer: object) -> None:
     """Lets a replay buffer tell of agents by strings, whatever their ids are.
 
     Buffers measure what each agent has added, by its id, since Ray 2.44. The state of a metrics
@@ -225,14 +227,14 @@ def name_agents(buffer: Any) -> None:
         buffer.get_metrics = lambda: _by_strings(measured())
 
 
-def _by_strings(metrics: Any) -> Any:
+def _by_strings(metrics: object) -> Any:
     """Nested metrics whose keys are strings."""
     if not isinstance(metrics, dict):
         return metrics
     return {str(key): _by_strings(inner) for key, inner in metrics.items()}
 
 
-def log_item(metrics_logger: MetricsLogger, key: str | tuple[str, ...], item: Any) -> None:
+def log_item(metrics_logger: MetricsLogger, key: str | tuple[str, ...], item: object) -> None:
     """Logs an object that reaches the result in a list, unreduced and once.
 
     That was `reduce=None`; the releases with a class per reduction call it `item_series`.
@@ -257,7 +259,7 @@ def log_that_a_sample_ended(metrics_logger: MetricsLogger, key: str) -> None:
         log_item(metrics_logger, key, False)
 
 
-def items(found: Any, kind: type) -> list[Any]:
+def items(found: object, kind: type) -> list[Any]:
     """What was logged by `log_item`, from what a result has for it.
 
     A list that nobody logged to is NaN in some releases.

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.ray_versions.configs import plain_model_config
 from rllib_compat.ray_versions.releases import renamed
-from rllib_compat.ray_versions.types import AlgorithmConfig, Learner, RLModule
+
+if TYPE_CHECKING:
+    from gymnasium import Space
+
+    from rllib_compat.ray_versions.types import AlgorithmConfig, Learner, RLModule
+
 
 #: What BC's default module called its encoder and its head, newest first.
 BC_MODULE_NAMES = (("_encoder", "_pi_head"), ("encoder", "pi"))
@@ -156,12 +161,12 @@ def network_forward(module: RLModule) -> Callable[[dict[str, Any]], dict[str, An
     return found
 
 
-def q_outputs(module: Any, batch: Mapping[str, Any]) -> Any:
+def q_outputs(module: object, batch: Mapping[str, Any]) -> Any:
     """What a module of DQN computes, by Ray's names; the method was `_qf` in Ray 2.40."""
     return renamed(module, "compute_q_values", "_qf")(batch)
 
 
-def q_values(module: Any, batch: Mapping[str, Any]) -> Any:
+def q_values(module: object, batch: Mapping[str, Any]) -> Any:
     """The Q-values of a module of DQN `[B, actions]`."""
     return q_outputs(module, batch)["qf_preds"]
 
@@ -193,7 +198,7 @@ def explore(
     t: int,
     *,
     temperature: float | None = None,
-    **_: Any,
+    **_: object,
 ) -> dict[str, Any]:
     """Chooses the best action, or with the probability epsilon any that is not masked.
 
@@ -220,7 +225,7 @@ def explore(
     return {"actions": chosen} | {k: v for k, v in out.items() if k == "state_out"}
 
 
-def action_distribution(action_space: Any) -> Any:
+def action_distribution(action_space: Space[Any]) -> Any:
     """The class of torch's action distribution for a space, as Ray's catalog chooses it."""
     import gymnasium
     from ray.rllib.core.models.catalog import Catalog

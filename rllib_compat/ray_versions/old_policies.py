@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rllib_compat.ray_versions.types import Algorithm, AlgorithmConfig
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Algorithm, AlgorithmConfig
 
 
-def is_policy_class(given: Any) -> bool:
+def is_policy_class(given: object) -> bool:
     """Whether something is a policy class that the old API stack can train."""
     from ray.rllib.policy.policy import Policy
 
@@ -50,7 +51,7 @@ def as_written(policy: type) -> type:
     paired = _with_pairs(written)
 
     def postprocess_trajectory(
-        self: Any, batch: Any, others: Any = None, episode: Any = None
+        self: Any, batch: object, others: object = None, episode: object = None
     ) -> Any:
         try:
             return paired(self, batch, others, episode)
@@ -101,7 +102,7 @@ def torch_policy_with(base: type, name: str | None, parts: dict[str, Any]) -> ty
     methods = {new: parts[old] for old, new in _METHODS.items() if parts.get(old) is not None}
     if "loss" in methods and "stats_fn" not in methods:
 
-        def stats_fn(self: Any, train_batch: Any) -> dict[str, Any]:
+        def stats_fn(self: Any, train_batch: object) -> dict[str, Any]:
             try:
                 found: dict[str, Any] = base.stats_fn(self, train_batch)  # type: ignore[attr-defined]
             except AssertionError:  # another loss need not leave what that of `base` leaves
@@ -112,7 +113,7 @@ def torch_policy_with(base: type, name: str | None, parts: dict[str, Any]) -> ty
     before = [parts[n] for n in _BEFORE if parts.get(n) is not None]
     if before:
 
-        def prepare(self: Any, *args: Any, **kwargs: Any) -> None:
+        def prepare(self: Any, *args: object, **kwargs: object) -> None:
             for function in before:
                 function(self, self.observation_space, self.action_space, self.config)
             base._initialize_loss_from_dummy_batch(self, *args, **kwargs)  # type: ignore[attr-defined]
@@ -165,7 +166,7 @@ def _from_batch(model: Any, train_batch: Any, is_training: bool = True) -> Any:
     return model(train_batch)
 
 
-def _again(cls: type, /, *, name: str | None = None, **parts: Any) -> type:
+def _again(cls: type, /, *, name: str | None = None, **parts: object) -> type:
     return torch_policy_with(cls, name, parts)
 
 

@@ -6,13 +6,15 @@ import copy
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rllib_compat.ray_versions.connectors import running_stat_state
 from rllib_compat.ray_versions.episodes import callbacks_of
-from rllib_compat.ray_versions.types import Algorithm, EnvRunnerGroup
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Algorithm, EnvRunnerGroup, EpisodeV2
 
 
 def set_state_of_old_stack(
@@ -65,7 +67,7 @@ def _with_statistics(own: Any, stats: Sequence[tuple[int, Any, Any]] | None) -> 
 # observations' shape, and a policy kept a state if `get_initial_state` gave one.
 
 
-def agent_steps(episode: Any, agent: Any) -> int:
+def agent_steps(episode: EpisodeV2, agent: object) -> int:
     """How many steps of an agent an episode of the old API stack has, which counts no other way."""
     return len(episode._agent_reward_history[agent])
 
@@ -120,7 +122,7 @@ def _connector_class() -> type:
     class OwnFilterConnector(SyncedFilterAgentConnector):  # type: ignore[misc]
         """Calls a filter of the user's own."""
 
-        def __init__(self, ctx: Any, made: Any) -> None:
+        def __init__(self, ctx: object, made: Callable[..., Any]) -> None:
             super().__init__(ctx)
             self.filter = made
 
@@ -147,7 +149,7 @@ _ONLY_AGENT = "agent0"
 _telling: dict[type, type] = {}
 
 
-def tell_as_of_old(episode: Any) -> None:
+def tell_as_of_old(episode: EpisodeV2) -> None:
     """Gives an episode of the old API stack the methods that it has lost; it stays the same one."""
     cls = type(episode)
     if not issubclass(cls, _Tells):
@@ -162,11 +164,11 @@ class _Tells:
     policy_map: Any
     _agent_collectors: dict[Any, Any]
 
-    def last_observation_for(self, agent_id: Any = _ONLY_AGENT) -> Any:
+    def last_observation_for(self, agent_id: object = _ONLY_AGENT) -> Any:
         """What the policy saw last, or None."""
         return self._last("obs", agent_id)
 
-    def last_raw_obs_for(self, agent_id: Any = _ONLY_AGENT) -> Any:
+    def last_raw_obs_for(self, agent_id: object = _ONLY_AGENT) -> Any:
         """What the environment gave last, or None; images are as the policy saw them."""
         obs = self._last("obs", agent_id)
         original = getattr(self._policy(agent_id).observation_space, "original_space", None)
@@ -176,34 +178,34 @@ class _Tells:
 
         return unflatten(original, obs) if flatdim(original) == np.size(obs) else obs
 
-    def last_action_for(self, agent_id: Any = _ONLY_AGENT) -> Any:
+    def last_action_for(self, agent_id: object = _ONLY_AGENT) -> Any:
         """The last action; zeros before the first."""
         return self._action(agent_id, 1)
 
-    def prev_action_for(self, agent_id: Any = _ONLY_AGENT) -> Any:
+    def prev_action_for(self, agent_id: object = _ONLY_AGENT) -> Any:
         """The action before the last; zeros before the second."""
         return self._action(agent_id, 2)
 
-    def last_reward_for(self, agent_id: Any = _ONLY_AGENT) -> float:
+    def last_reward_for(self, agent_id: object = _ONLY_AGENT) -> float:
         """The last reward; 0 before the first."""
         return float(self._last("rewards", agent_id) or 0.0)
 
-    def prev_reward_for(self, agent_id: Any = _ONLY_AGENT) -> float:
+    def prev_reward_for(self, agent_id: object = _ONLY_AGENT) -> float:
         """The reward before the last; 0 before the second."""
         return float(self._last("rewards", agent_id, 2) or 0.0)
 
-    def last_done_for(self, agent_id: Any = _ONLY_AGENT) -> bool:
+    def last_done_for(self, agent_id: object = _ONLY_AGENT) -> bool:
         """Whether the agent has come to its end."""
         done: bool = self.is_done(agent_id)  # type: ignore[attr-defined]
         return done
 
-    def last_pi_info_for(self, agent_id: Any = _ONLY_AGENT) -> dict[str, Any]:
+    def last_pi_info_for(self, agent_id: object = _ONLY_AGENT) -> dict[str, Any]:
         """What the policy computed beside its last action."""
         names = ("action_prob", "action_logp", "action_dist_inputs", "vf_preds", "q_values")
         found = {name: self._last(name, agent_id) for name in names}
         return {name: value for name, value in found.items() if value is not None}
 
-    def rnn_state_for(self, agent_id: Any = _ONLY_AGENT) -> list[Any]:
+    def rnn_state_for(self, agent_id: object = _ONLY_AGENT) -> list[Any]:
         """The state after the last step, or the one that the policy begins with."""
         states = []
         for index, initial in enumerate(self._policy(agent_id).get_initial_state()):
@@ -211,10 +213,10 @@ class _Tells:
             states.append(initial if state is None else state)
         return states
 
-    def _policy(self, agent_id: Any) -> Any:
+    def _policy(self, agent_id: object) -> Any:
         return self.policy_map[self.policy_for(agent_id)]  # type: ignore[attr-defined]
 
-    def _action(self, agent_id: Any, back: int) -> Any:
+    def _action(self, agent_id: object, back: int) -> Any:
         action = self._last("actions", agent_id, back)
         if action is not None:
             return action
@@ -223,7 +225,7 @@ class _Tells:
         like = self._policy(agent_id).action_space.sample()
         return np.zeros_like(flatten_to_single_ndarray(like))
 
-    def _last(self, column: str, agent_id: Any, back: int = 1) -> Any:
+    def _last(self, column: str, agent_id: object, back: int = 1) -> Any:
         """A value of a column, so many steps ago, or None."""
         import tree
 
@@ -263,7 +265,7 @@ def plan_iterator(make: Callable[[], Iterator[Any]]) -> Any:
     from ray.util.iter import LocalIterator
     from ray.util.iter_metrics import SharedMetrics
 
-    def base(timeout: Any = None) -> Iterator[Any]:
+    def base(timeout: object = None) -> Iterator[Any]:
         del timeout
         return make()
 
@@ -334,14 +336,14 @@ def next_of_plan(algorithm: Algorithm, plan: Any) -> Any:
     return item
 
 
-def train_one_step(algorithm: Algorithm, batch: Any, policies: Any = None) -> Any:
+def train_one_step(algorithm: Algorithm, batch: object, policies: object = None) -> Any:
     """Learns from a batch in an algorithm of Ray's, on the old API stack."""
     from ray.rllib.execution.train_ops import train_one_step as train
 
     return train(algorithm, batch, policies)
 
 
-def sample_synchronously(group: EnvRunnerGroup, **arguments: Any) -> Any:
+def sample_synchronously(group: EnvRunnerGroup, **arguments: object) -> Any:
     """Samples in all env runners of a group, on the old API stack."""
     from ray.rllib.execution.rollout_ops import synchronous_parallel_sample
 

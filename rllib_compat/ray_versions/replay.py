@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions.releases import at_least
-from rllib_compat.ray_versions.types import AlgorithmConfig
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
 @public("rllib_compat.adapters")

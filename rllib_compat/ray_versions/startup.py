@@ -33,7 +33,7 @@ def without_cluster() -> Iterator[None]:
         yield
 
 
-def _not_stored(value: Any, **_: Any) -> Any:
+def _not_stored(value: object, **_: object) -> Any:
     """Takes the place of `ray.put`: nobody will ask for the value."""
     return value
 

@@ -8,11 +8,13 @@ once.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.ray_versions.types import EnvRunner, Learner, RLModule
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner, Learner, RLModule
 
 
 @frozen

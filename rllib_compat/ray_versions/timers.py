@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rllib_compat.ray_versions.types import EnvRunner, MetricsLogger, RLModule
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner, MetricsLogger, RLModule
 
 
 def log_sampler_times(env_runner: EnvRunner, metrics_logger: MetricsLogger) -> None:
@@ -62,13 +63,13 @@ def untimed(module: RLModule) -> Any:
     return module
 
 
-def _time_methods(owner: Any, methods: tuple[str, ...]) -> Any:
+def _time_methods(owner: object, methods: tuple[str, ...]) -> Any:
     from ray.util.timer import _Timer
 
     timer = _Timer(window_size=100)
 
     def timed(method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> Any:
             with timer:
                 return method(*args, **kwargs)
 

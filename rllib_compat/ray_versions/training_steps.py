@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from rllib_compat.ray_versions.env_runners import (
 )
 from rllib_compat.ray_versions.metrics import count_once
 from rllib_compat.ray_versions.releases import at_least, renamed
-from rllib_compat.ray_versions.types import Algorithm, Learner
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Algorithm, Learner
 
 
 def sample_episodes(algorithm: Algorithm, steps: int | None = None) -> list[Any]:
@@ -95,7 +97,7 @@ def agent_steps_sampled(algorithm: Algorithm) -> int:
 
 
 def update_learner(
-    learner: Learner, episodes: list[Any], timesteps: Mapping[str, int], **how: Any
+    learner: Learner, episodes: list[Any], timesteps: Mapping[str, int], **how: object
 ) -> Any:
     """Lets one learner learn from episodes; `Learner.update` takes them since 2.44.
 
@@ -140,7 +142,7 @@ def update_learners_with_arrays(
 
 
 def _update(
-    algorithm: Algorithm, kind: str, data: Any, now: int | None = None, *, told: bool = True
+    algorithm: Algorithm, kind: str, data: object, now: int | None = None, *, told: bool = True
 ) -> dict[str, Any]:
     """Gives the learners episodes or a batch; `LearnerGroup.update` takes both since 2.44."""
     from ray.rllib.utils.metrics import (
@@ -212,7 +214,7 @@ def _taken_td_errors(results: Any) -> dict[str, Any]:
     return {module_id: np.concatenate(parts) for module_id, parts in found.items()}
 
 
-def _array(item: Any) -> Any:
+def _array(item: object) -> Any:
     return item.detach().cpu().numpy() if hasattr(item, "detach") else np.asarray(item)
 
 
@@ -222,7 +224,7 @@ def reset_noise(algorithm: Any) -> None:
         algorithm.learner_group.foreach_learner(func=_reset_noise, timeout_seconds=0.0)
 
 
-def _reset_noise(learner: Learner, *_: Any, **__: Any) -> None:
+def _reset_noise(learner: Learner, *_: object, **__: object) -> None:
     learner._reset_noise()
 
 
@@ -265,6 +267,6 @@ def send_new_weights(algorithm: Any, to: list[int] | None = None) -> None:
         )
 
 
-def _log(algorithm: Algorithm, results: Any, key: str) -> None:
+def _log(algorithm: Algorithm, results: object, key: str) -> None:
     """Adds up what several env runners or learners tell; the method was renamed after 2.40."""
     renamed(algorithm.metrics, "aggregate", "merge_and_log_n_dicts")(results, key=key)

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rllib_compat.ray_versions.types import AlgorithmConfig, Trainable
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig, Trainable
 
 
 def tune_checkpoint_config() -> Any:
@@ -18,7 +19,7 @@ def tune_checkpoint_config() -> Any:
     return _of_tune("CheckpointConfig")()
 
 
-def tune_report(metrics: dict[str, Any], *, checkpoint: Any = None) -> None:
+def tune_report(metrics: dict[str, Any], *, checkpoint: object = None) -> None:
     """Reports to Tune from a function."""
     _of_tune("report")(metrics, checkpoint=checkpoint)
 
@@ -66,7 +67,7 @@ def give_trials_their_old_names() -> None:
     Checkpoint.__fspath__ = lambda checkpoint: str(checkpoint.path)
 
 
-def is_registered_env(name: Any) -> bool:
+def is_registered_env(name: object) -> bool:
     """Whether `ray.tune.register_env` has had this name."""
     return _is_registered("ENV_CREATOR", name)
 
@@ -79,12 +80,12 @@ def registered_env(name: str) -> Callable[[Any], Any]:
     return creator
 
 
-def is_registered_trainable(name: Any) -> bool:
+def is_registered_trainable(name: object) -> bool:
     """Whether `ray.tune.register_trainable` has had this name."""
     return _is_registered("TRAINABLE_CLASS", name)
 
 
-def _is_registered(category: str, name: Any) -> bool:
+def _is_registered(category: str, name: object) -> bool:
     # Who registers a name has imported the registry; without it there is nothing to ask.
     registry = sys.modules.get("ray.tune.registry")
     if registry is None or not isinstance(name, str):

@@ -109,7 +109,7 @@ def _all_runs(key: str, algorithm: str) -> Iterator[Any]:
         yield from section(head).get(tail, ())
 
 
-def was_default(key: str, value: Any, algorithm: str) -> bool:
+def was_default(key: str, value: object, algorithm: str) -> bool:
     """Whether a value is what some Ray put there by itself."""
     return any(default == value for _, _, default in _runs_with_defaults(key, algorithm))
 
@@ -118,7 +118,7 @@ def _runs_with_defaults(key: str, algorithm: str) -> Iterator[Any]:
     return (run for run in _all_runs(key, algorithm) if len(run) == 3)
 
 
-def is_placeholder(key: str, value: Any) -> bool:
+def is_placeholder(key: str, value: object) -> bool:
     """Whether a value is the -1 that Ray 1.x and 2.x put where a key had been renamed."""
     if type(value) is not int or value != -1:
         return False
@@ -188,7 +188,7 @@ def model_default(key: str) -> Any:
     return section("model")[key][-1][2]
 
 
-def _holds_an_expression(value: Any) -> bool:
+def _holds_an_expression(value: object) -> bool:
     """Whether a default, or a part of it, was no literal: nobody knows its value then."""
     if isinstance(value, dict):
         return "$" in value or any(map(_holds_an_expression, value.values()))

@@ -102,7 +102,7 @@ class Rule(cst.CSTTransformer):  # type: ignore[misc]  # libcst need not be inst
             self._notes.append([])
         return bool(super().on_visit(node))
 
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+    def on_leave(self, original_node: object, updated_node: object) -> Any:
         """Writes the notes of a statement above it."""
         left = super().on_leave(original_node, updated_node)
         if not _is_statement(original_node):

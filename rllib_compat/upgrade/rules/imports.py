@@ -33,7 +33,7 @@ class Imports(Rule):
             first = first.with_changes(trailing_whitespace=cst.TrailingWhitespace())
         return cst.FlattenSentinel([first, *rest])
 
-    def _parts(self, node: Any) -> list[cst.BaseSmallStatement]:
+    def _parts(self, node: object) -> list[cst.BaseSmallStatement]:
         if isinstance(node, cst.Import):
             return self._import(node)
         if isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
@@ -93,7 +93,7 @@ class Imports(Rule):
             for home, aliases in homes.items()
         ]
 
-    def _report(self, node: cst.CSTNode, place: Any, what: str) -> None:
+    def _report(self, node: cst.CSTNode, place: object, what: str) -> None:
         """Tells what is not rewritten, and brings back what can be."""
         if isinstance(place, Gone):
             self.todo(node, place.why)
