@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat.ray_versions import renames
 from rllib_compat.ray_versions.configs import learn_in_this_process
 from rllib_compat.ray_versions.metrics import name_agents
-from rllib_compat.ray_versions.releases import renamed
 from rllib_compat.ray_versions.startup import quiet_logs
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def build_algorithm(config: AlgorithmConfig) -> Algorithm:
-    """Builds an algorithm; `build` became `build_algo` in Ray 2.41."""
-    return _savable(renamed(config, "build_algo", "build")())
+    """Builds an algorithm."""
+    return _savable(renames.method(config, "build_algo")())
 
 
 @contextmanager
@@ -57,15 +57,16 @@ def _connected(algorithm: Algorithm) -> Algorithm:
     Ray 2.46 and 2.47 make none for one that learns from recordings and evaluates nowhere, and die
     of saving their state.
     """
-    lacks = getattr(algorithm, "env_to_module_connector", algorithm) is None
-    config: Any = algorithm.config
+    made: Any = algorithm
+    lacks = getattr(made, "env_to_module_connector", made) is None
+    config = algorithm.config
     spaces = config.observation_space, config.action_space
     if lacks and algorithm.env_runner_group is None and None not in spaces:
         from ray.rllib.env import INPUT_ENV_SINGLE_SPACES
 
         known = {INPUT_ENV_SINGLE_SPACES: spaces}
-        algorithm.env_to_module_connector = config.build_env_to_module_connector(spaces=known)
-        algorithm.module_to_env_connector = config.build_module_to_env_connector(spaces=known)
+        made.env_to_module_connector = config.build_env_to_module_connector(spaces=known)
+        made.module_to_env_connector = config.build_module_to_env_connector(spaces=known)
     return algorithm
 
 

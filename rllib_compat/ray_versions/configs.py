@@ -126,7 +126,7 @@ def learn_in_this_process(config: AlgorithmConfig) -> None:
 def keep_connectors_of_local_runner(config: AlgorithmConfig) -> None:
     """Lets the connectors of the local env runner be everybody's, and merges no others into them.
 
-    The setting was renamed in a release after 2.40. There, what goes from the local runner to the
+    The setting was renamed in Ray 2.45. Until then, what goes from the local runner to the
     others after each iteration takes its number of steps along, which is zero; so nothing goes.
     """
     merges = "merge_env_runner_states"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat.ray_versions.releases import renamed
+from rllib_compat.ray_versions import renames
 from rllib_compat.ray_versions.tensors import weights_of_runner
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def seed_env_runner(env_runner: EnvRunner, env: Any) -> None:
 def foreach_env_runner(
     group: EnvRunnerGroup, function: Callable[[Any], Any], **kwargs: object
 ) -> list[Any]:
-    """Calls `function` in all env runners; the method was `foreach_worker` until Ray 2.40."""
-    return list(renamed(group, "foreach_env_runner", "foreach_worker")(function, **kwargs))
+    """Calls `function` in all env runners."""
+    return list(renames.method(group, "foreach_env_runner")(function, **kwargs))
 
 
 def remote_env_runners(group: EnvRunnerGroup) -> list[Any]:

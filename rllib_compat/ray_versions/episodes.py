@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat.ray_versions.releases import renamed
+from rllib_compat.ray_versions import renames
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import MultiAgentEpisode
 
 
 def to_numpy(episode: object) -> Any:
-    """Turns the lists in an episode, or in one of its buffers, into arrays, in place.
-
-    The method was called `finalize` until Ray 2.40.
-    """
-    renamed(episode, "to_numpy", "finalize")()
+    """Turns the lists in an episode, or in one of its buffers, into arrays, in place."""
+    renames.method(episode, "to_numpy")()
     return episode
 
 
@@ -40,12 +37,8 @@ def agents_to_act(episode: MultiAgentEpisode) -> list[Any]:
 
 
 def callback_class() -> Any:
-    """The base of callbacks: `RLlibCallback`, which was `DefaultCallbacks` until Ray 2.40."""
-    try:
-        from ray.rllib.callbacks.callbacks import RLlibCallback
-    except ImportError:
-        from ray.rllib.algorithms.callbacks import DefaultCallbacks as RLlibCallback
-    return RLlibCallback
+    """The base of callbacks."""
+    return renames.imported("RLlibCallback")
 
 
 def callbacks_of(runner_or_algorithm: Any) -> list[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Protocol
 
+from rllib_compat.ray_versions import renames
 from rllib_compat.ray_versions.types import Algorithm, EnvRunnerGroup, Learner, RLModule
 
 
@@ -120,11 +121,8 @@ def module_weights(
 
 
 def after_restores(algorithm: Algorithm, tell: Callable[[Any], None]) -> None:
-    """Calls `tell(group)` whenever env runners of a group were replaced and have their state.
-
-    The method that replaces them was `restore_workers` until Ray 2.40.
-    """
-    name = next(n for n in ("restore_env_runners", "restore_workers") if hasattr(algorithm, n))
+    """Calls `tell(group)` whenever env runners of a group were replaced and have their state."""
+    name = renames.name_of(algorithm, "restore_env_runners")
     restore = getattr(algorithm, name)
 
     def restore_and_tell(group: EnvRunnerGroup, *args: object, **kwargs: object) -> Any:

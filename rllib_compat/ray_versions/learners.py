@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat.ray_versions import renames
 from rllib_compat.ray_versions.configs import is_multi_agent
 from rllib_compat.ray_versions.metrics import add_up, log_item
 from rllib_compat.ray_versions.releases import at_least
@@ -33,7 +34,7 @@ def learner_with_targets() -> type:
     """
     from ray.rllib.core.rl_module.apis import TargetNetworkAPI
 
-    class LearnerWithTargets(_dqn_learner()):  # type: ignore[misc]  # Ray has no types
+    class LearnerWithTargets(renames.imported("DQNLearner")):  # type: ignore[misc]  # Ray has no types
         def build(self) -> None:
             super().build()
             pipeline = self._learner_connector
@@ -49,18 +50,6 @@ def learner_with_targets() -> type:
             """Nothing: there are no noisy layers. Ray 2.40 wants every subclass to say so."""
 
     return LearnerWithTargets
-
-
-@cache
-def _dqn_learner() -> Any:
-    """The base of DQN's learners; it was called after Rainbow in Ray 2.40."""
-    try:
-        from ray.rllib.algorithms.dqn.dqn_learner import DQNLearner
-    except ImportError:
-        from ray.rllib.algorithms.dqn.dqn_rainbow_learner import DQNRainbowLearner
-
-        return DQNRainbowLearner
-    return DQNLearner
 
 
 def add_next_observations(pipeline: ConnectorPipeline) -> None:
@@ -153,7 +142,7 @@ class TakesArrays(MakesStepsOnce):
 
         What follows is counted and dated as in Ray's DQN, which makes a `state_dict` of each.
         """
-        base = _dqn_learner()
+        base = renames.imported("DQNLearner")
         rays = super().after_gradient_based_update  # type: ignore[misc]
         if rays.__func__ is not base.after_gradient_based_update:
             rays(timesteps=timesteps)

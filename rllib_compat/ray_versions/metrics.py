@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rllib_compat.ray_versions import renames
 from rllib_compat.ray_versions.env_runners import foreach_env_runner
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def set_lifetime_counters(
     for name, value in values.items():
         runner.log_value(name, value, reduce="lifetime_sum")
     if values:
-        algorithm.metrics.aggregate([runner.reduce(compile=False)], key="env_runners")
+        sent = runner.reduce(compile=False)
+        renames.method(algorithm.metrics, "aggregate")([sent], key="env_runners")
 
 
 def count_steps_read(algorithm: Algorithm, result: dict[str, Any]) -> None:

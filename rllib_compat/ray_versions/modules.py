@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat.ray_versions import renames
 from rllib_compat.ray_versions.configs import plain_model_config
-from rllib_compat.ray_versions.releases import renamed
 
 if TYPE_CHECKING:
     from gymnasium import Space
@@ -36,12 +36,8 @@ def bc_module_names() -> tuple[str, str]:
 
 
 def torch_distributions() -> Any:
-    """The module of torch's action distributions; it was below `ray.rllib.models` in Ray 2.40."""
-    try:
-        from ray.rllib.core.distribution.torch import torch_distribution
-    except ImportError:
-        from ray.rllib.models.torch import torch_distributions as torch_distribution
-    return torch_distribution
+    """The module of torch's action distributions."""
+    return renames.imported("torch_distribution")
 
 
 def target_network_logits() -> str:
@@ -58,18 +54,9 @@ def target_network_logits() -> str:
 
 
 def soft_actor_critic_modules() -> tuple[Any, Any]:
-    """The default modules of SAC and CQL; both had no `Default` in their names in Ray 2.40."""
-    try:
-        from ray.rllib.algorithms.cql.torch.default_cql_torch_rl_module import (
-            DefaultCQLTorchRLModule as CQLModule,
-        )
-        from ray.rllib.algorithms.sac.torch.default_sac_torch_rl_module import (
-            DefaultSACTorchRLModule as SACModule,
-        )
-    except ImportError:
-        from ray.rllib.algorithms.cql.torch.cql_torch_rl_module import CQLTorchRLModule as CQLModule
-        from ray.rllib.algorithms.sac.torch.sac_torch_rl_module import SACTorchRLModule as SACModule
-    return SACModule, CQLModule
+    """The default modules of SAC and CQL."""
+    names = "DefaultSACTorchRLModule", "DefaultCQLTorchRLModule"
+    return renames.imported(names[0]), renames.imported(names[1])
 
 
 def trains_discrete_sac() -> bool:
@@ -131,39 +118,28 @@ def model_configs(learner: Learner) -> dict[str, dict[str, Any]]:
 
 
 def dqn_module() -> Any:
-    """The default module of DQN; it was called after Rainbow in Ray 2.40."""
-    try:
-        from ray.rllib.algorithms.dqn.torch import default_dqn_torch_rl_module as module
-    except ImportError:
-        from ray.rllib.algorithms.dqn.torch import dqn_rainbow_torch_rl_module as module
-
-        return module.DQNRainbowTorchRLModule
-    return module.DefaultDQNTorchRLModule
+    """The default module of DQN."""
+    return renames.imported("DefaultDQNTorchRLModule")
 
 
 def dqn_catalog() -> Any:
-    """What builds its networks, likewise."""
-    try:
-        from ray.rllib.algorithms.dqn.dqn_catalog import DQNCatalog
-    except ImportError:
-        from ray.rllib.algorithms.dqn.dqn_rainbow_catalog import DQNRainbowCatalog as DQNCatalog
-    return DQNCatalog
+    """What builds its networks."""
+    return renames.imported("DQNCatalog")
 
 
 def network_forward(module: RLModule) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """What computes the numbers that a module chooses actions by, without choosing.
 
-    Modules of DQN give only the action by themselves; their Q-values have a public name since a
-    release after 2.40.
+    Modules of DQN give only the action by themselves.
     """
-    names = ("compute_q_values", "_qf") if hasattr(module, "af") else ("_forward_inference",)
-    found: Callable[[dict[str, Any]], dict[str, Any]] = renamed(module, *names)
-    return found
+    if hasattr(module, "af"):
+        return partial(q_outputs, module)
+    return module._forward_inference
 
 
 def q_outputs(module: object, batch: Mapping[str, Any]) -> Any:
-    """What a module of DQN computes, by Ray's names; the method was `_qf` in Ray 2.40."""
-    return renamed(module, "compute_q_values", "_qf")(batch)
+    """What a module of DQN computes, by Ray's names."""
+    return renames.method(module, "compute_q_values")(batch)
 
 
 def q_values(module: object, batch: Mapping[str, Any]) -> Any:
@@ -173,7 +149,7 @@ def q_values(module: object, batch: Mapping[str, Any]) -> Any:
 
 def has_q_values(module: RLModule) -> bool:
     """Whether `q_values` can be asked of a module."""
-    return hasattr(module, "compute_q_values") or hasattr(module, "_qf")
+    return hasattr(module, renames.name_of(module, "compute_q_values"))
 
 
 #: What no Q-value of an action that may be taken is below; old models masked with -3.4e38.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from functools import cache
-from typing import Any
 
 from packaging.version import Version
 
@@ -46,12 +45,6 @@ def installed() -> Version:
             NEWEST,
         )
     return version
-
-
-def renamed(owner: object, *names: str) -> Any:
-    """What a thing of Ray's has under one of its names; the newest name comes first."""
-    found = next((name for name in names if hasattr(owner, name)), names[0])
-    return getattr(owner, found)
 
 
 def at_least(release: str) -> bool:

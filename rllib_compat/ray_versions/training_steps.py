@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rllib_compat.ray_versions import renames
 from rllib_compat.ray_versions.env_runners import (
     copy_weights,
     has_only_a_local_one,
     is_in_this_process,
 )
 from rllib_compat.ray_versions.metrics import count_once
-from rllib_compat.ray_versions.releases import at_least, renamed
+from rllib_compat.ray_versions.releases import at_least
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import Algorithm, Learner
@@ -224,7 +225,7 @@ def reset_noise(algorithm: Any) -> None:
         algorithm.learner_group.foreach_learner(func=_reset_noise, timeout_seconds=0.0)
 
 
-def _reset_noise(learner: Learner, *_: object, **__: object) -> None:
+def _reset_noise(learner: Any, *_: object, **__: object) -> None:
     learner._reset_noise()
 
 
@@ -268,5 +269,5 @@ def send_new_weights(algorithm: Any, to: list[int] | None = None) -> None:
 
 
 def _log(algorithm: Algorithm, results: object, key: str) -> None:
-    """Adds up what several env runners or learners tell; the method was renamed after 2.40."""
-    renamed(algorithm.metrics, "aggregate", "merge_and_log_n_dicts")(results, key=key)
+    """Adds up what several env runners or learners tell."""
+    renames.method(algorithm.metrics, "aggregate")(results, key=key)

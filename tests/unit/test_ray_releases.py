@@ -1,10 +1,11 @@
 """The table of what changed between Ray releases, against itself and the installed Ray."""
 
 import json
+from types import FunctionType
 
 import pytest
 
-from rllib_compat.ray_versions import configs, releases
+from rllib_compat.ray_versions import configs, releases, renames, types
 from tests.ray_releases import page, record, record_all
 
 CHANGES = json.loads(record_all.API.read_text(encoding="utf-8"))
@@ -13,6 +14,48 @@ CHANGES = json.loads(record_all.API.read_text(encoding="utf-8"))
 def test_the_package_reads_what_was_recorded():
     written = json.loads(record_all.SETTINGS.read_text(encoding="utf-8"))
     assert written == record_all.settings_since(CHANGES)
+
+
+def test_what_was_renamed_has_the_old_name_as_long_as_its_row_says():
+    rows = [*renames.METHODS.items(), *renames.PLACES.items()]
+    names = {
+        release: {*recorded["modules"], *(m.rpartition(".")[2] for m in recorded["members"])}
+        for release, recorded in record_all.unfold(CHANGES).items()
+    }
+    held = [row for row in rows if row[0] in names[max(names, key=record_all.age)]]
+    assert len(held) > 6
+    for today, (before, until) in held:
+        for release, known in names.items():
+            if record_all.age(release) > record_all.age(until):
+                assert today in known, (release, today)
+            else:
+                assert before in known, (release, before)
+                assert today not in known, (release, today)
+
+
+#: Ray's class → the protocol that stands for it.
+PROTOCOLS = {
+    "ray.rllib.algorithms.algorithm:Algorithm": types.Algorithm,
+    "ray.rllib.connectors.connector_pipeline_v2:ConnectorPipelineV2": types.ConnectorPipeline,
+    "ray.rllib.core.learner.learner:Learner": types.Learner,
+    "ray.rllib.core.learner.learner_group:LearnerGroup": types.LearnerGroup,
+    "ray.rllib.env.env_runner_group:EnvRunnerGroup": types.EnvRunnerGroup,
+    "ray.rllib.env.multi_agent_episode:MultiAgentEpisode": types.MultiAgentEpisode,
+    "ray.rllib.env.single_agent_env_runner:SingleAgentEnvRunner": types.EnvRunner,
+    "ray.rllib.env.single_agent_episode:SingleAgentEpisode": types.SingleAgentEpisode,
+    "ray.rllib.utils.metrics.metrics_logger:MetricsLogger": types.MetricsLogger,
+}
+
+
+@pytest.mark.parametrize("place", PROTOCOLS)
+def test_protocols_name_what_every_release_has(place):
+    protocol = PROTOCOLS[place]
+    methods = {name for name, value in vars(protocol).items() if isinstance(value, FunctionType)}
+    own = {name for name in methods if not name.startswith(("__", "_proto", "_no_init"))}
+    places = place, "ray.rllib.env.env_runner:EnvRunner"  # the base of env runners
+    for release, recorded in record_all.unfold(CHANGES).items():
+        for name in filter(str.islower, {*own, *protocol.__annotations__}):  # no constants
+            assert any(f"{p}.{name}" in recorded["members"] for p in places), (release, name)
 
 
 def test_records_survive_being_kept_as_changes():
