@@ -101,6 +101,38 @@ IN_RLLIB = {
     "with_common_config": "rllib_compat.trainer.defaults:with_common_config",
 }
 
+#: Names of `IN_RLLIB` that Ray still has where they stood, and that take other arguments there.
+CHANGED = frozenset({"RolloutWorker", "collect_episodes", "collect_metrics", "summarize_episodes"})
+
+#: What Ray itself has for a name of `IN_RLLIB`, for code that is to do without this package.
+NATIVE = {
+    "Agent": "ray.rllib.algorithms.algorithm:Algorithm",
+    "DefaultCallbacks": "ray.rllib.callbacks.callbacks:RLlibCallback",
+    "MultiAgentEpisode": "ray.rllib.env.multi_agent_episode:MultiAgentEpisode",
+    "Trainer": "ray.rllib.algorithms.algorithm:Algorithm",
+    "get_agent_class": "ray.tune.registry:get_trainable_cls",
+    "get_algorithm_class": "ray.tune.registry:get_trainable_cls",
+    "get_trainer_class": "ray.tune.registry:get_trainable_cls",
+}
+
+#: Where people's code imports what is private in `IN_RLLIB`.
+PUBLIC = {
+    "rllib_compat.runtime.callbacks:DefaultCallbacks": "rllib_compat:DefaultCallbacks",
+    "rllib_compat.trainer.classes:build_trainer": (
+        "rllib_compat.agents.trainer_template:build_trainer"
+    ),
+    "rllib_compat.trainer.classes:class_of_algorithm": (
+        "rllib_compat.agents.registry:get_agent_class"
+    ),
+    "rllib_compat.trainer.defaults:with_base_config": (
+        "rllib_compat.agents.trainer:with_base_config"
+    ),
+    "rllib_compat.trainer.defaults:with_common_config": (
+        "rllib_compat.agents.trainer:with_common_config"
+    ),
+    "rllib_compat.trainer.trainer:Trainer": "rllib_compat:Trainer",
+}
+
 #: An old module or package → one that may have its names today.
 RENAMED_MODULES = (
     ("gym", "gymnasium"),

@@ -22,41 +22,8 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.registry import old_names
 from rllib_compat.upgrade.rule import Target
 
-#: Native names of what this package has a class of its own for.
-NATIVE = {
-    "DefaultCallbacks": "ray.rllib.callbacks.callbacks:RLlibCallback",
-    "MultiAgentEpisode": "ray.rllib.env.multi_agent_episode:MultiAgentEpisode",
-    "Trainer": "ray.rllib.algorithms.algorithm:Algorithm",
-    "Agent": "ray.rllib.algorithms.algorithm:Algorithm",
-    "get_trainer_class": "ray.tune.registry:get_trainable_cls",
-    "get_agent_class": "ray.tune.registry:get_trainable_cls",
-    "get_algorithm_class": "ray.tune.registry:get_trainable_cls",
-}
-
-#: Private names of this package → where they are public.
-_PUBLIC = {
-    "rllib_compat.runtime.callbacks:DefaultCallbacks": "rllib_compat:DefaultCallbacks",
-    "rllib_compat.trainer.trainer:Trainer": "rllib_compat:Trainer",
-    "rllib_compat.trainer.classes:class_of_algorithm": (
-        "rllib_compat.agents.registry:get_agent_class"
-    ),
-    "rllib_compat.trainer.classes:build_trainer": (
-        "rllib_compat.agents.trainer_template:build_trainer"
-    ),
-    "rllib_compat.trainer.defaults:with_base_config": (
-        "rllib_compat.agents.trainer:with_base_config"
-    ),
-    "rllib_compat.trainer.defaults:with_common_config": (
-        "rllib_compat.agents.trainer:with_common_config"
-    ),
-}
-
-
 #: Modules that are used in the place of old ones, and that nobody imports by their own names.
 _LEGACY = "rllib_compat.legacy."
-
-#: Names of RLlib that Ray still has where they stood, and that take other arguments there.
-_CHANGED = frozenset({"RolloutWorker", "collect_episodes", "collect_metrics", "summarize_episodes"})
 
 
 @frozen
@@ -103,7 +70,7 @@ def find(module: str, name: str, target: Target) -> Place | ByLegacy | Gone | No
     """
     if module.partition(".")[0] not in old_names.PACKAGES:
         return None
-    if target is Target.COMPAT and module.startswith("ray.rllib") and name in _CHANGED:
+    if target is Target.COMPAT and module.startswith("ray.rllib") and name in old_names.CHANGED:
         return ByLegacy()
     _load_legacy()
     found = _module(module, target) if not name else _name(module, name, target)
@@ -202,7 +169,7 @@ def _own(module: str, name: str, target: Target) -> Place | None:
     if target is Target.NATIVE:
         if algorithm and part == "agents" and (today := registry.of(algorithm).becomes):
             return Place(registry.of(today).home, today)
-        return _place(NATIVE[name]) if in_rllib and name in NATIVE else None
+        return _place(old_names.NATIVE[name]) if in_rllib and name in old_names.NATIVE else None
     ours = old_names.MODULES.get(module)
     if ours and name in getattr(importlib.import_module(ours), "__all__", ()):
         return Place(ours, name)
@@ -214,7 +181,7 @@ def _own(module: str, name: str, target: Target) -> Place | None:
         return Place("rllib_compat", name)
     if in_rllib and name in old_names.IN_RLLIB:
         where = old_names.IN_RLLIB[name]
-        return _place(_PUBLIC[where]) if where in _PUBLIC else None
+        return _place(old_names.PUBLIC[where]) if where in old_names.PUBLIC else None
     return None
 
 
