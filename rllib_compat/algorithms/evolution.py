@@ -141,7 +141,7 @@ class EvolutionCatalog(BCCatalog):
         return super().get_action_dist_cls(framework)
 
 
-class _Unchanged(torch.nn.Module):  # type: ignore[misc]
+class _Unchanged(torch.nn.Module):
     """No hidden layers."""
 
     def forward(self, batch: Any) -> dict[str, Any]:

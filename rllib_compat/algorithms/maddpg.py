@@ -38,7 +38,7 @@ from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
 from rllib_compat.ray_versions import learners, training_steps
 
 
-class TensorFlowAdam(torch.optim.Adam):  # type: ignore[misc]  # torch's stubs are not installed
+class TensorFlowAdam(torch.optim.Adam):
     """Adds epsilon to the root of the second moment before that is corrected; torch does it after.
 
     At the first step torch's epsilon of 1e-8 is one of 3e-7 here; it falls to 1e-8 as they go on.

@@ -138,7 +138,7 @@ def r2d2_targets(
     return rescaled(rewards[:, :-1] + discount * original(following, h_epsilon), h_epsilon)
 
 
-def rescaled(value: Any, epsilon: float) -> Any:
+def rescaled(value: torch.Tensor, epsilon: float) -> torch.Tensor:
     """The h-function: about the value's root, so that large values stay near each other."""
     return value.sign() * ((value.abs() + 1.0).sqrt() - 1.0) + epsilon * value
 

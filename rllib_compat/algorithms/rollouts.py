@@ -156,7 +156,7 @@ class _Player:
                 break
         return np.array(rewards, np.float32).sum(), len(rewards)
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
+    @torch.no_grad()
     def _act(self, observation: Any, *, noisy: bool) -> Any:
         seen = self._seen(observation)
         if self._filter is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rllib_compat import registry
 from rllib_compat.config import Origin, Translation, default_config, translate
@@ -27,6 +27,9 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.ray_versions import configs
 from rllib_compat.registry import keys as table
 from rllib_compat.runtime.policy_mapping import PolicyOfSameName
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig
 
 #: Methods of `AlgorithmConfig` and their arguments.
 Calls: TypeAlias = "dict[str, dict[str, Any]]"
@@ -385,7 +388,7 @@ def _algorithms(checkpoint: LegacyCheckpoint) -> tuple[str, str]:
 
 
 def fit_resources(
-    calls: Mapping[str, Mapping[str, Any]], given: Given, defaults: object = None
+    calls: Mapping[str, Mapping[str, Any]], given: Given, defaults: AlgorithmConfig | None = None
 ) -> tuple[Calls, list[Finding]]:
     """Makes the resources of a config fit this machine.
 

@@ -161,7 +161,8 @@ class TorchFrameStackingCartPoleModel(TorchModelV2, nn.Module):  # type: ignore[
         self.values = SlimFC(256, 1, activation_fn="linear")
         self._last_value: Any = None
         before = f"-{num_frames}:-1"
-        self.view_requirements |= {
+        needs: Any = self.view_requirements
+        needs |= {
             "prev_n_obs": ViewRequirement("obs", shift=f"-{num_frames - 1}:0", space=obs_space),
             "prev_n_rewards": ViewRequirement("rewards", shift=before),
             "prev_n_actions": ViewRequirement("actions", shift=before, space=action_space),

@@ -77,7 +77,7 @@ class RolloutSaver:
         self._recorder.__enter__()
         return self
 
-    def __exit__(self, *failed: object) -> None:
+    def __exit__(self, *failed: Any) -> None:
         self._recorder.__exit__(*failed)
 
     def begin_rollout(self) -> None:

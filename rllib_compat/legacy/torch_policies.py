@@ -104,7 +104,7 @@ class PPOLoss:
         dist_class: Any,
         model: Any,
         value_targets: Any,
-        advantages: object,
+        advantages: torch.Tensor,
         actions: Any,
         prev_logits: Any,
         prev_actions_logp: Any,

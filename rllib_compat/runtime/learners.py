@@ -176,7 +176,7 @@ class OneBatchLearner:
         return super().update(training_data=training_data, **kwargs)  # type: ignore[misc]
 
 
-class TensorFlowRMSprop(torch.optim.Optimizer):  # type: ignore[misc]  # no stubs are installed
+class TensorFlowRMSprop(torch.optim.Optimizer):
     """RMSprop of TensorFlow's graphs (`tf.compat.v1.train`), and with a momentum that of Keras.
 
     Torch adds epsilon to the root, not below it, and multiplies the whole sum by the rate.
@@ -202,7 +202,7 @@ class TensorFlowRMSprop(torch.optim.Optimizer):  # type: ignore[misc]  # no stub
         given = {"lr": lr, "alpha": alpha, "momentum": momentum, "eps": eps, "first": first}
         super().__init__(params, given)
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
+    @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
         """Makes a step."""
         loss = None if closure is None else closure()

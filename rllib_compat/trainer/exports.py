@@ -149,7 +149,7 @@ def _write_onnx(module: RLModule, path: Path, *, opset: int) -> None:
     forward = modules.network_forward(module)
     template = module.get_initial_state() if module.is_stateful() else {}
 
-    class Network(torch.nn.Module):  # type: ignore[misc]  # torch may be checked without types
+    class Network(torch.nn.Module):
         """The module as a function of tensors."""
 
         def __init__(self) -> None:

@@ -106,10 +106,11 @@ class Noise:
 
     def _draw(self, actions: Tensor) -> Tensor:
         if self.kind == "GaussianNoise":
-            return torch.randn(actions.shape) * self.told["stddev"]
+            return torch.randn(actions.shape) * float(self.told["stddev"])
         drawn = self.told["ou_sigma"] * torch.randn(self._state.shape)
         self._state = self._state - self.told["ou_theta"] * self._state + drawn
-        return self.told["ou_base_scale"] * self._state * self._range
+        noise: Tensor = self.told["ou_base_scale"] * self._state * self._range
+        return noise
 
 
 def scale(told: Mapping[str, Any], step: int) -> float:
@@ -147,7 +148,7 @@ def check(config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return name, {**known, **{k: v for k, v in told.items() if v is not None}}
 
 
-class DrawsNoise(nn.Module):  # type: ignore[misc]  # torch's stubs are not installed for the check
+class DrawsNoise(nn.Module):
     """A base of layers that compute with noise while they are told to.
 
     Attributes:
@@ -221,7 +222,7 @@ class NoisyLinear(DrawsNoise):
         self.sigma_weight = nn.Parameter(torch.empty(gives, takes).uniform_(-bound, bound))
         self.sigma_bias = nn.Parameter(torch.full((gives,), sigma * bound))
 
-    def forward(self, features: Any) -> Tensor:
+    def forward(self, features: Tensor) -> Tensor:
         """What the layer gives, `[…, gives]`, with noise if it is told to draw some."""
         if not self.noise:
             return functional.linear(features, self.weight, self.bias)

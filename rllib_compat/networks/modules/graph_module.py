@@ -102,7 +102,8 @@ class GraphNet(DrawsNoise):
         found: Any = self
         for part in name.split("."):
             found = getattr(found, part)
-        return found
+        array: Tensor = found
+        return array
 
 
 def inputs_in(graph: Graph, batch: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import torch
 from ray.rllib.core.columns import Columns
@@ -71,7 +71,7 @@ class Explores(Perturbed):
     @cached_property
     def _exploring(self) -> list[DrawsNoise]:
         """The noisy layers, found once: it explores at each step. Those of targets don't matter."""
-        return noisy_layers(self)
+        return noisy_layers(cast("nn.Module", self))
 
     def _forward_exploration(self, batch: dict[str, Any], t: int = 0, **_: Any) -> dict[str, Any]:
         temperature = self.model_config.get("soft_q_temperature")
@@ -138,7 +138,9 @@ def _change(head: nn.Module, told: Mapping[str, Any]) -> None:
     sigma, on_weights = told.get("sigma0"), told.get("parameter_noise")
     norms = on_weights is not None and on_weights.get("layer_norm", True)
     for part in list(head.modules()):
-        layers = list(part) if isinstance(part, nn.Sequential) else []
+        if not isinstance(part, nn.Sequential):
+            continue
+        layers = list(part)
         if not any(isinstance(layer, nn.Linear) for layer in layers):
             continue
         changed: list[nn.Module] = []

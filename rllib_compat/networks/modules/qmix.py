@@ -100,7 +100,7 @@ class QMIXModule(ModuleWithTarget):
         return self._answer(values.argmax(-1), state)
 
     # Ray's own forward passes have it, and this one stands in their place.
-    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+    @torch.no_grad()
     def _forward_exploration(self, batch: dict[str, Any], t: int = 0, **_: Any) -> dict[str, Any]:
         """Each agent takes one of its valid actions at random, with probability epsilon."""
         values, state = self._acting(batch)
@@ -111,10 +111,10 @@ class QMIXModule(ModuleWithTarget):
         return self._answer(torch.where(explores, drawn, best), state)
 
     def _forward_train(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
-        values, _ = self._values(self.net, batch[Columns.OBS])
+        values = self._values(self.net, batch[Columns.OBS])[0]
         taken = values.gather(-1, batch[Columns.ACTIONS].long().unsqueeze(-1)).squeeze(-1)
         with torch.no_grad():
-            following, _ = self._values(self.net, batch[Columns.NEXT_OBS])
+            following = self._values(self.net, batch[Columns.NEXT_OBS])[0]
         mixed = self.mixed(taken, batch[Columns.OBS], target=False)
         targets = self.forward_target({Columns.OBS: batch[Columns.NEXT_OBS]})
         return {TAKEN: mixed, FOLLOWING: following, **targets}
@@ -140,7 +140,7 @@ class QMIXModule(ModuleWithTarget):
         return net["agent"](seen[OBS].float(), state)  # type: ignore[no-any-return]
 
 
-class _AgentNetwork(nn.Module):  # type: ignore[misc]  # torch's stubs are not installed
+class _AgentNetwork(nn.Module):
     """The Q-network of one agent: a dense layer, a GRU, a dense layer."""
 
     def __init__(self, inputs: int, units: int, actions: int) -> None:
@@ -163,12 +163,12 @@ class _AgentNetwork(nn.Module):  # type: ignore[misc]  # torch's stubs are not i
         """The same for one step, as agents act: a cell takes half of the time of a GRU."""
         rows, gru = seen.shape[0] * seen.shape[2], self.gru
         features = functional.relu(self.encoder(seen)).reshape(rows, -1)
-        weights = gru.weight_ih_l0, gru.weight_hh_l0, gru.bias_ih_l0, gru.bias_hh_l0
+        weights: Any = gru.weight_ih_l0, gru.weight_hh_l0, gru.bias_ih_l0, gru.bias_hh_l0
         after = torch.gru_cell(features, state.reshape(rows, -1).float(), *weights)
         return self.q(after).reshape(*seen.shape[:3], -1), after.reshape(state.shape)
 
 
-class _Sum(nn.Module):  # type: ignore[misc]  # torch's stubs are not installed
+class _Sum(nn.Module):
     """VDN: the group's value is the sum of the agents'."""
 
     def __init__(self, *_: int) -> None:
@@ -178,7 +178,7 @@ class _Sum(nn.Module):  # type: ignore[misc]  # torch's stubs are not installed
         return values.sum(-1, keepdim=True)
 
 
-class _MonotonicMixer(nn.Module):  # type: ignore[misc]  # torch's stubs are not installed
+class _MonotonicMixer(nn.Module):
     """QMIX: two layers whose weights, none below zero, another network makes of the state."""
 
     def __init__(self, inputs: int, agents: int, units: int) -> None:

@@ -116,7 +116,8 @@ class R2D2Module(_Unrolled, ModuleWithTarget):
 
     def get_initial_state(self) -> Any:
         """Zeros, as the encoder wants them."""
-        return self.net["encoder"].get_initial_state()
+        encoder: Any = self.net["encoder"]
+        return encoder.get_initial_state()
 
     def compute_q_values(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The values `qf_preds` `[B, T, actions]`, and the states after the last step."""

@@ -86,7 +86,8 @@ class RNNSACModule(ModuleWithTarget):
 
     def get_initial_state(self) -> Any:
         """Zeros for each network, as its encoder wants them."""
-        return {name: part["encoder"].get_initial_state() for name, part in self.net.items()}
+        nets: Any = self.net
+        return {name: part["encoder"].get_initial_state() for name, part in nets.items()}
 
     def make_target_networks(self) -> None:
         """Makes the target critics, equal to the critics; a learner calls it."""
@@ -120,7 +121,8 @@ class RNNSACModule(ModuleWithTarget):
 
     def _seen(self, batch: dict[str, Any]) -> Tensor:
         """The observations, the step before behind them: they have it, or it stands beside them."""
-        return beside_observation(batch, self.action_space)
+        seen: Tensor = beside_observation(batch, self.action_space)
+        return seen
 
     def logits_of(self, seen: Tensor, states: dict[str, Any]) -> tuple[Tensor, Any]:
         """The policy's logits `[B, T, n]`, and its state after the last step."""
@@ -143,7 +145,7 @@ class RNNSACModule(ModuleWithTarget):
         seen, states = self._seen(batch), batch[Columns.STATE_IN]
         logits, after = self.logits_of(seen, states)
         states, inputs = {**states, POLICY: after}, seen
-        out = {Columns.ACTION_DIST_INPUTS: logits, Columns.STATE_OUT: states}
+        out: dict[str, Any] = {Columns.ACTION_DIST_INPUTS: logits, Columns.STATE_OUT: states}
         if self.carries_critics and not self.discrete:
             policy = self.action_dist_cls.from_logits(logits)
             out[Columns.ACTIONS] = (policy if explore else policy.to_deterministic()).sample()

@@ -78,7 +78,9 @@ def concat(own: Own, settings: Settings, *values: Tensor) -> Tensor:
 
 
 def cut(own: Own, settings: Settings, x: Tensor) -> Tensor:
-    return x[..., settings["start"] : settings["stop"]].unflatten(-1, tuple(settings["shape"]))
+    part = x[..., settings["start"] : settings["stop"]]
+    shaped: Tensor = part.unflatten(-1, tuple(settings["shape"]))
+    return shaped
 
 
 def free_log_std(own: Own, settings: Settings, x: Tensor) -> Tensor:
@@ -90,7 +92,7 @@ def scalar(own: Own, settings: Settings, x: Tensor) -> Tensor:
 
 
 def divide(own: Own, settings: Settings, x: Tensor) -> Tensor:
-    return x / settings["by"]
+    return torch.divide(x, settings["by"])
 
 
 def swish(own: Own, settings: Settings, x: Tensor) -> Tensor:
@@ -148,7 +150,7 @@ def dueling(own: Own, settings: Settings, advantages: Tensor, value: Tensor) -> 
 
 
 def atoms(own: Own, settings: Settings, advantages: Tensor, state: Tensor | None = None) -> Tensor:
-    logits = advantages.unflatten(-1, (-1, settings["num_atoms"]))
+    logits: Tensor = advantages.unflatten(-1, (-1, settings["num_atoms"]))
     if state is not None:
         centred = logits - logits.mean(dim=settings["centred"], keepdim=True)
         logits = state.unsqueeze(-2) + centred
@@ -221,9 +223,10 @@ def relative_attention(
 
 
 def _positions(length: int, x: Tensor) -> Tensor:
-    size, kind = x.shape[-1], {"dtype": x.dtype, "device": x.device}
-    frequencies = torch.pow(10000.0, -torch.arange(0, size, 2, **kind) / size)
-    angles = torch.outer(torch.arange(length, **kind).flip(0), frequencies)
+    size = x.shape[-1]
+    even = torch.arange(0, size, 2, dtype=x.dtype, device=x.device)
+    steps = torch.arange(length, dtype=x.dtype, device=x.device)
+    angles = torch.outer(steps.flip(0), torch.pow(10000.0, -even / size))
     return torch.cat([angles.sin(), angles.cos()], dim=-1)
 
 
@@ -243,7 +246,9 @@ def linear_bandit(own: Own, settings: Settings, x: Tensor) -> Tensor:
     rows = x if settings["items"] else x.unsqueeze(-2)
     scores = (rows * own["theta"]).sum(-1)
     projected = torch.matmul(rows.unsqueeze(-2), own["covariance"]).squeeze(-2)
-    return settings["times"] * scores + settings["bonus"] * (projected * rows).sum(-1).sqrt()
+    widths = (projected * rows).sum(-1).sqrt()
+    bounds: Tensor = settings["times"] * scores + settings["bonus"] * widths
+    return bounds
 
 
 #: The operations by name.
