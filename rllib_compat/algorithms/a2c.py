@@ -6,7 +6,8 @@ it learns, and `grad_clip` (40 by default) is in its scale.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ray.rllib.core.columns import Columns
 from ray.rllib.evaluation.postprocessing import Postprocessing
@@ -21,6 +22,9 @@ from rllib_compat.algorithms.pg import (
     SynchronousConfig,
 )
 from rllib_compat.neutral.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
 class A2C(SynchronousAlgorithm):
@@ -73,7 +77,12 @@ class A2CTorchLearner(PolicyGradientLearner):
         )
 
     def compute_loss_for_module(
-        self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
+        self,
+        *,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: Mapping[str, Any],
+        fwd_out: Mapping[str, Any],
     ) -> Any:
         """The sums of the policy's and the critic's losses, less that of the entropy."""
         valid = batch[Columns.LOSS_MASK]
@@ -113,7 +122,7 @@ class A2CTorchLearner(PolicyGradientLearner):
             value = self.entropy_coeff_schedulers_per_module[module_id].update(timestep=steps)
             self.metrics.log_value((module_id, "curr_entropy_coeff"), value, window=1)
 
-    def remove_module(self, module_id: str, **kwargs: Any) -> Any:
+    def remove_module(self, module_id: str, **kwargs: object) -> Any:
         """Removes a module, and its schedule."""
         self.entropy_coeff_schedulers_per_module.pop(module_id, None)
         return super().remove_module(module_id, **kwargs)

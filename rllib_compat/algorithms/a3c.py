@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from ray.rllib.utils.numpy import convert_to_numpy
@@ -28,6 +28,9 @@ from rllib_compat.algorithms.sampling import steps_sampled
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import env_runners, learners, training_steps
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner
 
 #: Module and name of a parameter → array.
 Gradients = Mapping[tuple[str, str], Any]
@@ -49,7 +52,7 @@ class Computed:
 
 
 def compute_on_own_fragment(
-    env_runner: Any, weights: Weights, timesteps: Mapping[str, int]
+    env_runner: EnvRunner, weights: Weights, timesteps: Mapping[str, int]
 ) -> Computed:
     """Samples a fragment with given weights and computes the gradients there, in an env runner.
 

@@ -5,7 +5,8 @@ Unlike the piece that PPO has today, nothing is standardized.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from ray.rllib.connectors.connector_v2 import ConnectorV2
@@ -16,6 +17,10 @@ from ray.rllib.utils.postprocessing.zero_padding import (
     split_and_zero_pad_n_episodes,
     unpad_data_if_necessary,
 )
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig, RLModule
+
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -80,10 +85,12 @@ class Advantages(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         return batch
 
 
-def _columns(config: Any, columns: Any, lengths: list[int], computed: Any) -> dict[str, Array]:
+def _columns(
+    config: AlgorithmConfig, columns: Mapping[str, Any], lengths: list[int], computed: object
+) -> dict[str, Array]:
     """Both columns of all chunks, one after the other."""
 
-    def flat(column: Any) -> Array:
+    def flat(column: object) -> Array:
         found: Array = unpad_data_if_necessary(lengths, convert_to_numpy(column))
         return found
 
@@ -107,7 +114,7 @@ def _columns(config: Any, columns: Any, lengths: list[int], computed: Any) -> di
     return {Postprocessing.ADVANTAGES: made, Postprocessing.VALUE_TARGETS: targets}
 
 
-def _padded(column: Array, lengths: list[int], module: Any) -> Array:
+def _padded(column: Array, lengths: list[int], module: RLModule) -> Array:
     """A flat column as sequences, padded with zeros, as recurrent modules take it."""
     parts = split_and_zero_pad_n_episodes(
         column, episode_lens=lengths, max_seq_len=module.model_config["max_seq_len"]

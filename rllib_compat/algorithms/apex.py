@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import tree
@@ -20,6 +20,9 @@ from rllib_compat.algorithms.objectives import td_targets
 from rllib_compat.algorithms.transitions import N_STEP
 from rllib_compat.ray_versions import modules, replay
 
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import RLModule
+
 
 class APEX(DistributedReplayAlgorithm, DQN):
     """DQN whose env runners sample without being waited for, and whose replay is distributed."""
@@ -32,14 +35,14 @@ class APEXConfig(DistributedReplayConfig, DQNConfig):
         super().__init__(algo_class=algo_class)
         replay.weigh_replayed(self)
 
-    def explore_as_worker(self, module: Any, worker: int) -> None:
+    def explore_as_worker(self, module: RLModule, worker: int) -> None:
         """Lets a module act at random as often as its env runner should; noisy ones never do."""
         if worker and hasattr(module, "epsilon_schedule"):
             epsilon = epsilon_of_worker(worker, self.num_env_runners)
             module.epsilon_schedule = Scheduler(fixed_value_or_schedule=epsilon)
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
-    def errors_of_worker(self, module: Any, rows: Any) -> Any:
+    def errors_of_worker(self, module: RLModule, rows: object) -> Any:
         """The TD errors of transitions; the network is its own target, as it was in old workers.
 
         Where it learns distributions, they are those of the expected values.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.ddpg import DDPG, DDPGConfig
@@ -12,6 +12,9 @@ from rllib_compat.algorithms.distributed_replay import (
     exploration_share,
 )
 
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import RLModule
+
 
 class APEX_DDPG(DistributedReplayAlgorithm, DDPG):  # noqa: N801 - its name in every Ray
     """DDPG whose env runners sample without being waited for, and whose replay is distributed."""
@@ -20,7 +23,7 @@ class APEX_DDPG(DistributedReplayAlgorithm, DDPG):  # noqa: N801 - its name in e
 class APEX_DDPGConfig(DistributedReplayConfig, DDPGConfig):  # noqa: N801
     """The config of APEX_DDPG: that of DDPG, and the settings of distributed replay."""
 
-    def explore_as_worker(self, module: Any, worker: int) -> None:
+    def explore_as_worker(self, module: RLModule, worker: int) -> None:
         """Lets a module scale its noise as its env runner should, whatever was sampled."""
         if worker and hasattr(module, "scale_noise"):
             module.scale_noise(scale_of_worker(worker, self.num_env_runners))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -24,11 +24,14 @@ from rllib_compat.networks.modules.bandit import ITEM, LinearBanditModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import env_runners, training_steps
 
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig
+
 
 class Bandit(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types
     """Learns linear rewards, step by step, and chooses by what it knows of them."""
 
-    def setup(self, config: Any) -> None:
+    def setup(self, config: AlgorithmConfig) -> None:
         """Builds env runners and learner; what is regretted is counted from now on."""
         super().setup(config)
         self._regrets: dict[str, float] = {}

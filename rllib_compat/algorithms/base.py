@@ -91,7 +91,7 @@ class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ign
     default_learner_class: ClassVar[type | None] = None
     default_module_class: ClassVar[type | None] = None
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         tables = (vars(cls).get(table, {}) for table in ("module_settings", "settings"))
         if own := {name: meaning for table in tables for name, meaning in table.items()}:
@@ -230,10 +230,10 @@ def _merged(default: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
 class GradientFreeLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
     """Holds the modules; it has no optimizers."""
 
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+    def configure_optimizers_for_module(self, module_id: str, config: object = None) -> None:
         """Makes none."""
 
-    def compute_loss_for_module(self, **_: Any) -> Any:
+    def compute_loss_for_module(self, **_: object) -> Any:
         """There is no loss.
 
         Raises:

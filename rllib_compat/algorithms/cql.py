@@ -8,7 +8,7 @@ for ever. Here they move one after the other, each looking at those that have mo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -18,6 +18,9 @@ from ray.rllib.core.columns import Columns
 from rllib_compat.algorithms.legacy_training import LegacyTraining
 from rllib_compat.algorithms.objectives import td_targets
 from rllib_compat.networks.modules.sac import LOGITS, Q_VALUES, TWIN_Q_VALUES, CQLModule
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
 class LegacyCQLLearner:
@@ -30,7 +33,7 @@ class LegacyCQLLearner:
     curr_log_alpha: Any
     target_entropy: Any
 
-    def _update(self, batch: Mapping[str, Any], **kwargs: Any) -> Any:
+    def _update(self, batch: Mapping[str, Any], **kwargs: object) -> Any:
         """Updates each module; one of the user's own as Ray does."""
         if not all(isinstance(self.module[name].unwrapped(), CQLModule) for name in batch):
             return super()._update(batch, **kwargs)  # type: ignore[misc]  # of the real learner
@@ -100,13 +103,13 @@ class LegacyCQLLearner:
         self.metrics.log_dict(told, key=module_id, window=1)
         return (actor_loss + alpha_loss + sum(losses)).detach()
 
-    def _is_cloning(self, module_id: str, config: Any) -> bool:
+    def _is_cloning(self, module_id: str, config: AlgorithmConfig) -> bool:
         """Whether the actor still clones; its optimizer, which is saved, knows how often it has."""
         slots = self.get_optimizer(module_id, "policy").state.values()  # type: ignore[attr-defined]
         made = next((int(slot["step"]) for slot in slots), 0)
         return made + _COUNTED < int(config.bc_iters)
 
-    def _tried(self, net: _Networks, seen: Any, following: Any, count: int) -> list[Any]:
+    def _tried(self, net: _Networks, seen: object, following: object, count: int) -> list[Any]:
         """Actions for each observation, and the logarithm of how likely they were."""
         space = net.module.action_space
         shape = (len(tree.flatten(seen)[0]) * count, space.shape[-1])
@@ -144,7 +147,7 @@ class _Networks:
         self.module = module
         self._make = module.get_train_action_dist_cls().from_logits
 
-    def policy(self, seen: Any) -> Any:
+    def policy(self, seen: object) -> Any:
         """The distribution of actions."""
         return self._make(self.module.net({Columns.OBS: seen}, [LOGITS])[LOGITS])
 
@@ -157,18 +160,18 @@ class _Networks:
         actions = distribution.rsample()
         return actions, distribution.logp(actions)
 
-    def critics(self, seen: Any, actions: Any, *, target: bool = False) -> dict[str, Any]:
+    def critics(self, seen: object, actions: object, *, target: bool = False) -> dict[str, Any]:
         """What each critic expects of actions."""
         net = self.module.target_net if target else self.module.net
         names = [name for name in (Q_VALUES, TWIN_Q_VALUES) if name in net.graph.outputs]
         return dict(net({Columns.OBS: seen, Columns.ACTIONS: actions}, names))
 
-    def least(self, seen: Any, actions: Any, *, target: bool = False) -> Any:
+    def least(self, seen: object, actions: object, *, target: bool = False) -> Any:
         """The smaller of what both critics expect."""
         values = [*self.critics(seen, actions, target=target).values()]
         return values[0] if len(values) == 1 else torch.minimum(*values)
 
 
-def _repeated(seen: Any, count: int) -> Any:
+def _repeated(seen: object, count: int) -> Any:
     """Each observation so many times, one after the other."""
     return tree.map_structure(lambda part: part.repeat_interleave(count, dim=0), seen)

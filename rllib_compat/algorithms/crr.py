@@ -6,7 +6,8 @@ actions that its critics think better than its own.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import torch
 from ray.rllib.algorithms.marwil import MARWIL
@@ -24,12 +25,15 @@ from rllib_compat.networks.modules.crr import CriticRegularizedModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import algorithms, learners
 
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig
+
 
 class CRR(RemovedAlgorithm, MARWIL):  # type: ignore[misc]  # Ray has no types
     """Learns from recorded steps; a training step is that of Ray's MARWIL."""
 
     @classmethod
-    def get_default_policy_class(cls, config: Any) -> None:
+    def get_default_policy_class(cls, config: AlgorithmConfig) -> None:
         """None: the old API stack can't run it."""
 
     def training_step(self) -> None:
@@ -46,7 +50,7 @@ class CRR(RemovedAlgorithm, MARWIL):  # type: ignore[misc]  # Ray has no types
             )
         super().training_step()
 
-    def restore_from_path(self, path: Any, *more: Any, **named: Any) -> None:
+    def restore_from_path(self, path: object, *more: object, **named: object) -> None:
         """Restores what was saved, also without env runners; `Algorithm.from_checkpoint` calls it.
 
         Ray 2.41 – 2.47 can't do that for Ray's own algorithms that learn from recordings.
@@ -124,9 +128,9 @@ class CRRTorchLearner(ActorCriticLearner):
         self,
         *,
         module_id: str,
-        config: Any,
-        batch: Any,
-        fwd_out: Any,  # noqa: ARG002
+        config: AlgorithmConfig,
+        batch: Mapping[str, Any],
+        fwd_out: Mapping[str, Any],  # noqa: ARG002
     ) -> Any:
         """The sum of the actor's and the critics' losses; neither trains what the other does."""
         module = self.module[module_id].unwrapped()
@@ -155,7 +159,7 @@ class CRRTorchLearner(ActorCriticLearner):
         return actor_loss + critic_loss
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
-    def _targets(self, module: Any, config: Any, batch: Any) -> Any:
+    def _targets(self, module: Any, config: AlgorithmConfig, batch: Mapping[str, Any]) -> Any:
         """What the critics should have said."""
         following = batch[Columns.NEXT_OBS]
         actions = module.policy_of({Columns.OBS: following}, target=True).sample()

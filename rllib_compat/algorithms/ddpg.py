@@ -7,7 +7,7 @@ One optimizer trains the actor, one the critic and its twin. What comes before b
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from ray.rllib.algorithms.algorithm_config import NotProvided
@@ -28,6 +28,9 @@ from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import learners, replay
 from rllib_compat.runtime.exploration import ParameterNoise
 
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig
+
 
 class DDPG(RemovedAlgorithm, OffPolicyAlgorithm, SAC):  # type: ignore[misc]  # Ray has no types
     """Learns a deterministic policy from replayed steps.
@@ -37,7 +40,7 @@ class DDPG(RemovedAlgorithm, OffPolicyAlgorithm, SAC):  # type: ignore[misc]  # 
     """
 
     @classmethod
-    def get_default_policy_class(cls, config: Any) -> None:
+    def get_default_policy_class(cls, config: AlgorithmConfig) -> None:
         """None: the old API stack can't run it."""
 
 
@@ -105,7 +108,7 @@ class DDPGConfig(RemovedAlgorithmConfig):
         super().update_from_dict(given)
         return self.training(exploration_noise=noise)
 
-    def build_env_to_module_connector(self, *args: Any, **kwargs: Any) -> Any:
+    def build_env_to_module_connector(self, *args: object, **kwargs: object) -> Any:
         """The pipeline between environment and module."""
         pipeline = super().build_env_to_module_connector(*args, **kwargs)
         if self.parameter_noise:
@@ -155,7 +158,12 @@ class DDPGTorchLearner(learners.TakesArrays, ActorCriticLearner):
     epsilon = 1e-7
 
     def compute_loss_for_module(
-        self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
+        self,
+        *,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: Mapping[str, Any],
+        fwd_out: Mapping[str, Any],
     ) -> Any:
         """The sum of the actor's and the critics' losses.
 
@@ -188,7 +196,7 @@ class DDPGTorchLearner(learners.TakesArrays, ActorCriticLearner):
         return actor_loss + critic_loss
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
-    def _targets(self, module: Any, config: Any, batch: Any) -> Any:
+    def _targets(self, module: Any, config: AlgorithmConfig, batch: Mapping[str, Any]) -> Any:
         """What the critics should have said."""
         following = {Columns.OBS: batch[Columns.NEXT_OBS]}
         actions = module.forward_target(following)[Columns.ACTIONS]

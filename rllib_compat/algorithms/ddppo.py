@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import ray
@@ -32,12 +32,15 @@ from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import env_runners, learners, training_steps
 
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner
+
 
 class PeerLostError(Exception):
     """Another process has failed or has left, and there is no mean."""
 
 
-def rendezvous_address(_: Any = None) -> str:
+def rendezvous_address(_: object = None) -> str:
     """An address on this machine where processes can meet."""
     with socket.socket() as found:
         found.bind(("", 0))
@@ -143,17 +146,17 @@ class DDPPO(RemovedAlgorithm, PPO):  # type: ignore[misc]  # Ray has no types
             self._take_learned(("rl_module",))
         return None
 
-    def save_to_path(self, *args: Any, **kwargs: Any) -> Any:
+    def save_to_path(self, *args: object, **kwargs: object) -> Any:
         """Saves what env runners have learned."""
         self._take_learned()
         return super().save_to_path(*args, **kwargs)
 
-    def restore_from_path(self, *args: Any, **kwargs: Any) -> None:
+    def restore_from_path(self, *args: object, **kwargs: object) -> None:
         """Restores a checkpoint, from which all env runners go on."""
         self._group = None
         super().restore_from_path(*args, **kwargs)
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: object) -> None:
         """Sets a state, from which all env runners go on."""
         self._take_learned()
         super().set_state(state)
@@ -188,7 +191,7 @@ class DDPPO(RemovedAlgorithm, PPO):  # type: ignore[misc]  # Ray has no types
             )
         )
 
-    def _take_learned(self, components: Any = None, members: list[Member] | None = None) -> None:
+    def _take_learned(self, components: object = None, members: list[Member] | None = None) -> None:
         """Takes what an env runner has learned into the algorithm's learner.
 
         Args:
@@ -206,7 +209,7 @@ class DDPPO(RemovedAlgorithm, PPO):  # type: ignore[misc]  # Ray has no types
         sync_local_env_runner(self)
 
 
-def member(env_runner: Any) -> Member:
+def member(env_runner: EnvRunner) -> Member:
     """What an env runner has joined."""
     learner = local_learner(env_runner)
     return Member(env_runner.worker_index or 0, learner.group, learner.connected)
@@ -219,13 +222,13 @@ def learned(learner: Any, components: Any = None) -> Mapping[str, Any]:
     return state
 
 
-def learned_there(env_runner: Any, components: Any) -> Mapping[str, Any]:
+def learned_there(env_runner: EnvRunner, components: object) -> Mapping[str, Any]:
     """What the learner of an env runner has learned."""
     return learned(local_learner(env_runner), components)
 
 
 def join_group(
-    env_runner: Any, group: str, state: Any, address: str, ranks: Mapping[int, int]
+    env_runner: EnvRunner, group: str, state: Any, address: str, ranks: Mapping[int, int]
 ) -> None:
     """Lets an env runner learn with others, from a common state on.
 
@@ -243,7 +246,7 @@ def join_group(
     learner.group, learner.connected = group, True
 
 
-def learn_on_own_fragment(env_runner: Any, steps: int) -> tuple[Any, Any]:
+def learn_on_own_fragment(env_runner: EnvRunner, steps: int) -> tuple[Any, Any]:
     """Samples, learns from it with the others, and acts by that from now on.
 
     Args:
@@ -379,7 +382,7 @@ class DDPPOTorchLearner(learners.ClipsGradients, PPOTorchLearner):  # type: igno
         """Makes a step with the mean of these gradients and the others', which are clipped, too."""
         super().apply_gradients(self.averaged(gradients_dict))
 
-    def _update_module_kl_coeff(self, *, module_id: str, **_: Any) -> None:
+    def _update_module_kl_coeff(self, *, module_id: str, **_: object) -> None:
         """Nothing: the weight of a KL penalty stays as it is, for all env runners alike."""
         weight = float(self.curr_kl_coeffs_per_module[module_id])
         self.metrics.log_value((module_id, LEARNER_RESULTS_CURR_KL_COEFF_KEY), weight, window=1)

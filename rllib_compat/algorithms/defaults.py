@@ -43,7 +43,7 @@ _NO_SETTINGS = frozenset(
 
 
 def _defaults(
-    algorithm: str, without: str = "", release: str = _LAST, **own: Any
+    algorithm: str, without: str = "", release: str = _LAST, **own: object
 ) -> dict[str, Any]:
     """The defaults of an algorithm by their names of today.
 

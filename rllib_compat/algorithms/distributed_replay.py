@@ -13,7 +13,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import ray
@@ -32,6 +32,9 @@ from rllib_compat.algorithms.transitions import Array
 from rllib_compat.neutral.errors import CompatError, ConfigError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import checkpoints, configs, env_runners, training_steps
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig, RLModule
 
 logger = logging.getLogger(__name__)
 
@@ -142,7 +145,7 @@ class ShardedReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no t
     """
 
     def __init__(
-        self, count: int, capacity: int, *, least: int = 0, here: bool = True, **more: Any
+        self, count: int, capacity: int, *, least: int = 0, here: bool = True, **more: object
     ) -> None:
         self.count, self.capacity = count, capacity
         self._least, self._here, self._more = least, here, more
@@ -205,7 +208,7 @@ class ShardedReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no t
             return {}
         return told
 
-    def get_state(self, *_: Any, **__: Any) -> dict[str, Any]:
+    def get_state(self, *_: object, **__: object) -> dict[str, Any]:
         """What all of them hold, for a checkpoint."""
         if self._actors:
             states = ray.get([actor.get_state.remote() for actor in self._actors])
@@ -263,7 +266,7 @@ class ShardedReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no t
             max(1, self.capacity // self.count), self._least // self.count, **self._more
         )
 
-    def _replace(self, number: int, actor: Any, error: Exception) -> None:
+    def _replace(self, number: int, actor: object, error: Exception) -> None:
         if self._actors[number] is not actor:  # that was done already
             return
         logger.warning(
@@ -323,11 +326,11 @@ class DistributedReplayConfig(RemovedAlgorithmConfig):
         "debug_replay": "Whether results tell how many bytes the first shard holds.",
     }
 
-    def explore_as_worker(self, module: Any, worker: int) -> None:
+    def explore_as_worker(self, module: RLModule, worker: int) -> None:
         """Lets the module of an env runner explore by the share of that one."""
         raise NotImplementedError
 
-    def errors_of_worker(self, module: Any, rows: Any) -> Any:  # noqa: ARG002
+    def errors_of_worker(self, module: RLModule, rows: object) -> Any:  # noqa: ARG002
         """What an env runner's module is wrong by about transitions; None: it can't tell."""
         return None
 
@@ -339,7 +342,7 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
     can't be replayed, it is the algorithm that is not distributed.
     """
 
-    def setup(self, config: Any) -> None:
+    def setup(self, config: AlgorithmConfig) -> None:
         """Builds env runners and learner; the shards start when they are needed."""
         #: How many steps it has learned from; None: not known yet.
         self._trained: int | None = None
@@ -403,7 +406,9 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
             self.replay.stop()
         super().cleanup()  # type: ignore[misc]
 
-    def get_state(self, components: Any = None, *, not_components: Any = None, **more: Any) -> Any:
+    def get_state(
+        self, components: object = None, *, not_components: object = None, **more: object
+    ) -> Any:
         """Its state, or that of some parts."""
         state = super().get_state(components, not_components=not_components, **more)
         if checkpoints.is_asked_for(self, APEX, components, not_components):

@@ -7,9 +7,10 @@ Ray 1.13.)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -34,6 +35,9 @@ from rllib_compat.networks.modules.layers import OF_A_HEAD, begun
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import configs, connectors, env_runners, training_steps
 from rllib_compat.runtime.connectors import mean_std_filter
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner, EnvRunnerGroup
 
 
 class EvolutionConfig(RemovedAlgorithmConfig):
@@ -78,7 +82,9 @@ class EvolutionCatalog(BCCatalog):
 
     _model_config_dict: dict[str, Any]
 
-    def __init__(self, observation_space: Any, action_space: Any, model_config_dict: Any) -> None:
+    def __init__(
+        self, observation_space: Any, action_space: Any, model_config_dict: Mapping[str, Any]
+    ) -> None:
         if model_config_dict.get("use_lstm"):
             raise ConfigError(
                 "Policies of ES and ARS act without a memory, as they always did.",
@@ -144,7 +150,7 @@ class EvolutionCatalog(BCCatalog):
 class _Unchanged(torch.nn.Module):
     """No hidden layers."""
 
-    def forward(self, batch: Any) -> dict[str, Any]:
+    def forward(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         return {ENCODER_OUT: batch[Columns.OBS]}
 
 
@@ -173,7 +179,7 @@ class Evolution(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has n
         share_filter(self.env_runner_group)
         self._tell(rollouts, center, gradient, moved)
 
-    def ascent(self, returns: Array, perturbation: Any) -> Array:
+    def ascent(self, returns: Array, perturbation: object) -> Array:
         """Where the return grows.
 
         Args:
@@ -247,7 +253,7 @@ class Evolution(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has n
             self.metrics.log_value((ENV_RUNNER_RESULTS, "episode_return_mean"), gain, window=1)
 
 
-def share_filter(group: Any) -> None:
+def share_filter(group: EnvRunnerGroup) -> None:
     """Adds up what the filters of all env runners have seen, and gives it to all of them.
 
     What Ray does by itself adds up the whole statistics of each env runner every time, of which
@@ -262,7 +268,7 @@ def share_filter(group: Any) -> None:
     env_runners.foreach_env_runner(group, give, local_env_runner=False)
 
 
-def _take_seen(env_runner: Any) -> Any:
+def _take_seen(env_runner: EnvRunner) -> Any:
     """The filter of an env runner; what it has seen since the last time stands in its buffer."""
     held = connectors.observation_filter(env_runner)
     seen = held.as_serializable()
@@ -270,7 +276,7 @@ def _take_seen(env_runner: Any) -> Any:
     return seen
 
 
-def _give_statistics(env_runner: Any, statistics: Any) -> None:
+def _give_statistics(env_runner: EnvRunner, statistics: object) -> None:
     connectors.observation_filter(env_runner).sync(statistics)
 
 
@@ -303,7 +309,7 @@ class EvolutionLearner(TorchLearner):  # type: ignore[misc]
         after = self.weights()
         return np.concatenate([(after[name] - before[name]).ravel() for name in before])
 
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+    def configure_optimizers_for_module(self, module_id: str, config: object = None) -> None:
         """Makes the optimizer."""
         parameters = self.get_parameters(self.module[module_id])
         optimizer, rate = self.optimizer_of(parameters, config)
@@ -311,7 +317,7 @@ class EvolutionLearner(TorchLearner):  # type: ignore[misc]
             module_id=module_id, optimizer=optimizer, params=parameters, lr_or_lr_schedule=rate
         )
 
-    def optimizer_of(self, parameters: Any, config: Any) -> tuple[Any, Any]:
+    def optimizer_of(self, parameters: object, config: object) -> tuple[Any, Any]:
         """The optimizer of a module's parameters, and its learning rate."""
         raise NotImplementedError
 
@@ -319,7 +325,7 @@ class EvolutionLearner(TorchLearner):  # type: ignore[misc]
         """Lets an optimizer make its step."""
         optimizer.step()
 
-    def compute_loss_for_module(self, **_: Any) -> Any:
+    def compute_loss_for_module(self, **_: object) -> Any:
         """There is no loss: gradients come from returns.
 
         Raises:

@@ -15,6 +15,8 @@ from rllib_compat.ray_versions import learners, training_steps
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
 
+    from rllib_compat.ray_versions.types import EnvRunner, Learner
+
 #: Env runners of this process → their learners. Ray pickles none of both.
 _LEARNERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
@@ -22,7 +24,7 @@ _LEARNERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 Weights = Mapping[str, Mapping[str, Any]]
 
 
-def local_learner(env_runner: Any) -> Any:
+def local_learner(env_runner: EnvRunner) -> Any:
     """The learner of an env runner, in its process; it is made when it is first asked for."""
     if env_runner not in _LEARNERS:
         config = env_runner.config.copy(copy_frozen=False)
@@ -31,24 +33,24 @@ def local_learner(env_runner: Any) -> Any:
     return _LEARNERS[env_runner]
 
 
-def get_weights(learner: Any) -> Weights:
+def get_weights(learner: Learner) -> Weights:
     """The weights of all modules of a learner."""
     return {name: module.get_state() for name, module in _modules(learner).items()}
 
 
-def _modules(learner: Any) -> dict[str, Any]:
+def _modules(learner: Learner) -> dict[str, Any]:
     names = learner.module.keys()
     return {name: learner.module[name].unwrapped() for name in names}
 
 
-def sync_module(env_runner: Any) -> None:
+def sync_module(env_runner: EnvRunner) -> None:
     """Gives an env runner's module the weights of its learner's."""
     modules = _modules(local_learner(env_runner))
     weights = {name: part.get_state(inference_only=True) for name, part in modules.items()}
     env_runner.set_state({COMPONENT_RL_MODULE: weights})
 
 
-def set_weights(env_runner: Any, weights: Weights) -> None:
+def set_weights(env_runner: EnvRunner, weights: Weights) -> None:
     """Gives weights to an env runner and to its learner.
 
     Raises:
@@ -75,7 +77,7 @@ def sync_local_env_runner(algorithm: Algorithm) -> None:
         algorithm.env_runner.set_state({COMPONENT_RL_MODULE: weights})
 
 
-def sample_fragment(env_runner: Any) -> list[Any]:
+def sample_fragment(env_runner: EnvRunner) -> list[Any]:
     """Samples one fragment from each environment of an env runner."""
     config = env_runner.config
     length = config.get_rollout_fragment_length(env_runner.worker_index or 0)

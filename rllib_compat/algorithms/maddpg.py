@@ -7,7 +7,7 @@ actions of all. Steps are replayed for all agents at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -37,6 +37,9 @@ from rllib_compat.networks.modules.maddpg import (
 from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
 from rllib_compat.ray_versions import learners, training_steps
 
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig, SingleAgentEpisode
+
 
 class TensorFlowAdam(torch.optim.Adam):
     """Adds epsilon to the root of the second moment before that is corrected; torch does it after.
@@ -45,7 +48,7 @@ class TensorFlowAdam(torch.optim.Adam):
     Its state is that of torch's.
     """
 
-    def step(self, closure: Any = None) -> Any:
+    def step(self, closure: object = None) -> Any:
         """Makes a step."""
         given = [group["eps"] for group in self.param_groups]
         for group in self.param_groups:
@@ -96,7 +99,7 @@ def _error(what: str, ids: Iterable[str]) -> LegacyEnvError:
     )
 
 
-def _columns(episode: Any, n_step: int, gamma: float) -> dict[str, Array]:
+def _columns(episode: SingleAgentEpisode, n_step: int, gamma: float) -> dict[str, Array]:
     steps = Steps.of(episode)
     ended = np.array([bool(info.get("done")) for info in episode.get_infos()[1:]])
     ended[-1] |= episode.is_terminated
@@ -140,7 +143,7 @@ class JointBuffer:
 class MADDPG(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types
     """Samples a fragment on each env runner, keeps its steps, learns from steps drawn evenly."""
 
-    def setup(self, config: Any) -> None:
+    def setup(self, config: AlgorithmConfig) -> None:
         """Builds env runners, learner and replay buffer."""
         super().setup(config)
         self._kept = JointBuffer(self.config.buffer_size)
@@ -174,7 +177,7 @@ class MADDPG(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no t
         return due
 
 
-def _arrays(config: Any, episodes: list[Any]) -> list[JointSteps]:
+def _arrays(config: AlgorithmConfig, episodes: list[Any]) -> list[JointSteps]:
     """The steps of episodes, as arrays."""
     return list(joint_steps(episodes, config.n_step, config.gamma))
 
@@ -274,7 +277,12 @@ class MADDPGTorchLearner(learners.TakesArrays, ActorCriticLearner):
     optimizer = TensorFlowAdam
 
     def compute_loss_for_module(
-        self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
+        self,
+        *,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: Mapping[str, Any],
+        fwd_out: Mapping[str, Any],
     ) -> Any:
         """The sum of the actor's and the critic's losses.
 
@@ -298,7 +306,7 @@ class MADDPGTorchLearner(learners.TakesArrays, ActorCriticLearner):
         return actor_loss + critic_loss
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
-    def _targets(self, module_id: str, config: Any, batch: Any) -> Any:
+    def _targets(self, module_id: str, config: AlgorithmConfig, batch: Mapping[str, Any]) -> Any:
         """What the critic should have said, given what all actors that it sees would do next."""
         module = self.module[module_id].unwrapped()
         following = [batch[EVERYONE][agent][Columns.NEXT_OBS] for agent in module.critic_sees]

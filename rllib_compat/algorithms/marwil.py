@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from rllib_compat.algorithms.objectives import explained_variance
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
 class LegacyMARWILLearner:
@@ -22,7 +26,12 @@ class LegacyMARWILLearner:
     moving_avg_sqd_adv_norms_per_module: Any
 
     def compute_loss_for_module(
-        self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
+        self,
+        *,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: Mapping[str, Any],
+        fwd_out: Mapping[str, Any],
     ) -> Any:
         """Ray's loss, or with `bc_logstd_coeff` what `marwil_loss` computed."""
         if not config.bc_logstd_coeff:
@@ -49,7 +58,7 @@ class LegacyMARWILLearner:
         self.metrics.log_dict({"policy_loss": policy_loss, **told}, key=module_id, window=1)
         return policy_loss + config.vf_coeff * told.get("vf_loss", torch.zeros_like(policy_loss))
 
-    def _norm(self, module_id: str, config: Any, gains: Any) -> Any:
+    def _norm(self, module_id: str, config: AlgorithmConfig, gains: Any) -> Any:
         """The mean of the squared advantages, which follows those of a batch."""
         norms = self.moving_avg_sqd_adv_norms_per_module
         rate = config.moving_average_sqd_adv_norm_update_rate

@@ -36,6 +36,8 @@ from rllib_compat.ray_versions import (
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
 
+    from rllib_compat.ray_versions.types import AlgorithmConfig, Learner
+
 
 #: A training step has at most so many: what was measured is kept until its end.
 MAX_ROUNDS = 100
@@ -197,7 +199,7 @@ class OffPolicyAlgorithm:
     #: Those of its training step.
     rounds: Rounds
 
-    def setup(self, config: Any) -> None:
+    def setup(self, config: AlgorithmConfig) -> None:
         """Builds env runners, learner and replay buffer."""
         super().setup(config)  # type: ignore[misc]  # of the real algorithm
         reason = reason_to_replay_episodes(self)
@@ -281,7 +283,9 @@ class OffPolicyAlgorithm:
         stored = self.replay is not None and self.config.store_buffer_in_checkpoints
         return [*found, (REPLAY, self.replay)] if stored else found
 
-    def get_state(self, components: Any = None, *, not_components: Any = None, **more: Any) -> Any:
+    def get_state(
+        self, components: object = None, *, not_components: object = None, **more: object
+    ) -> Any:
         """Its state, or that of some parts."""
         state = super().get_state(components, not_components=not_components, **more)  # type: ignore[misc]
         asked = checkpoints.is_asked_for(self, REPLAY, components, not_components)
@@ -296,7 +300,7 @@ class OffPolicyAlgorithm:
             self.replay.set_state(state[REPLAY])
 
 
-def make_replay_buffer(config: Any) -> TransitionReplayBuffer | MultiAgentReplayBuffer:
+def make_replay_buffer(config: AlgorithmConfig) -> TransitionReplayBuffer | MultiAgentReplayBuffer:
     """An empty buffer as a config's `replay_buffer_config` describes it."""
     if not configs.is_multi_agent(config):
         return TransitionReplayBuffer(**_whole_settings(config))
@@ -308,12 +312,12 @@ def make_replay_buffer(config: Any) -> TransitionReplayBuffer | MultiAgentReplay
     return MultiAgentReplayBuffer(_whole_settings(config), of_policies)
 
 
-def _whole_settings(config: Any) -> dict[str, Any]:
+def _whole_settings(config: AlgorithmConfig) -> dict[str, Any]:
     capacity = config.replay_buffer_config.get("capacity", 10_000)
     return {"capacity": capacity, **replay_settings(config)}
 
 
-def replay_settings(config: Any) -> dict[str, Any]:
+def replay_settings(config: AlgorithmConfig) -> dict[str, Any]:
     """What `TransitionReplayBuffer` takes beside its capacity, as a config has it."""
     told = config.replay_buffer_config
     offset = getattr(config, "prioritized_replay_eps", OFFSET)
@@ -339,7 +343,7 @@ def reason_to_replay_episodes(algorithm: Any) -> str | None:
     return found
 
 
-def reason_in_config(config: Any) -> str | None:
+def reason_in_config(config: AlgorithmConfig) -> str | None:
     """The same, as far as the config of an algorithm tells it."""
     kind = config.replay_buffer_config.get("type")
     of_one = kind
@@ -359,5 +363,5 @@ def reason_in_config(config: Any) -> str | None:
     return next((reason for holds, reason in checks if holds), None)
 
 
-def _is_stateful(learner: Any, *_: Any) -> bool:
+def _is_stateful(learner: Learner, *_: object) -> bool:
     return any(module.is_stateful() for module in learner.module.values())

@@ -7,7 +7,7 @@ Ray 1.x computed (`agents/pg/pg_torch_policy.py`, `agents/a3c/a3c_torch_policy.p
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from ray.rllib.evaluation.postprocessing import Postprocessing, compute_advantages
@@ -19,6 +19,9 @@ from ray.rllib.policy.torch_mixins import (
 )
 from ray.rllib.policy.torch_policy_v2 import TorchPolicyV2
 from ray.rllib.utils.torch_utils import apply_grad_clipping, explained_variance, sequence_mask
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
 class _PolicyGradient(TorchPolicyV2):  # type: ignore[misc]  # Ray has no types
@@ -37,17 +40,17 @@ class _PolicyGradient(TorchPolicyV2):  # type: ignore[misc]  # Ray has no types
         self._add_mixins(config)
         self._initialize_loss_from_dummy_batch()
 
-    def _add_mixins(self, config: Any) -> None:
+    def _add_mixins(self, config: object) -> None:
         """Sets up what else a class inherits from."""
 
-    def stats_fn(self, train_batch: Any) -> dict[str, float]:  # noqa: ARG002
+    def stats_fn(self, train_batch: object) -> dict[str, float]:  # noqa: ARG002
         """What of the last loss goes into the results."""
         return {
             name: float(torch.stack(self.get_tower_stats(name)).detach().mean())
             for name in self.told
         }
 
-    def extra_grad_process(self, local_optimizer: Any, loss: Any) -> Any:
+    def extra_grad_process(self, local_optimizer: object, loss: object) -> Any:
         """Clips gradients."""
         return apply_grad_clipping(self, local_optimizer, loss)
 
@@ -66,16 +69,16 @@ class PGTorchPolicy(_PolicyGradient):
 
     def postprocess_trajectory(
         self,
-        sample_batch: Any,
-        other_agent_batches: Any = None,  # noqa: ARG002
-        episode: Any = None,  # noqa: ARG002
+        sample_batch: object,
+        other_agent_batches: object = None,  # noqa: ARG002
+        episode: object = None,  # noqa: ARG002
     ) -> Any:
         """Adds each step's discounted return; nothing is expected after the last."""
         return compute_advantages(
             sample_batch, 0.0, self.config["gamma"], use_critic=False, use_gae=False
         )
 
-    def loss(self, model: Any, dist_class: Any, train_batch: Any) -> Any:
+    def loss(self, model: Any, dist_class: object, train_batch: object) -> Any:
         """Minus the mean of each action's log-probability times its discounted return."""
         _, gains = self._gains(model, dist_class, train_batch)
         model.tower_stats["policy_loss"] = loss = -gains.mean()
@@ -92,7 +95,7 @@ class A2CTorchPolicy(
 
     told = ("policy_loss", "vf_loss", "policy_entropy", "vf_explained_var")
 
-    def __init__(self, observation_space: Any, action_space: Any, config: Any) -> None:
+    def __init__(self, observation_space: Any, action_space: Any, config: AlgorithmConfig) -> None:
         _PolicyGradient.__init__(self, observation_space, action_space, config)
 
     def _add_mixins(self, config: Any) -> None:
@@ -106,9 +109,9 @@ class A2CTorchPolicy(
 
     def postprocess_trajectory(
         self,
-        sample_batch: Any,
-        other_agent_batches: Any = None,  # noqa: ARG002
-        episode: Any = None,  # noqa: ARG002
+        sample_batch: object,
+        other_agent_batches: object = None,  # noqa: ARG002
+        episode: object = None,  # noqa: ARG002
     ) -> Any:
         """Adds advantages; the critic says what follows a fragment's last step."""
         settings = {key: self.config[key] for key in ("gamma", "use_gae", "use_critic")}
@@ -122,7 +125,7 @@ class A2CTorchPolicy(
         views = self.model.view_requirements
         return float(self._value(**fragment.get_single_step_input_dict(views, index="last")))
 
-    def loss(self, model: Any, dist_class: Any, train_batch: Any) -> Any:
+    def loss(self, model: Any, dist_class: object, train_batch: Any) -> Any:
         """The sums of the policy's and the critic's losses, less that of the entropy."""
         distributions, gains = self._gains(model, dist_class, train_batch)
         values = model.value_function()
@@ -150,15 +153,15 @@ class A2CTorchPolicy(
 
     def extra_action_out(
         self,
-        input_dict: Any,  # noqa: ARG002
-        state_batches: Any,  # noqa: ARG002
+        input_dict: object,  # noqa: ARG002
+        state_batches: object,  # noqa: ARG002
         model: Any,
-        action_dist: Any,  # noqa: ARG002
+        action_dist: object,  # noqa: ARG002
     ) -> dict[str, Any]:
         """The values, which the advantages need."""
         return {SampleBatch.VF_PREDS: model.value_function()}
 
-    def stats_fn(self, train_batch: Any) -> dict[str, float]:
+    def stats_fn(self, train_batch: object) -> dict[str, float]:
         """What of the last loss goes into the results, and where the schedules are."""
         told = super().stats_fn(train_batch)
         return {**told, "cur_lr": self.cur_lr, "entropy_coeff": float(self.entropy_coeff)}

@@ -5,7 +5,8 @@ Its advantages are discounted returns, and nothing is expected after the end of 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.connectors.learner import AddOneTsToEpisodesAndTruncate
@@ -19,6 +20,9 @@ from rllib_compat.algorithms.advantages import Advantages
 from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig, register
 from rllib_compat.algorithms.catalogs import ActorCriticCatalog
 from rllib_compat.ray_versions import configs, learners, old_policies, training_steps
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
 class SynchronousConfig(RemovedAlgorithmConfig):
@@ -39,7 +43,7 @@ class SynchronousAlgorithm(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  
     old_stack_policy: ClassVar[str]
 
     @classmethod
-    def get_default_policy_class(cls, config: Any) -> type:  # noqa: ARG003
+    def get_default_policy_class(cls, config: AlgorithmConfig) -> type:  # noqa: ARG003
         """The policy for the old API stack."""
         from rllib_compat.algorithms import old_stack_policies
 
@@ -72,12 +76,12 @@ class PolicyGradientLearner(learners.ClipsGradients, TorchLearner):  # type: ign
             pipeline.prepend(AddOneTsToEpisodesAndTruncate())
             pipeline.append(Advantages(self.config))
 
-    def action_distribution(self, module_id: str, fwd_out: Any) -> Any:
+    def action_distribution(self, module_id: str, fwd_out: Mapping[str, Any]) -> Any:
         """The distributions that a module's forward pass has given, one a step."""
         made = self.module[module_id].unwrapped().get_train_action_dist_cls()
         return made.from_logits(fwd_out[Columns.ACTION_DIST_INPUTS])
 
-    def values(self, module_id: str, batch: Any, fwd_out: Any) -> Any:
+    def values(self, module_id: str, batch: Mapping[str, Any], fwd_out: Mapping[str, Any]) -> Any:
         """What a module expects before each step of a batch."""
         embeddings = fwd_out.get(Columns.EMBEDDINGS)
         return self.module[module_id].unwrapped().compute_values(batch, embeddings)
@@ -100,9 +104,9 @@ class PGTorchLearner(PolicyGradientLearner):
         self,
         *,
         module_id: str,
-        config: Any,  # noqa: ARG002
-        batch: Any,
-        fwd_out: Any,
+        config: AlgorithmConfig,  # noqa: ARG002
+        batch: Mapping[str, Any],
+        fwd_out: Mapping[str, Any],
     ) -> Any:
         """Minus the mean of each action's log-probability times its discounted return."""
         valid = batch[Columns.LOSS_MASK]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -23,6 +23,9 @@ from rllib_compat.algorithms.advantages import Advantages
 from rllib_compat.algorithms.legacy_training import LegacyTraining
 from rllib_compat.algorithms.objectives import clipped_surrogate, explained_variance
 from rllib_compat.ray_versions import configs, learners, training_steps
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -74,7 +77,7 @@ class LegacyPPOLearner(learners.MakesStepsOnce):
             pipeline.remove("GeneralAdvantageEstimation")
             pipeline.append(Advantages(self.config))
 
-    def _update(self, batch: Mapping[str, Any], **kwargs: Any) -> Any:
+    def _update(self, batch: Mapping[str, Any], **kwargs: object) -> Any:
         """Makes all passes over a train batch, for one policy after the other."""
         outputs: dict[str, Any] = {}
         losses: dict[str, Any] = {}
@@ -95,7 +98,12 @@ class LegacyPPOLearner(learners.MakesStepsOnce):
         return outputs, losses, told
 
     def compute_loss_for_module(
-        self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
+        self,
+        *,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: Mapping[str, Any],
+        fwd_out: Mapping[str, Any],
     ) -> Any:
         """The loss of a minibatch: what `ppo_surrogate_loss` computed."""
         module = self.module[module_id].unwrapped()
@@ -131,7 +139,7 @@ class LegacyPPOLearner(learners.MakesStepsOnce):
         self._terms.setdefault(module_id, []).append(torch.stack(terms).detach())
         return loss
 
-    def _critics_loss(self, said: Any, targets: Any, batch: Any, most: float) -> Any:
+    def _critics_loss(self, said: Any, targets: Any, batch: Mapping[str, Any], most: float) -> Any:
         errors = (said - targets).square()
         if not self.legacy.clips_value_function:
             return errors.clamp(max=most)
@@ -139,7 +147,7 @@ class LegacyPPOLearner(learners.MakesStepsOnce):
         near = before + (said - before).clamp(-most, most)
         return torch.maximum(errors, (near - targets).square())
 
-    def after_gradient_based_update(self, *, timesteps: Any) -> None:
+    def after_gradient_based_update(self, *, timesteps: object) -> None:
         """Tells the means over minibatches; then KL coefficients and schedules go on from them."""
         for module_id, terms in self._terms.items():
             means = torch.stack(terms).nanmean(dim=0).tolist()
@@ -148,7 +156,7 @@ class LegacyPPOLearner(learners.MakesStepsOnce):
         super().after_gradient_based_update(timesteps=timesteps)  # type: ignore[misc]
         self._terms.clear()
 
-    def _update_module_kl_coeff(self, *, module_id: str, **of: Any) -> None:
+    def _update_module_kl_coeff(self, *, module_id: str, **of: object) -> None:
         """Moves the KL coefficient of a policy that has learned, and of no other one."""
         if module_id in self._terms:
             super()._update_module_kl_coeff(module_id=module_id, **of)  # type: ignore[misc]
@@ -175,7 +183,7 @@ def real_rows(columns: dict[str, Any]) -> tuple[dict[str, Any], Array]:
     return rows, lengths[kept].cpu().numpy()
 
 
-def prepare(rows: dict[str, Any], config: Any) -> None:
+def prepare(rows: dict[str, Any], config: AlgorithmConfig) -> None:
     """Keeps what the critic said, and standardizes advantages over the whole batch, in place."""
     gains, mask = rows[Postprocessing.ADVANTAGES], rows.get(Columns.LOSS_MASK, ...)
     if config.use_critic:

@@ -7,7 +7,7 @@ of them learn. Whole episodes are replayed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -26,6 +26,9 @@ from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import configs, learners, training_steps
 from rllib_compat.runtime.observation_connectors import GroupedObservations
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig, SingleAgentEpisode
 
 #: Where `MultiAgentEnv.with_agent_groups` leaves each agent's own reward.
 GROUP_REWARDS = "_group_rewards"
@@ -64,7 +67,7 @@ def fragment(episodes: Iterable[Any]) -> Fragment:
     return Fragment(steps, chunks)
 
 
-def _chunk(episode: Any) -> Chunk:
+def _chunk(episode: SingleAgentEpisode) -> Chunk:
     seen = episode.get_observations()
     if isinstance(seen, list):
         seen = {name: np.stack([one[name] for one in seen]) for name in seen[0]}
@@ -151,7 +154,7 @@ def draw_fragments(kept: ItemReplayBuffer[Fragment], steps: int) -> Fragment:
 class QMIX(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types
     """Samples a fragment on each env runner, keeps it, learns once from fragments drawn evenly."""
 
-    def setup(self, config: Any) -> None:
+    def setup(self, config: AlgorithmConfig) -> None:
         """Builds env runners, learner and replay buffer."""
         super().setup(config)
         self._kept = ItemReplayBuffer[Fragment](self.config.buffer_size)
@@ -176,7 +179,7 @@ class QMIX(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no typ
         rounds.log_metrics()
 
 
-def _fragment(_: Any, episodes: list[Any]) -> Fragment:
+def _fragment(_: object, episodes: list[Any]) -> Fragment:
     return fragment(episodes)
 
 
@@ -224,7 +227,7 @@ class QMIXConfig(RemovedAlgorithmConfig):
         self.lstm_cell_size = 64
         self.max_seq_len = 999_999
 
-    def build_env_to_module_connector(self, *args: Any, **kwargs: Any) -> Any:
+    def build_env_to_module_connector(self, *args: object, **kwargs: object) -> Any:
         """The pipeline between environment and module; first of all, arrays are made."""
         pipeline = super().build_env_to_module_connector(*args, **kwargs)
         pipeline.prepend(GroupedObservations(multi_agent=configs.is_multi_agent(self)))
@@ -247,7 +250,12 @@ class QMIXTorchLearner(learners.TakesArrays, _WithTargets, TorchLearner):  # typ
         )
 
     def compute_loss_for_module(
-        self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
+        self,
+        *,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: Mapping[str, Any],
+        fwd_out: Mapping[str, Any],
     ) -> Any:
         """The mean of squared TD errors, over all steps that are no padding, and all agents."""
         module = self.module[module_id].unwrapped()
@@ -273,7 +281,7 @@ class QMIXTorchLearner(learners.TakesArrays, _WithTargets, TorchLearner):  # typ
         return loss
 
 
-def _valid_actions(batch: Any, irrelevant: torch.Tensor) -> torch.Tensor | None:
+def _valid_actions(batch: Mapping[str, Any], irrelevant: torch.Tensor) -> torch.Tensor | None:
     """Which actions an agent has after each step, `[B, T, agents, actions]`; None: all.
 
     Args:

@@ -6,7 +6,7 @@ It was in Ray 0.5 – 1.x, and as `algorithms/random_agent` in 2.4 – 2.10.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ray.rllib.algorithms.algorithm import Algorithm
 
@@ -19,6 +19,9 @@ from rllib_compat.algorithms.base import (
 from rllib_compat.algorithms.sampling import on_env_runners
 from rllib_compat.networks.modules.graph_module import RandomModule
 
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner
+
 
 class Random(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types
     """Plays whole episodes at random, and tells what came of them."""
@@ -30,7 +33,7 @@ class Random(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no t
         on_env_runners(self, partial(_play, episodes=share))
 
 
-def _play(env_runner: Any, episodes: int) -> tuple[Any]:
+def _play(env_runner: EnvRunner, episodes: int) -> tuple[Any]:
     env_runner.sample(num_episodes=episodes)
     return (env_runner.get_metrics(),)
 

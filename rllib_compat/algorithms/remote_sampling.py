@@ -6,7 +6,7 @@ Transitions go from env runners to shards; only counts and metrics come to the a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tree
@@ -15,6 +15,9 @@ from rllib_compat.algorithms.off_policy import LEGACY_REPLAY
 from rllib_compat.algorithms.transitions import NStepTransitions
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.runtime.results import RECORDS
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner
 
 #: What begins the names of what env runners tell of the episodes that have ended.
 _OF_EPISODES = ("episode_", "agent_episode", "module_episode", RECORDS)
@@ -33,7 +36,7 @@ class Sampled:
     metrics: Any
 
 
-def sample_into(env_runner: Any, shards: Sequence[Any]) -> Sampled:
+def sample_into(env_runner: EnvRunner, shards: Sequence[Any]) -> Sampled:
     """Samples a fragment, and gives the transitions that it completes to one of the shards.
 
     Args:

@@ -136,7 +136,7 @@ class SegmentTree:
         found: Array = self._nodes[self._leaves + places]
         return found
 
-    def set(self, places: Array, numbers: Any) -> None:
+    def set(self, places: Array, numbers: object) -> None:
         """Sets numbers; where a place comes twice, its last one counts."""
         nodes = self._leaves + places
         self._nodes[nodes] = numbers
@@ -403,7 +403,7 @@ class TransitionReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has n
         if there.any():
             self._priorities.update(drawn.places[there], self._priority_of(errors[there]))
 
-    def get_state(self, *_: Any, **__: Any) -> dict[str, Any]:
+    def get_state(self, *_: object, **__: object) -> dict[str, Any]:
         """What it holds, for a checkpoint: without steps that wait for the rest of their episode.
 
         Env runners begin new episodes after a restore.
@@ -518,7 +518,7 @@ class MultiAgentReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has n
         for policy_id, wrong_by in errors.items():
             self._kept[policy_id].prioritize(wrong_by)
 
-    def get_state(self, *_: Any, **__: Any) -> dict[str, Any]:
+    def get_state(self, *_: object, **__: object) -> dict[str, Any]:
         """What all of them hold, for a checkpoint."""
         return {policy_id: kept.get_state() for policy_id, kept in self._kept.items()}
 

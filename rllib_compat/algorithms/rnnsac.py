@@ -5,7 +5,8 @@ Sequences are replayed as R2D2 replays them (`sequences`); the losses are those 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -28,6 +29,9 @@ from rllib_compat.networks.modules.rnnsac import (
     VALUE,
     RNNSACModule,
 )
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
 class RNNSAC(SequenceReplayAlgorithm):
@@ -89,7 +93,12 @@ class RNNSACTorchLearner(SequenceLearner):
             )
 
     def compute_loss_for_module(
-        self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
+        self,
+        *,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: Mapping[str, Any],
+        fwd_out: Mapping[str, Any],
     ) -> Any:
         """The sum of all losses; none trains what another does."""
         module, learned = self.module[module_id].unwrapped(), batch[Columns.LOSS_MASK]
@@ -129,7 +138,7 @@ class RNNSACTorchLearner(SequenceLearner):
         return actor_loss + sum(critic_losses) + alpha_loss
 
 
-def _target_entropy(space: Any, config: Any) -> float:
+def _target_entropy(space: Any, config: AlgorithmConfig) -> float:
     if config.target_entropy not in (None, "auto"):
         return float(config.target_entropy)
     return 0.98 * float(np.log(space.n)) if hasattr(space, "n") else -float(np.prod(space.shape))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
@@ -24,6 +24,9 @@ from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space, unbat
 from rllib_compat.algorithms.noise import Array
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import connectors, env_runners, environments, sampling
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner, RLModule
 
 #: Where neither the environment nor its time limit ends an episode.
 _MOST_STEPS = 999_999
@@ -79,7 +82,7 @@ class Rollouts:
 
 
 def try_perturbations(
-    env_runner: Any, center: Any, shapes: Mapping[str, tuple[int, ...]], search: Search
+    env_runner: EnvRunner, center: object, shapes: Mapping[str, tuple[int, ...]], search: Search
 ) -> Rollouts:
     """Plays pairs of episodes with mirrored perturbations of the weights; at least one pair.
 
@@ -116,7 +119,7 @@ def try_perturbations(
     return found
 
 
-def set_flat(module: Any, vector: Array, shapes: Mapping[str, tuple[int, ...]]) -> None:
+def set_flat(module: RLModule, vector: Array, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Sets a module's parameters from one vector; those that it does not have are passed over."""
     parameters, begin = dict(module.named_parameters()), 0
     for name, shape in shapes.items():
@@ -157,7 +160,7 @@ class _Player:
         return np.array(rewards, np.float32).sum(), len(rewards)
 
     @torch.no_grad()
-    def _act(self, observation: Any, *, noisy: bool) -> Any:
+    def _act(self, observation: object, *, noisy: bool) -> Any:
         seen = self._seen(observation)
         if self._filter is not None:
             seen = self._filter(seen, update=True)
@@ -172,7 +175,7 @@ class _Player:
             drawn = tree.map_structure(self._with_noise, drawn, self._actions)
         return drawn[0] if isinstance(drawn, np.ndarray) else unbatch(drawn)[0]
 
-    def _with_noise(self, action: Any, space: Any) -> Any:
+    def _with_noise(self, action: Any, space: object) -> Any:
         if not (isinstance(space, gymnasium.spaces.Box) and np.dtype(space.dtype).kind == "f"):
             return action
         added = np.random.randn(*action.shape) * self._search.action_noise

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -15,6 +16,9 @@ from rllib_compat.algorithms.legacy_training import LegacyTraining
 from rllib_compat.algorithms.objectives import td_targets
 from rllib_compat.algorithms.off_policy import OffPolicyAlgorithm
 from rllib_compat.ray_versions import learners
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
 class SAC(OffPolicyAlgorithm, sac.SAC):  # type: ignore[misc]  # Ray has no types
@@ -62,7 +66,12 @@ class LegacySACLearner:
         return super()._get_target_entropy(module_id)  # type: ignore[misc]  # of the real learner
 
     def compute_loss_for_module(
-        self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
+        self,
+        *,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: Mapping[str, Any],
+        fwd_out: Mapping[str, Any],
     ) -> Any:
         """Ray's loss, with the actor's own of discrete actions.
 
@@ -85,7 +94,11 @@ class LegacySACLearner:
         return loss
 
     def _squared_errors(
-        self, module_id: str, config: Any, batch: Any, fwd_out: Any
+        self,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: Mapping[str, Any],
+        fwd_out: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Lets the critics learn from the squares of all their errors; their losses."""
         weight = self.curr_log_alpha[module_id].detach().exp()  # type: ignore[attr-defined]

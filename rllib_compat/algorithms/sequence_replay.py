@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tree
@@ -22,6 +22,9 @@ from rllib_compat.algorithms.transitions import Array, n_step_returns, stacked
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import learners, training_steps
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig
 
 #: Column → a row for each step, and in most of them one for what was observed after the last;
 #: `state_in` is the state that the first step begins with.
@@ -129,7 +132,7 @@ class SequenceChopper:
         return {**made, Columns.STATE_IN: states, WEIGHTS: spread}
 
 
-def _map(function: Any, *structures: Any) -> Any:
+def _map(function: object, *structures: object) -> Any:
     return tree.map_structure(function, *structures)
 
 
@@ -144,7 +147,7 @@ def _padded(parts: Iterable[Array], rows: int) -> Array:
 class SequenceReplayAlgorithm(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types
     """Samples whole episodes on each env runner, keeps their sequences, learns from some."""
 
-    def setup(self, config: Any) -> None:
+    def setup(self, config: AlgorithmConfig) -> None:
         """Builds env runners, learner and replay buffers."""
         super().setup(config)
         self._kept: dict[str, ItemReplayBuffer[Sequence]] = {}
@@ -194,12 +197,12 @@ class SequenceReplayAlgorithm(RemovedAlgorithm, Algorithm):  # type: ignore[misc
                 self._kept[module_id].prioritize(places, priorities)
 
 
-def _sequences(config: Any, episodes: list[Any]) -> list[tuple[str, Sequence]]:
+def _sequences(config: AlgorithmConfig, episodes: list[Any]) -> list[tuple[str, Sequence]]:
     """The sequences of episodes, each with its module's id."""
     return list(config.cut.chop_all(episodes))
 
 
-def _errors(learner: Any, *_: Any) -> Any:
+def _errors(learner: Any, *_: object) -> Any:
     """The TD errors of a learner's last batch."""
     return learner.td_errors
 

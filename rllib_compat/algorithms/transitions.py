@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tree
 from ray.rllib.core.columns import Columns
 
 from rllib_compat.neutral.frozen import frozen
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import SingleAgentEpisode
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -138,7 +141,7 @@ class NStepTransitions:
         """How many steps wait."""
         return sum(len(steps) for steps, _ in self._waiting.values())
 
-    def transitions(self, episode: Any) -> dict[str, Rows] | None:
+    def transitions(self, episode: SingleAgentEpisode) -> dict[str, Rows] | None:
         """The transitions that a chunk of an episode of one agent completes; None: none."""
         steps = Steps.of(episode)
         self._come += len(steps)
@@ -170,7 +173,7 @@ class NStepTransitions:
             del self._waiting[oldest]
 
 
-def stacked(steps: Any) -> Rows:
+def stacked(steps: object) -> Rows:
     """Steps in a list as arrays, in which they may be already."""
     if not isinstance(steps, list):
         return steps

@@ -9,7 +9,7 @@ that is expected after those before it; and APPO has V-trace alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,6 +22,9 @@ from rllib_compat.algorithms.legacy_training import LegacyTraining
 from rllib_compat.algorithms.objectives import clipped_surrogate, explained_variance
 from rllib_compat.algorithms.ppo import real_rows
 from rllib_compat.ray_versions import configs, modules
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig, RLModule
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -71,14 +74,19 @@ class LegacyVTraceLearner:
     module: Any
     metrics: Any
 
-    def _update(self, batch: Mapping[str, Any], **kwargs: Any) -> Any:
+    def _update(self, batch: Mapping[str, Any], **kwargs: object) -> Any:
         """Updates once, from sequences that are padded as the old ones were."""
         stateful = {name: self.module[name].unwrapped().is_stateful() for name in batch}
         padded = {n: sequences(dict(batch[n])) if stateful[n] else batch[n] for n in batch}
         return super()._update(padded, **kwargs)  # type: ignore[misc]  # of the real learner
 
     def compute_loss_for_module(
-        self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
+        self,
+        *,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: Mapping[str, Any],
+        fwd_out: Mapping[str, Any],
     ) -> Any:
         """The loss over the steps that were learned from."""
         module = self.module[module_id].unwrapped()
@@ -117,15 +125,24 @@ class LegacyVTraceLearner:
         """Whether advantages are those of V-trace."""
         return True
 
-    def _behaviour(self, make: Any, batch: Any) -> Any:  # noqa: ARG002
+    def _behaviour(self, make: object, batch: Mapping[str, Any]) -> Any:  # noqa: ARG002
         """The log-probabilities of the actions, of the policy that took them."""
         return batch[Columns.ACTION_LOGP]
 
-    def _judge(self, module: Any, batch: Any, make: Any, acts: Any, logp: Any) -> tuple[Any, Any]:  # noqa: ARG002
+    def _judge(
+        self,
+        module: RLModule,  # noqa: ARG002
+        batch: Mapping[str, Any],  # noqa: ARG002
+        make: object,  # noqa: ARG002
+        acts: Any,
+        logp: Any,
+    ) -> tuple[Any, Any]:
         """The policy whose ratios count, and its log-probabilities of the actions."""
         return acts, logp.detach()
 
-    def _terms_of(self, module_id: str, config: Any, of: dict[str, Any]) -> dict[str, Any]:
+    def _terms_of(
+        self, module_id: str, config: AlgorithmConfig, of: dict[str, Any]
+    ) -> dict[str, Any]:
         """The terms of the loss, with the `total_loss`."""
         raise NotImplementedError
 
@@ -212,7 +229,9 @@ def chunks(mask: Array) -> Iterator[tuple[int, int]]:
 class LegacyIMPALALearner(LegacyVTraceLearner):
     """Computes IMPALA's loss: sums over the steps; the first base of Ray's learner class."""
 
-    def _terms_of(self, module_id: str, config: Any, of: dict[str, Any]) -> dict[str, Any]:
+    def _terms_of(
+        self, module_id: str, config: AlgorithmConfig, of: dict[str, Any]
+    ) -> dict[str, Any]:
         weight = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()  # type: ignore[attr-defined]
         pi_loss = -(of["logp"] * of["gains"]).sum()
         vf_loss = 0.5 * of["errors"].sum()
@@ -242,7 +261,14 @@ class LegacyAPPOLearner(LegacyVTraceLearner):
         behaviour = make(batch[Columns.ACTION_DIST_INPUTS])
         return behaviour.logp(batch[Columns.ACTIONS])
 
-    def _judge(self, module: Any, batch: Any, make: Any, acts: Any, logp: Any) -> tuple[Any, Any]:  # noqa: ARG002
+    def _judge(
+        self,
+        module: Any,
+        batch: Any,
+        make: Any,
+        acts: Any,  # noqa: ARG002
+        logp: Any,  # noqa: ARG002
+    ) -> tuple[Any, Any]:
         logits = batch[Columns.ACTION_DIST_INPUTS]
         if self._traces():
             with torch.no_grad():
@@ -250,7 +276,9 @@ class LegacyAPPOLearner(LegacyVTraceLearner):
         judge = make(logits)
         return judge, judge.logp(batch[Columns.ACTIONS])
 
-    def _terms_of(self, module_id: str, config: Any, of: dict[str, Any]) -> dict[str, Any]:
+    def _terms_of(
+        self, module_id: str, config: AlgorithmConfig, of: dict[str, Any]
+    ) -> dict[str, Any]:
         weight = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()  # type: ignore[attr-defined]
         kl_weight = self.curr_kl_coeffs_per_module[module_id]  # type: ignore[attr-defined]
         trusted = (of["behaviour"] - of["judge"]).exp().clamp(0.0, 2.0)

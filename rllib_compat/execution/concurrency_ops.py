@@ -58,11 +58,11 @@ def Concurrently(  # noqa: N802
     return joined.filter(_is_shown)
 
 
-def _hide(_: Any) -> Any:
+def _hide(_: object) -> Any:
     return _HIDDEN
 
 
-def _is_shown(item: Any) -> bool:
+def _is_shown(item: object) -> bool:
     return item is not _HIDDEN
 
 
@@ -79,7 +79,7 @@ class Enqueue:
     def __init__(self, output_queue: queue.Queue[Any]) -> None:
         self.queue = _checked(output_queue, "Enqueue")
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: object) -> Any:
         """The same item; or that there is none, if the queue stays full for a moment."""
         refused = _soon(self.queue.put, x)
         return x if refused is None else refused
@@ -109,7 +109,7 @@ def _taken(full: queue.Queue[Any], check: Callable[[], bool]) -> Iterator[Any]:
     )
 
 
-def _soon(operation: Callable[..., Any], *item: Any) -> Any:
+def _soon(operation: Callable[..., Any], *item: object) -> Any:
     """What an operation of a queue returns; that it is not ready, if it can't be done soon."""
     try:
         return operation(*item, timeout=_PATIENCE)
@@ -117,7 +117,7 @@ def _soon(operation: Callable[..., Any], *item: Any) -> Any:
         return old_stack.not_ready()
 
 
-def _checked(found: Any, operator: str) -> Any:
+def _checked(found: object, operator: str) -> Any:
     if isinstance(found, queue.Queue):
         return found
     raise ConfigError(

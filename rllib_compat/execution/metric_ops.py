@@ -27,7 +27,7 @@ _COUNTED = {
 
 def StandardMetricsReporting(  # noqa: N802
     train_op: Any,
-    workers: Any,
+    workers: object,
     config: Mapping[str, Any],
     selected_workers: Sequence[Any] | None = None,
     by_steps_trained: bool = False,
@@ -65,7 +65,9 @@ class CollectMetrics:
         **__: The same as `*_`, by name.
     """
 
-    def __init__(self, workers: Any, *_: Any, by_steps_trained: bool = False, **__: Any) -> None:
+    def __init__(
+        self, workers: Any, *_: object, by_steps_trained: bool = False, **__: object
+    ) -> None:
         self.workers = workers
         self.by_steps_trained = by_steps_trained
 
@@ -106,7 +108,7 @@ class Every:
         self._clock = clock
         self._last: float = 0
 
-    def __call__(self, item: Any) -> bool:
+    def __call__(self, item: object) -> bool:
         """Whether the interval has passed."""
         del item
         now = self._clock()

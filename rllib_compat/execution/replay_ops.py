@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rllib_compat.execution.common import counted
@@ -27,7 +27,7 @@ class StoreToReplayBuffer:
         self._stores = [actor.add_batch.remote for actor in actors or ()]
         self._stores = self._stores or [local_buffer.add_batch]
 
-    def __call__(self, batch: Any) -> Any:
+    def __call__(self, batch: Mapping[str, Any]) -> Any:
         """The same batch."""
         store = random.choice(self._stores)  # noqa: S311 - no secret
         store(batch)
@@ -35,7 +35,7 @@ class StoreToReplayBuffer:
 
 
 def Replay(  # noqa: N802
-    *, local_buffer: Any = None, actors: Sequence[Any] | None = None, num_async: int = 4
+    *, local_buffer: object = None, actors: Sequence[Any] | None = None, num_async: int = 4
 ) -> Any:
     """Batches that a buffer gives.
 
@@ -68,7 +68,7 @@ def _of_actors(actors: Sequence[Any], num_async: int) -> Iterator[Any]:
         yield old_stack.not_ready() if batch is None else batch
 
 
-def _one_of(local_buffer: Any, actors: Any) -> None:
+def _one_of(local_buffer: object, actors: object) -> None:
     if (local_buffer is None) == (not actors):
         raise ConfigError(
             "A buffer here and actors can't replay together.",
@@ -87,7 +87,7 @@ class WaitUntilTimestepsElapsed:
     def __init__(self, target_num_timesteps: int) -> None:
         self.target_num_timesteps = target_num_timesteps
 
-    def __call__(self, item: Any) -> bool:
+    def __call__(self, item: object) -> bool:
         """Whether they are."""
         del item
         return counted() > self.target_num_timesteps
@@ -112,7 +112,7 @@ class SimpleReplayBuffer:
     def __len__(self) -> int:
         return len(self.replay_batches)
 
-    def add_batch(self, sample_batch: Any) -> None:
+    def add_batch(self, sample_batch: object) -> None:
         """Adds a batch; the oldest goes if there are too many."""
         self.replay_batches.append(sample_batch)
 
@@ -146,7 +146,7 @@ class MixInReplay:
         self.replay_buffer = SimpleReplayBuffer(num_slots)
         self.replay_proportion = replay_proportion
 
-    def __call__(self, sample_batch: Any) -> list[Any]:
+    def __call__(self, sample_batch: object) -> list[Any]:
         """The batch, and some that are kept, which it may be among."""
         kept = self.replay_buffer
         kept.add_batch(sample_batch)

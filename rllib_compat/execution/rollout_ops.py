@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from operator import attrgetter, methodcaller
 from typing import Any
 
@@ -60,7 +60,7 @@ def synchronous_parallel_sample(
     max_agent_steps: int | None = None,
     max_env_steps: int | None = None,
     concat: bool = True,
-    **more: Any,
+    **more: object,
 ) -> Any:
     """Samples in all workers, once or until there are enough steps.
 
@@ -83,7 +83,7 @@ def synchronous_parallel_sample(
     )
 
 
-def standardize_fields(samples: Any, fields: Collection[str]) -> Any:
+def standardize_fields(samples: object, fields: Collection[str]) -> Any:
     """Standardizes columns of a batch, each policy's by themselves."""
     return StandardizeFields(fields)(samples)
 
@@ -193,7 +193,7 @@ class ConcatBatches:
         self.count = 0
         self._since = time.perf_counter()
 
-    def __call__(self, batch: Any) -> list[Any]:
+    def __call__(self, batch: Mapping[str, Any]) -> list[Any]:
         """The large batch in a list, or an empty list."""
         if size := _SIZES[self.count_steps_by](batch):
             self.buffer.append(batch)
@@ -243,7 +243,7 @@ class SelectExperiences:
         kept = {policy: batch for policy, batch in batches.items() if self._keeps(policy, batch)}
         return type(samples)(kept, samples.count)
 
-    def _keeps(self, policy: str, batch: Any) -> bool:
+    def _keeps(self, policy: str, batch: object) -> bool:
         if self.local_worker is not None:
             return policy in self.local_worker.get_policies_to_train(batch)
         return policy in (self.policy_ids or ())
@@ -259,7 +259,7 @@ class StandardizeFields:
     def __init__(self, fields: Collection[str]) -> None:
         self.fields = fields
 
-    def __call__(self, samples: Any) -> Any:
+    def __call__(self, samples: object) -> Any:
         """The same batch."""
         for batch in getattr(samples, "policy_batches", {"": samples}).values():
             for field in filter(batch.__contains__, self.fields):

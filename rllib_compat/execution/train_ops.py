@@ -58,7 +58,7 @@ class TrainOneStep:
         send_weights(self.workers, list(policies))
         return batch, info
 
-    def learn(self, batch: Any) -> tuple[Collection[str], dict[str, Any]]:
+    def learn(self, batch: object) -> tuple[Collection[str], dict[str, Any]]:
         """Learns from a batch; which policies did, and what they tell of it."""
         worker = self.workers.local_worker()
         policies = self.policies or worker.get_policies_to_train(batch)
@@ -82,7 +82,7 @@ class MultiGPUTrainOneStep(TrainOneStep):
     """
 
     def __init__(
-        self, workers: Any, *, sgd_minibatch_size: int, num_sgd_iter: int, **_: Any
+        self, workers: Any, *, sgd_minibatch_size: int, num_sgd_iter: int, **_: object
     ) -> None:
         super().__init__(workers, None, num_sgd_iter, sgd_minibatch_size)
 
@@ -170,7 +170,7 @@ class AverageGradients:
         return tree.map_structure(_sum, *parts), sum(counts)
 
 
-def _sum(*values: Any) -> Any:
+def _sum(*values: object) -> Any:
     """The sum of one parameter's gradients; None where no batch has one."""
     given = [value for value in values if value is not None]
     return reduce(add, given) if given else None
@@ -240,6 +240,6 @@ def train_one_step(trainer: Any, train_batch: Any, policies_to_train: Any = None
     return stats
 
 
-def multi_gpu_train_one_step(trainer: Any, train_batch: Any) -> dict[str, Any]:
+def multi_gpu_train_one_step(trainer: object, train_batch: object) -> dict[str, Any]:
     """The same, by the name that it had where batches were loaded onto devices first."""
     return train_one_step(trainer, train_batch)

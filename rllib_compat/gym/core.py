@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import inspect
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
 from rllib_compat.gym.seeding import np_random
+
+if TYPE_CHECKING:
+    from gymnasium import Space
 
 
 class Env(gymnasium.Env[Any, Any]):
@@ -34,7 +37,7 @@ class Env(gymnasium.Env[Any, Any]):
         self.np_random, used = np_random(seed)
         return [used]
 
-    def render(self, mode: str = "human", **_: Any) -> Any:
+    def render(self, mode: str = "human", **_: object) -> Any:
         """Draws the environment."""
         raise NotImplementedError
 
@@ -65,7 +68,7 @@ class OldApi(gymnasium.Wrapper[Any, Any, Any, Any]):
             seed, self._seed = self._seed, None
         return self.env.reset(seed=seed, options=options)[0]
 
-    def step(self, action: Any) -> Any:
+    def step(self, action: object) -> Any:
         """Takes one step.
 
         Returns:
@@ -79,7 +82,7 @@ class OldApi(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._seed = seed
         return [seed]
 
-    def render(self, mode: str = "human", **_: Any) -> Any:
+    def render(self, mode: str = "human", **_: object) -> Any:
         """Renders in the mode that is asked for now, and not when the environment was made."""
         self.unwrapped.render_mode = mode
         return self.unwrapped.render()
@@ -92,7 +95,7 @@ def _inherited_space(name: str) -> property:
         own = self.__dict__.get("_spaces", {})
         return own[name] if name in own else getattr(self.env, name)
 
-    def set_own(self: Any, space: Any) -> None:
+    def set_own(self: Any, space: Space[Any]) -> None:
         self.__dict__.setdefault("_spaces", {})[name] = space
 
     return property(get, set_own)
@@ -161,7 +164,7 @@ class ObservationWrapper(Wrapper):
         obs, *more = self.env.step(action)
         return (self.observation(obs), *more)
 
-    def observation(self, observation: Any) -> Any:
+    def observation(self, observation: object) -> Any:
         """The changed observation."""
         raise NotImplementedError
 
@@ -174,7 +177,7 @@ class RewardWrapper(Wrapper):
         obs, reward, *more = self.env.step(action)
         return (obs, self.reward(reward), *more)
 
-    def reward(self, reward: Any) -> Any:
+    def reward(self, reward: object) -> Any:
         """The changed reward."""
         raise NotImplementedError
 
@@ -182,11 +185,11 @@ class RewardWrapper(Wrapper):
 class ActionWrapper(Wrapper):
     """Changes actions by its method `action`."""
 
-    def step(self, action: Any) -> Any:
+    def step(self, action: object) -> Any:
         """Takes one step with the changed action."""
         return super().step(self.action(action))
 
-    def action(self, action: Any) -> Any:
+    def action(self, action: object) -> Any:
         """The changed action."""
         raise NotImplementedError
 
@@ -201,7 +204,7 @@ def four_values(result: Any) -> Any:
     return obs, reward, bool(terminated or truncated), info
 
 
-def _is_todays(env: Any) -> bool:
+def _is_todays(env: object) -> bool:
     return isinstance(env, gymnasium.Env) and "seed" in inspect.signature(env.reset).parameters
 
 
@@ -228,13 +231,13 @@ class _OldEnv:
     todays: type
     _old_seed: int | None = None
 
-    def reset(self, **kwargs: Any) -> Any:
+    def reset(self, **kwargs: object) -> Any:
         """Starts an episode, and returns the first observation."""
         given, kept, self._old_seed = kwargs.pop("seed", None), self._old_seed, None
         seed = kept if given is None else given
         return self.todays.reset(self, seed=seed, **kwargs)[0]  # type: ignore[attr-defined]
 
-    def step(self, action: Any) -> Any:
+    def step(self, action: object) -> Any:
         """Takes one step: observation, reward, done, info."""
         return four_values(self.todays.step(self, action))  # type: ignore[attr-defined]
 
@@ -243,7 +246,7 @@ class _OldEnv:
         self._old_seed = seed
         return [seed]
 
-    def render(self, mode: str = "human", **_: Any) -> Any:
+    def render(self, mode: str = "human", **_: object) -> Any:
         """Draws in the mode that is asked for now."""
         self.render_mode = mode
         return self.todays.render(self)  # type: ignore[attr-defined]
@@ -252,7 +255,7 @@ class _OldEnv:
 class OldEnvWithoutLimit(_OldEnv):
     """An environment that ends by itself, also where that counts as a truncation today."""
 
-    def step(self, action: Any) -> Any:
+    def step(self, action: object) -> Any:
         """Takes one step: observation, reward, done, info."""
         step = self.todays.step(self, action)  # type: ignore[attr-defined]
         obs, reward, terminated, truncated, info = step
@@ -264,7 +267,7 @@ class OldMultiAgentEnv(_OldEnv):
 
     num_agents: Any = None  # a property today, which Ray's own examples can't set
 
-    def step(self, action_dict: Any) -> Any:
+    def step(self, action_dict: object) -> Any:
         """Takes one step: observations, rewards, dones, infos by agent."""
         step = self.todays.step(self, action_dict)  # type: ignore[attr-defined]
         obs, rewards, terminated, truncated, infos = step
@@ -285,7 +288,7 @@ class OldVectorEnv:
         """Resets one, and returns its observation."""
         return self.todays.reset_at(self, index)[0]  # type: ignore[attr-defined]
 
-    def vector_step(self, actions: Any) -> Any:
+    def vector_step(self, actions: object) -> Any:
         """Steps all: lists of observations, rewards, dones, infos."""
         step = self.todays.vector_step(self, actions)  # type: ignore[attr-defined]
         return tuple(map(list, zip(*map(four_values, zip(*step, strict=True)), strict=True)))
@@ -296,7 +299,7 @@ class _OldWrapper(Wrapper):
 
     todays: type
 
-    def __init__(self, env: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, env: Any, *args: object, **kwargs: object) -> None:
         super().__init__(OldApi(self.todays(_AsTodays(env), *args, **kwargs)))
 
 
@@ -313,7 +316,7 @@ class _AsTodays(gymnasium.Wrapper[Any, Any, Any, Any]):
             self.env.seed(seed)  # type: ignore[attr-defined]
         return self.env.reset(), {}
 
-    def step(self, action: Any) -> Any:
+    def step(self, action: object) -> Any:
         result: Any = self.env.step(action)
         if len(result) == 5:
             return result

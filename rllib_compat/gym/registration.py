@@ -29,12 +29,12 @@ class TimeLimit(Wrapper):
         self._max_episode_steps = max_episode_steps
         self._elapsed_steps = 0
 
-    def reset(self, **kwargs: Any) -> Any:
+    def reset(self, **kwargs: object) -> Any:
         """Starts an episode."""
         self._elapsed_steps = 0
         return super().reset(**kwargs)
 
-    def step(self, action: Any) -> Any:
+    def step(self, action: object) -> Any:
         """Takes one step."""
         self._elapsed_steps += 1
         *start, done, info = super().step(action)
@@ -72,7 +72,7 @@ def register(
     *,
     max_episode_steps: int | None = None,
     kwargs: dict[str, Any] | None = None,
-    **_: Any,
+    **_: object,
 ) -> None:
     """Registers an environment of the old API.
 

@@ -18,7 +18,7 @@ _RENAMED = {
 }
 
 
-def Monitor(env: Any, *_: Any, **__: Any) -> Any:  # noqa: N802
+def Monitor(env: object, *_: object, **__: object) -> Any:  # noqa: N802
     """The environment itself: episodes are recorded by `gymnasium.wrappers.RecordVideo` today."""
     return env
 

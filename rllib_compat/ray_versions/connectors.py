@@ -45,7 +45,7 @@ def flatten_observations() -> type:
     return getattr(found, "func", found)  # type: ignore[no-any-return]  # Ray has no types
 
 
-def needs_no_batch(connector: Any) -> bool:
+def needs_no_batch(connector: object) -> bool:
     """Whether a connector changes an episode's last observation, or modules, and no batch.
 
     Ours say so by an attribute of their class. A subclass of one may do anything.
@@ -56,7 +56,7 @@ def needs_no_batch(connector: Any) -> bool:
     return "needs_no_batch" in vars(kind) or kind in (flatten_observations(), MeanStdFilter)
 
 
-def replaces_observations(connector: Any) -> bool:
+def replaces_observations(connector: object) -> bool:
     """Whether a connector puts something else in the place of the environment's observation."""
     from ray.rllib.connectors.env_to_module import MeanStdFilter
 

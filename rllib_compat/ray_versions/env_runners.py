@@ -127,7 +127,7 @@ def count_sampled(env_runner: EnvRunner, steps: int, episodes: int) -> Any:
     return env_runner.get_metrics()
 
 
-def go_on_exploring(env_runner: Any, episodes: list[Any]) -> None:
+def go_on_exploring(env_runner: EnvRunner, episodes: list[Any]) -> None:
     """Lets schedules of exploration go on from one sample to the next.
 
     Runners are told at the end of an iteration how many steps all of them have sampled. Until

@@ -276,7 +276,7 @@ class CountsRealSteps:
             self._steps_left_out = 0
 
 
-def _real(columns: Any) -> Any:
+def _real(columns: Mapping[str, Any]) -> Any:
     """The steps of a module's batch that were sampled."""
     from ray.rllib.policy.sample_batch import SampleBatch
 

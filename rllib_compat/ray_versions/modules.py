@@ -220,7 +220,7 @@ def _of_parts(distribution: Any) -> Any:
     import tree
 
     class OfParts(distribution):  # type: ignore[misc]
-        def logp(self, value: Any) -> Any:
+        def logp(self, value: object) -> Any:
             if isinstance(value, torch.Tensor):  # all parts in one vector
                 return super().logp(value)
             children, parts = self._flat_child_distributions, tree.flatten(value)
@@ -233,7 +233,9 @@ class ChangesEncoders:
     """A base of a catalog, in front of Ray's, that has other encoders in the place of its own."""
 
     @classmethod
-    def encoder_instead(cls, made: Any, space: Any, told: Mapping[str, Any], actions: Any) -> Any:
+    def encoder_instead(
+        cls, made: object, space: object, told: Mapping[str, Any], actions: object
+    ) -> Any:
         """The config of an encoder, or of what makes features for an LSTM.
 
         Args:

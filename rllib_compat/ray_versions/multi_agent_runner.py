@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -30,6 +30,9 @@ from rllib_compat.ray_versions.env_runners import go_on_exploring
 from rllib_compat.ray_versions.episodes import agents_to_act
 from rllib_compat.ray_versions.metrics import count_once
 from rllib_compat.ray_versions.sampling import mapped, stacked
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import RLModule
 
 #: Arrays that become tensors as they are, but for floats of 64 bits, and what those that a module
 #: says are in episodes.
@@ -58,7 +61,7 @@ class CompatMultiAgentEnvRunner(MultiAgentEnvRunner):  # type: ignore[misc]  # R
     _module_to_env: Any
     _known: tuple[list[Any], tuple[Any, Any]] | None = None
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         sampling.let_modules_explore_zeros(self)  # Ray 2.40 has no `make_module`
 
@@ -73,7 +76,7 @@ class CompatMultiAgentEnvRunner(MultiAgentEnvRunner):  # type: ignore[misc]  # R
             return super().apply(func, *args, **kwargs)
         return func(self, *args, **kwargs)
 
-    def sample(self, **asked: Any) -> list[Any]:
+    def sample(self, **asked: object) -> list[Any]:
         """Samples; what explores less and less knows of each step that was."""
         rays = self._env_to_module, self._module_to_env
         to_modules, self._module_to_env = self.pipelines()
@@ -100,7 +103,7 @@ class CompatMultiAgentEnvRunner(MultiAgentEnvRunner):  # type: ignore[misc]  # R
             self._known = parts, self._shorter(*rays)
         return self._known[1]
 
-    def _shorter(self, to_modules: Any, to_agents: Any) -> tuple[Any, Any]:
+    def _shorter(self, to_modules: object, to_agents: Any) -> tuple[Any, Any]:
         # Ray 2.40 knows no other device.
         known = ToModules.connectors_before(to_modules)
         if known is not None and str(getattr(self, "_device", "cpu")) == "cpu":
@@ -202,7 +205,9 @@ class ToModules(ShorterPipeline):
         }
         return mapped(_tensor, batches)
 
-    def _batch(self, module: Any, parts: list[Any], shared_data: dict[str, Any]) -> dict[str, Any]:
+    def _batch(
+        self, module: RLModule, parts: list[Any], shared_data: dict[str, Any]
+    ) -> dict[str, Any]:
         seen = [part.observations.data[-1] for part in parts]
         if not module.is_stateful():
             return {Columns.OBS: stacked(seen)}
@@ -264,7 +269,7 @@ class ToAgents(ShorterPipeline):
             ]
         return made
 
-    def _add_actions(self, outputs: dict[str, Any], module: Any, *, explore: bool) -> None:
+    def _add_actions(self, outputs: dict[str, Any], module: RLModule, *, explore: bool) -> None:
         """Draws actions from what a module says, in its place."""
         inputs = outputs[Columns.ACTION_DIST_INPUTS]
         actions, logp = sampling.act(
@@ -282,7 +287,7 @@ def _tensor(array: Any) -> Any:
     return tensor.float() if array.dtype == np.float64 else tensor
 
 
-def _array(value: Any) -> Any:
+def _array(value: object) -> Any:
     """What Ray makes of what a module says, in a tenth of the time where it is a tensor."""
     if not isinstance(value, torch.Tensor) or not value.dim():
         return convert_to_numpy(value)
@@ -304,7 +309,7 @@ def _for_env(normalizer: Any) -> Callable[[Any, Any], Any] | None:
     change = unsquash_action if normalizer.normalize_actions else clip_action
     changed: dict[Any, bool] = {}
 
-    def for_env(agent_id: Any, action: Any) -> Any:
+    def for_env(agent_id: Any, action: object) -> Any:
         spaces = normalizer._action_space_struct[agent_id]
         if agent_id not in changed:
             changed[agent_id] = any(isinstance(leaf, Box) for leaf in tree.flatten(spaces))
@@ -313,5 +318,5 @@ def _for_env(normalizer: Any) -> Callable[[Any, Any], Any] | None:
     return for_env
 
 
-def _taken(place: Any) -> Callable[[Any], Any]:
+def _taken(place: object) -> Callable[[Any], Any]:
     return lambda array: array[place]

@@ -144,7 +144,7 @@ def called_as_of_old(parts: dict[str, Any]) -> dict[str, Any]:
 
 def _with_pairs(postprocess: Any) -> Any:
     @functools.wraps(postprocess)
-    def called(policy: Any, batch: Any, others: Any = None, episode: Any = None) -> Any:
+    def called(policy: Any, batch: object, others: Any = None, episode: object = None) -> Any:
         pairs = None if others is None else {agent: given[-2:] for agent, given in others.items()}
         return postprocess(policy, batch, pairs, episode)
 

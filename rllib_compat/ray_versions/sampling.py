@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rllib_compat.ray_versions.modules import explore_zeros, torch_distributions
 from rllib_compat.ray_versions.timers import pass_over_connector_timers
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig, EnvRunner, RLModule
 
 #: One step in so many goes Ray's way, so that its timers have something to tell.
 TIMED = 50
@@ -17,7 +20,7 @@ TIMED = 50
 _LOG_OF_ROOT_OF_2_PI = 0.5 * np.log(2 * np.pi)
 
 
-def tolerates_failures(config: Any) -> bool:
+def tolerates_failures(config: AlgorithmConfig) -> bool:
     """Whether a config asks to go on when workers fail.
 
     Ray 2.60 ends a worker in which an environment or a callback raises, and the error stays in the
@@ -31,13 +34,13 @@ def tolerates_failures(config: Any) -> bool:
     )
 
 
-def let_modules_explore_zeros(runner: Any) -> None:
+def let_modules_explore_zeros(runner: EnvRunner) -> None:
     """Lets a runner's modules of DQN explore actions whose Q-value is zero."""
     for module in _modules_of(runner):
         explore_zeros(module)
 
 
-def speed_modules_up(runner: Any) -> None:
+def speed_modules_up(runner: EnvRunner) -> None:
     """Takes away what costs each step of a runner time and decides nothing.
 
     Its modules only ever act, and Ray would switch their mode twice a step.
@@ -47,7 +50,7 @@ def speed_modules_up(runner: Any) -> None:
         getattr(module, "eval", lambda: None)()
 
 
-def _modules_of(runner: Any) -> list[Any]:
+def _modules_of(runner: EnvRunner) -> list[Any]:
     made = runner.module
     return [m for m in (made.values() if hasattr(made, "values") else [made]) if m is not None]
 
@@ -123,8 +126,8 @@ def forward_of(module: Any, *, explore: bool) -> Any:
 
 
 def act(
-    module: Any,
-    inputs: Any,
+    module: RLModule,
+    inputs: object,
     to_array: Callable[[Any], Any],
     *,
     explore: bool,
@@ -152,7 +155,7 @@ def act(
     return to_array(actions), to_array(distribution.logp(actions))
 
 
-def draw(distribution: type, inputs: Any) -> tuple[Any, Any] | None:
+def draw(distribution: type, inputs: object) -> tuple[Any, Any] | None:
     """Draws an action from each row, in numpy.
 
     torch takes a tenth of a millisecond to make a distribution, draw from it, and tell a
@@ -196,7 +199,7 @@ def _diagonal_gaussian(inputs: Any) -> tuple[Any, Any]:
     return means + np.exp(logs) * noise, logp.astype(means.dtype)
 
 
-def mapped(function: Callable[[Any], Any], value: Any) -> Any:
+def mapped(function: Callable[[Any], Any], value: object) -> Any:
     """A nested value with the function's results in the place of its arrays."""
     if isinstance(value, Mapping):
         return {name: mapped(function, part) for name, part in value.items()}

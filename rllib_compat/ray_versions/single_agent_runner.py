@@ -9,9 +9,9 @@ samples (Ray 2.40 - 2.60). There, a `Rollout` goes past it; elsewhere, Ray sampl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from ray.rllib.core.columns import Columns
@@ -30,6 +30,12 @@ from rllib_compat.ray_versions.env_runners import go_on_exploring
 from rllib_compat.ray_versions.episodes import callback_class, callbacks_of, to_numpy
 from rllib_compat.ray_versions.metrics import count_once
 from rllib_compat.ray_versions.sampling import mapped, stacked
+
+if TYPE_CHECKING:
+    from gymnasium import Space
+
+    from rllib_compat.ray_versions.types import EnvRunner, RLModule, SingleAgentEpisode
+
 
 #: Spaces of which a batch is one array.
 _ARRAYS = ("Box", "Discrete", "MultiBinary", "MultiDiscrete")
@@ -54,7 +60,7 @@ class CompatEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no
     _module_to_env: Any
     _known: tuple[list[Any], Bypass | None] | None = None
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         sampling.let_modules_explore_zeros(self)  # Ray 2.40 has no `make_module`
 
@@ -69,7 +75,7 @@ class CompatEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no
             return super().apply(func, *args, **kwargs)
         return func(self, *args, **kwargs)
 
-    def sample(self, **asked: Any) -> list[Any]:
+    def sample(self, **asked: object) -> list[Any]:
         """Samples; what explores less and less knows of each step that was."""
         episodes: list[Any] = super().sample(**asked)
         go_on_exploring(self, episodes)
@@ -141,7 +147,7 @@ class Bypass:
     calls_back: bool
 
 
-def _find_bypass(runner: Any) -> Bypass | None:
+def _find_bypass(runner: EnvRunner) -> Bypass | None:
     to_module = runner._env_to_module.connectors
     module, env = runner.module, runner.env
     classes = sampling.classes_of(to_module)
@@ -167,7 +173,7 @@ def _find_bypass(runner: Any) -> Bypass | None:
     )
 
 
-def _for_env(space: Any, normalizer: Any) -> Callable[[Any], Any] | None:
+def _for_env(space: Space[Any], normalizer: Any) -> Callable[[Any], Any] | None:
     """What Ray's connector does with each action, for a batch of them; None: nothing."""
     if not (normalizer.normalize_actions or normalizer.clip_actions):
         return None
@@ -177,11 +183,11 @@ def _for_env(space: Any, normalizer: Any) -> Callable[[Any], Any] | None:
     return lambda actions: change(actions.copy(), space)
 
 
-def _as_it_is(batch: Any) -> Any:
+def _as_it_is(batch: Mapping[str, Any]) -> Any:
     return batch
 
 
-def _calls_back(runner: Any) -> bool:
+def _calls_back(runner: EnvRunner) -> bool:
     """Whether a callback of the config does something after each step."""
     base = callback_class().on_episode_step
     return bool(getattr(runner.config, "callbacks_on_episode_step", None)) or any(
@@ -381,7 +387,7 @@ class Rollout:
         return [_finished(self._runner, chunk) for chunk in found]
 
 
-def _array(value: Any) -> Any:
+def _array(value: object) -> Any:
     """A batch in numpy; of what has several parts, a list of its rows."""
     if hasattr(value, "detach"):
         return value.detach().numpy()
@@ -389,19 +395,19 @@ def _array(value: Any) -> Any:
     return made if isinstance(made, np.ndarray) else unbatch(made)
 
 
-def _initial_state(module: Any) -> Any:
+def _initial_state(module: RLModule) -> Any:
     """A module's first state in arrays; None: it has no states."""
     if not module.is_stateful():
         return None
     return mapped(lambda value: np.array(_array(value)), module.get_initial_state())
 
 
-def _first_step(value: Any) -> Any:
+def _first_step(value: object) -> Any:
     """Batches of the only step of sequences."""
     return mapped(lambda batch: batch[:, 0], value)
 
 
-def _untimed(_: Any) -> AbstractContextManager[Any]:
+def _untimed(_: object) -> AbstractContextManager[Any]:
     return nullcontext()
 
 
@@ -420,7 +426,7 @@ def _steps_before(runner: Any, runners: int) -> int:
     return int(runner.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME, default=0))
 
 
-def _finished(runner: Any, episode: Any) -> Any:
+def _finished(runner: Any, episode: SingleAgentEpisode) -> Any:
     """The episode with arrays in the place of lists, unless the runner keeps them."""
     as_arrays = getattr(runner.config, "episodes_to_numpy", True)  # since Ray 2.44
     return to_numpy(episode) if getattr(runner, "episodes_to_numpy", as_arrays) else episode

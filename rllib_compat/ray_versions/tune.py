@@ -127,7 +127,7 @@ def _no_logger(logdir: str | None, config: AlgorithmConfig) -> Any:
     return NoopLogger(config, logdir)
 
 
-def has_storage(trainable: Any) -> bool:
+def has_storage(trainable: Trainable) -> bool:
     """Whether Tune keeps a trainable's results and checkpoints."""
     return trainable._storage is not None
 
@@ -154,14 +154,14 @@ def trial_storage(trainable: Trainable) -> tuple[Any, str] | None:
     return None if here else filesystem, str(storage.trial_fs_path)
 
 
-def mark_restored(trainable: Any, *, iteration: int) -> None:
+def mark_restored(trainable: Trainable, *, iteration: int) -> None:
     """Makes a trainable count on from a checkpoint, as `Trainable.restore` does."""
     trainable._iteration = iteration
     trainable._time_since_restore, trainable._iterations_since_restore = 0.0, 0
     trainable._timesteps_since_restore = 0
 
 
-def mark_restored_by_tune(trainable: Any, *, time_total: float) -> None:
+def mark_restored_by_tune(trainable: Trainable, *, time_total: float) -> None:
     """Says that Tune has restored a trainable, after so many seconds of training."""
     trainable._time_total = time_total
     trainable._restored = True

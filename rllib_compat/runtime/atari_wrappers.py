@@ -32,7 +32,7 @@ def wrap(
     dim: int,
     framestack: int | None,
     zeros_first: bool = False,
-    **_: Any,
+    **_: object,
 ) -> gymnasium.Env[Any, Any]:
     """A game in the wrappers; observations are bytes from 0 to 255, `[dim, dim, frames]`.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from rllib_compat.neutral.errors import GoneError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import episodes
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import SingleAgentEpisode
 
 # Columns that the episode holds otherwise; a write can't reach the learners.
 _COMPUTED_BY_LEARNERS = ("advantages", "value_targets")
@@ -70,7 +73,9 @@ def sample_batch(episode: Any, agent_index: int = 0) -> Any:
     )
 
 
-def write_back(episode: Any, batch: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+def write_back(
+    episode: SingleAgentEpisode, batch: Mapping[str, Any], before: Mapping[str, Any]
+) -> None:
     """Carries what a callback changed in a batch into the episode.
 
     Raises:
@@ -99,7 +104,7 @@ def read_only(batch: Any) -> Any:
     """A view on a batch that refuses writes."""
     import tree
 
-    def locked(column: Any) -> Any:
+    def locked(column: object) -> Any:
         view = np.asarray(column).view()
         view.flags.writeable = False
         return view
@@ -203,7 +208,7 @@ class Samples:
             write_back(episode, self._batches[policy].slice(start, start + len(episode)), before)
 
 
-def _arrays(column: Any) -> Any:
+def _arrays(column: object) -> Any:
     """A column as a structure of arrays: of a list of items, or a copy of what is one already."""
     import tree
 
@@ -218,7 +223,7 @@ def _objects(infos: Any) -> Any:
     return column
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _equal(one: object, other: object) -> bool:
     import tree
 
     if one is other:
@@ -257,7 +262,7 @@ def _set(episode: Any, name: str, column: Any) -> None:
         tree.map_structure(lambda old, new: old.__setitem__(steps, new), buffer.data, column)
 
 
-def _items(column: Any, length: int) -> list[Any]:
+def _items(column: object, length: int) -> list[Any]:
     import tree
 
     return [tree.map_structure(lambda c, i=i: c[i], column) for i in range(length)]

@@ -49,7 +49,7 @@ RayCallbacks = episodes.callback_class()
 
 @public("rllib_compat.adapters")
 def adapt_callbacks(
-    callbacks: Any,
+    callbacks: object,
     recording: Recording | None = None,
     task_function: Callable[[Any, Any, Any], Any] | None = None,
 ) -> type:
@@ -157,7 +157,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
             function.trainer = trainer
         self._algorithm_event("on_algorithm_init", {"algorithm": trainer.algorithm})
 
-    def learn_on_batch(self, policy: Any, train_batch: Any, result: dict[str, Any]) -> None:
+    def learn_on_batch(self, policy: object, train_batch: object, result: dict[str, Any]) -> None:
         """Passes on what a learner is about to learn from."""
         values = {"policy": policy, "train_batch": train_batch, "result": result}
         self._fire("on_learn_on_batch", {}, values)
@@ -234,14 +234,14 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
             plan.complete(kwargs["result"])
         self._algorithm_event("on_train_result", kwargs)
 
-    def on_algorithm_init(self, **kwargs: Any) -> None:
+    def on_algorithm_init(self, **kwargs: object) -> None:
         """Passes the event on, unless a trainer comes that does it."""
         if not self.has_trainer:
             if any(map(handles_checkpoints, self.legacy)):
                 call_back_on_checkpoints(kwargs["algorithm"], self.saved, self.loaded)
             self._algorithm_event("on_algorithm_init", kwargs)
 
-    def on_evaluate_start(self, **kwargs: Any) -> None:
+    def on_evaluate_start(self, **kwargs: object) -> None:
         """Passes the event on."""
         self._algorithm_event("on_evaluate_start", kwargs)
 
@@ -261,17 +261,17 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         del given["evaluation"]
         result.update((k, v) for k, v in given.items() if v is not before.get(k))
 
-    def saved(self, trainer: Any, checkpoint_dir: str) -> None:
+    def saved(self, trainer: object, checkpoint_dir: str) -> None:
         """Tells those of ours that belong to a checkpoint that it was written; no Ray does."""
         for obj in filter(handles_checkpoints, self.legacy):
             obj.on_checkpoint_saved(trainer=trainer, checkpoint_dir=checkpoint_dir)
 
-    def loaded(self, trainer: Any, checkpoint_dir: str) -> None:
+    def loaded(self, trainer: object, checkpoint_dir: str) -> None:
         """Tells those of ours that belong to a checkpoint that a trainer has restored it."""
         for obj in filter(handles_checkpoints, self.legacy):
             obj.on_checkpoint_restored(trainer=trainer, checkpoint_dir=checkpoint_dir)
 
-    def on_checkpoint_loaded(self, **kwargs: Any) -> None:
+    def on_checkpoint_loaded(self, **kwargs: object) -> None:
         """Passes the event on."""
         self._algorithm_event("on_checkpoint_loaded", kwargs)
 
@@ -294,11 +294,11 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
             }
             self._fire(event, kwargs, mine)
 
-    def _algorithm_event(self, event: str, kwargs: dict[str, Any], **legacy: Any) -> None:
+    def _algorithm_event(self, event: str, kwargs: dict[str, Any], **legacy: object) -> None:
         algorithm = self.owner if self.owner is not None else kwargs["algorithm"]
         self._fire(event, kwargs, {"algorithm": algorithm, "trainer": algorithm, **legacy})
 
-    def _postprocess(self, chunk: Any, episode: LegacyEpisode) -> None:
+    def _postprocess(self, chunk: object, episode: LegacyEpisode) -> None:
         """Lets the callbacks see, and change, what was sampled of an episode."""
         episode.keep_rewards(chunk)
         policies = self._worker.policy_map if self._worker else {}
@@ -325,7 +325,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
             )
             write_back(part, batch, before[agent])
 
-    def _tell_policies(self, env_runner: Any) -> None:
+    def _tell_policies(self, env_runner: object) -> None:
         """Passes on the policies that are new since the last episode."""
         if self._methods["on_create_policy"]:
             for policy_id, policy in self._worker_of(env_runner).policy_map.items():
@@ -338,7 +338,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         for method in self._methods[event]:
             method(values, legacy)
 
-    def _worker_of(self, env_runner: Any) -> LegacyWorker:
+    def _worker_of(self, env_runner: object) -> LegacyWorker:
         if self._worker is None:
             self._worker = LegacyWorker(env_runner)
         return self._worker
@@ -348,5 +348,5 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
 class SteppingAdapter(CallbackAdapter):
     """The adapter of callbacks that want each step; the others don't pay for it."""
 
-    def on_episode_step(self, **kwargs: Any) -> None:
+    def on_episode_step(self, **kwargs: object) -> None:
         self._episode_event("on_episode_step", kwargs)

@@ -15,6 +15,7 @@ from rllib_compat.runtime.env_settings import STORED, EnvSettings
 from rllib_compat.runtime.preprocessors import LegacyPreprocessor
 
 if TYPE_CHECKING:
+    from gymnasium import Space
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 
@@ -88,7 +89,7 @@ def _flatten_policies(config: AlgorithmConfig, keeps: tuple[str, ...]) -> bool:
     return structured
 
 
-def may_need_preprocessors(env: Any) -> bool:
+def may_need_preprocessors(env: object) -> bool:
     """Whether an environment's observations may be something else than a Box of floats.
 
     Args:
@@ -116,9 +117,9 @@ def may_need_preprocessors(env: Any) -> bool:
 def with_preprocessors(
     inner: Callable[..., Any] | None,
     multi_agent: bool,
-    env: Any = None,
-    spaces: Any = None,
-    device: Any = None,
+    env: object = None,
+    spaces: object = None,
+    device: object = None,
     *,
     structured: bool = False,
     keeps: tuple[str, ...] = (),
@@ -179,7 +180,7 @@ def legacy_preprocessor(config: AlgorithmConfig) -> LegacyPreprocessor | None:
     return LegacyPreprocessor.from_model(settings.atari, settings.legacy_ray)
 
 
-def _is_kept(space: Any, keeps: tuple[str, ...]) -> bool:
+def _is_kept(space: Space[Any], keeps: tuple[str, ...]) -> bool:
     """Whether a space is a Dict with one of these parts."""
     return any(key in getattr(space, "spaces", ()) for key in keeps)
 
@@ -228,7 +229,7 @@ def set_previous_steps(
     )
 
 
-def _without_previous_steps(made: Any) -> Any:
+def _without_previous_steps(made: object) -> Any:
     """What makes connectors, without what puts previous steps behind the observation."""
     if not isinstance(made, partial):
         return made
@@ -248,9 +249,9 @@ def with_previous_steps(
     actions: int,
     rewards: int,
     multi_agent: bool,
-    env: Any = None,
-    spaces: Any = None,
-    device: Any = None,
+    env: object = None,
+    spaces: object = None,
+    device: object = None,
     *,
     one_hot: bool = False,
 ) -> list[Any]:
@@ -274,7 +275,7 @@ def with_previous_steps(
 
 
 @public("rllib_compat.adapters")
-def mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> Any:
+def mean_std_filter(env: object = None, spaces: object = None, device: object = None) -> Any:
     """Makes the observation filter. Ray 2.40 passes only `env`, later ones all three.
 
     RLlib's old filter clipped nothing; the connector clips at ±10 unless it is told otherwise.
@@ -286,7 +287,9 @@ def mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> 
 
 
 @public("rllib_compat.adapters")
-def multi_agent_mean_std_filter(env: Any = None, spaces: Any = None, device: Any = None) -> Any:
+def multi_agent_mean_std_filter(
+    env: object = None, spaces: object = None, device: object = None
+) -> Any:
     """Makes the observation filter that has statistics for each policy."""
     from rllib_compat.runtime.observation_connectors import PolicyMeanStdFilter
 

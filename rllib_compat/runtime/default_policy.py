@@ -33,7 +33,7 @@ def with_default_policy(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @public("rllib_compat.adapters")
-def to_shared_policy(*_: Any, **__: Any) -> str:
+def to_shared_policy(*_: object, **__: object) -> str:
     """The policy of all agents."""
     return SHARED
 

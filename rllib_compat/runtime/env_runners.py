@@ -49,7 +49,7 @@ class CompatRolloutWorker(old_stack.TakesOldPolicies, RolloutWorker):  # type: i
         return list(called)
 
 
-def _is_rays(function: Any) -> bool:
+def _is_rays(function: object) -> bool:
     return str(getattr(function, "__module__", "")).startswith("ray.")
 
 

@@ -191,7 +191,7 @@ def without_paths(context: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in context.items() if _is_no_path(value)}
 
 
-def _is_no_path(value: Any) -> bool:
+def _is_no_path(value: object) -> bool:
     if isinstance(value, str):
         return _WORD.fullmatch(value) is not None
     if isinstance(value, Mapping):

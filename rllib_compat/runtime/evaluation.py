@@ -6,13 +6,16 @@ Ray 0.8 – 2.x had them in `rllib/evaluation/metrics.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import episodes as ray_episodes
 from rllib_compat.runtime.episodes import EpisodeRecord
 from rllib_compat.runtime.results import summarize
 from rllib_compat.runtime.workers import RemoteWorker
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner
 
 
 @public("rllib_compat.adapters")
@@ -32,7 +35,7 @@ class EvaluationFunction:
         self.trainer: Any = None
         self.metrics: dict[str, Any] = {}
 
-    def __call__(self, algorithm: Any = None, group: Any = None) -> Any:
+    def __call__(self, algorithm: object = None, group: object = None) -> Any:
         """Evaluates.
 
         Returns:
@@ -85,7 +88,7 @@ def collect_episodes(
 
 
 def collect_metrics(
-    local_worker: Any = None,
+    local_worker: object = None,
     remote_workers: Iterable[Any] | None = None,
     to_be_collected: Sequence[Any] = (),
     timeout_seconds: float = 180,
@@ -117,7 +120,7 @@ def _actors(workers: Iterable[Any] | None) -> list[RemoteWorker]:
     return [w if isinstance(w, RemoteWorker) else RemoteWorker(w) for w in workers or ()]
 
 
-def _take(env_runner: Any) -> list[EpisodeRecord]:
+def _take(env_runner: EnvRunner) -> list[EpisodeRecord]:
     """Takes the episodes out of a runner; runs where the runner is."""
     taken: list[EpisodeRecord] = []
     for adapter in ray_episodes.callbacks_of(env_runner):

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
+    from rllib_compat.ray_versions.types import RLModule
+
 
 PARAMETER_NOISE = EXPLORING[-1]
 
@@ -43,7 +45,7 @@ class ParameterNoise(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     needs_no_batch = True
 
     def __init__(
-        self, input_observation_space: Any = None, input_action_space: Any = None, **kwargs: Any
+        self, input_observation_space: Any = None, input_action_space: Any = None, **kwargs: object
     ) -> None:
         super().__init__(input_observation_space, input_action_space, **kwargs)
         #: Policy → the deviation of its next noise; "" where there is one for all.
@@ -52,7 +54,13 @@ class ParameterNoise(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         self._ended: set[str] = set()
 
     def __call__(
-        self, *, rl_module: Any, batch: Any, episodes: list[Any], explore: Any = None, **_: Any
+        self,
+        *,
+        rl_module: RLModule,
+        batch: Mapping[str, Any],
+        episodes: list[Any],
+        explore: object = None,
+        **_: object,
     ) -> Any:
         """Looks which episodes have ended, and which begin."""
         if explore:
@@ -79,7 +87,7 @@ class ParameterNoise(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         elif not episode.t or module.weight_noise is None:
             module.renew_weight_noise(deviation)
 
-    def get_state(self, *_: Any, **__: Any) -> dict[str, Any]:
+    def get_state(self, *_: object, **__: object) -> dict[str, Any]:
         """The deviations."""
         return {"deviations": dict(self._deviations)}
 
@@ -100,9 +108,9 @@ class ParameterNoise(ConnectorV2):  # type: ignore[misc]  # Ray has no types
 @public("rllib_compat.adapters")
 def with_parameter_noise(
     inner: Callable[..., Any] | None,
-    env: Any = None,
-    spaces: Any = None,
-    device: Any = None,
+    env: object = None,
+    spaces: object = None,
+    device: object = None,
 ) -> list[Any]:
     """Makes the connectors between environment and module, that of the noise last.
 

@@ -7,7 +7,7 @@ end is served: a `step` answers the thread's last question and waits for the nex
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +26,12 @@ LOGGED = "__logged_action__"
 _POLL_SECONDS = 1.0
 
 
-def is_external(env: Any) -> bool:
+def is_external(env: object) -> bool:
     """Whether `env` is one of RLlib's external environments."""
     return all(hasattr(env, name) for name in ("start_episode", "get_action", "log_returns"))
 
 
-def is_multi_agent(env: Any) -> bool:
+def is_multi_agent(env: object) -> bool:
     """Whether an external environment has many agents."""
     return isinstance(env, ExternalMultiAgentEnv)
 
@@ -65,7 +65,7 @@ class ServedEnv:
             self._episode, self._last = self._wait(self._started)
         return self._last["obs"], self._info(self._last)
 
-    def step(self, action: Any) -> tuple[Any, Any, Any, Any, Any]:
+    def step(self, action: object) -> tuple[Any, Any, Any, Any, Any]:
         """Gives the simulator its action and waits for what comes of it."""
         episode = self._episode
         episode.action_queue.put(action)
@@ -144,11 +144,16 @@ def with_logged_actions(inner: Any, env: Any = None, *spaces: Any) -> list[Any]:
 class LoggedActions(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     """Puts the action that the simulator has logged in the place of the module's."""
 
-    def __call__(self, *, batch: Any, episodes: Any, **_: Any) -> Any:
+    def __call__(self, *, batch: Mapping[str, Any], episodes: Any, **_: object) -> Any:
         """Replaces actions in `batch`, of the episodes whose last info holds one."""
         logged = dict(_logged(episodes))
 
-        def replaced(action: Any, episode_id: Any, agent_id: Any, module_id: Any) -> Any:  # noqa: ARG001
+        def replaced(
+            action: object,
+            episode_id: object,
+            agent_id: object,
+            module_id: object,  # noqa: ARG001
+        ) -> Any:
             return logged.get((episode_id, agent_id), action)
 
         if logged:

@@ -19,12 +19,12 @@ from rllib_compat.runtime.policy_mapping import ONLY_AGENT
 ALL = "__all__"
 
 
-def is_multi_agent(env: Any) -> bool:
+def is_multi_agent(env: object) -> bool:
     """Whether `env` says itself that it has many agents."""
     return isinstance(env, MultiAgentEnv)
 
 
-def adapt_multi_agent(env: Any, settings: EnvSettings) -> MultiAgentEnv:
+def adapt_multi_agent(env: object, settings: EnvSettings) -> MultiAgentEnv:
     """Wraps `env` unless it is a complete `MultiAgentEnv` of today and nothing else is asked."""
     _adapt_inside_groups(env)
     complete = (
@@ -37,7 +37,7 @@ def adapt_multi_agent(env: Any, settings: EnvSettings) -> MultiAgentEnv:
     return env if complete and not settings.needs_adapter else MultiAgentAdapter(env, settings)
 
 
-def _adapt_inside_groups(env: Any) -> None:
+def _adapt_inside_groups(env: object) -> None:
     """Lets Ray's `GroupAgentsWrapper`, which is of today's API, stand around an old environment.
 
     `with_agent_groups` makes one, wherever in an environment it is called.
@@ -132,12 +132,12 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
                 self._continue_from = (obs, infos)
         return obs, rewards, terminateds, truncateds, infos
 
-    def get_observation_space(self, agent_id: Any) -> gymnasium.Space[Any]:
+    def get_observation_space(self, agent_id: object) -> gymnasium.Space[Any]:
         """The agent's observation space as it is now; episodes ask before the reset."""
         self._look_at(agent_id)
         return self.observation_spaces[agent_id]
 
-    def get_action_space(self, agent_id: Any) -> gymnasium.Space[Any]:
+    def get_action_space(self, agent_id: object) -> gymnasium.Space[Any]:
         """The agent's action space as it is now."""
         self._look_at(agent_id)
         return self.action_spaces[agent_id]
@@ -163,7 +163,7 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
             )
         return obs, rewards, terminateds, truncateds, infos
 
-    def _place_of(self, agent: Any) -> int:
+    def _place_of(self, agent: object) -> int:
         here = agent in self._observing
         return self._observing.index(agent) if here else len(self._observing)
 
@@ -203,7 +203,7 @@ def _for_agents(infos: Mapping[Any, Any] | None, obs: Mapping[Any, Any]) -> dict
     return {agent: dict(info or {}) for agent, info in (infos or {}).items() if agent in obs}
 
 
-def _declared_agents(env: Any) -> list[Hashable]:
+def _declared_agents(env: object) -> list[Hashable]:
     for name in ("possible_agents", "agents", "_agent_ids"):
         agents = getattr(env, name, None)
         # An old environment may well have an attribute `agents` that holds something else.
@@ -216,7 +216,7 @@ def _are_ids(agents: Any) -> bool:
     return all(isinstance(agent, (str, int)) for agent in agents)
 
 
-def _agent_spaces(env: Any, agent: Hashable, settings: EnvSettings) -> tuple[Any, Any]:
+def _agent_spaces(env: object, agent: Hashable, settings: EnvSettings) -> tuple[Any, Any]:
     """Observation and action space of an agent: its own, its policy's, or everybody's."""
     policy = call_mapping(settings.policy_mapping_fn, agent) if settings.policy_mapping_fn else None
     of_policy = settings.policy_spaces.get(policy, (None, None)) if policy else (None, None)
@@ -245,7 +245,7 @@ def _agent_spaces(env: Any, agent: Hashable, settings: EnvSettings) -> tuple[Any
     return found[0], found[1]
 
 
-def _of_agent(by_agent: Any, agent: Hashable) -> Any:
+def _of_agent(by_agent: object, agent: Hashable) -> Any:
     """An agent's space; nobody minded if agents were numbers here and texts there."""
     if not isinstance(by_agent, Mapping):
         return None
@@ -254,7 +254,7 @@ def _of_agent(by_agent: Any, agent: Hashable) -> Any:
     return next((space for name, space in by_agent.items() if str(name) == str(agent)), None)
 
 
-def call_mapping(mapping: Any, agent: Hashable, episode: Any = None) -> Any:
+def call_mapping(mapping: Any, agent: Hashable, episode: object = None) -> Any:
     """Calls a policy mapping function of any era: `(agent_id)`, then `(agent_id, episode, …)`."""
     import inspect
 
@@ -282,7 +282,7 @@ class LiveSpaces(Mapping[Any, Any]):
         self._name = name
         self._made: dict[Any, tuple[Any, Any]] = {}
 
-    def __getitem__(self, agent: Any) -> Any:
+    def __getitem__(self, agent: object) -> Any:
         from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space
 
         space = getattr(self._env, self._name)[agent]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -27,8 +27,13 @@ from rllib_compat.ray_versions import connectors
 from rllib_compat.ray_versions import episodes as ray_episodes
 from rllib_compat.runtime.preprocessors import LegacyPreprocessor
 
+if TYPE_CHECKING:
+    from gymnasium import Space
 
-def has_integers(space: Any, *, images: bool = True) -> bool:
+    from rllib_compat.ray_versions.types import SingleAgentEpisode
+
+
+def has_integers(space: Space[Any], *, images: bool = True) -> bool:
     """Whether a space is a Box of integers, or has one for an agent.
 
     Args:
@@ -73,7 +78,7 @@ class FloatSpace(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         """The same space with floats in the place of integers."""
         return with_floats(input_observation_space)
 
-    def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **_: Any) -> Any:
+    def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **_: object) -> Any:
         """Rewrites the last observation of each episode that has just stepped."""
         for episode in self.single_agent_episode_iterator(episodes, agents_that_stepped_only=True):
             seen = np.asarray(episode.get_observations(-1))
@@ -95,7 +100,7 @@ class LegacyObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     needs_no_batch = True
     replaces_observations = True
 
-    def __init__(self, preprocessor: LegacyPreprocessor, **ray: Any) -> None:
+    def __init__(self, preprocessor: LegacyPreprocessor, **ray: object) -> None:
         super().__init__(preprocessor=preprocessor, **ray)
         self._preprocessor = preprocessor
 
@@ -108,7 +113,7 @@ class LegacyObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         space: gym.Space[Any] = space_after(self._preprocessor, input_observation_space)
         return space
 
-    def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **_: Any) -> Any:
+    def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **_: object) -> Any:
         """Rewrites the last observation of each episode that has just stepped."""
         for episode in self.single_agent_episode_iterator(episodes, agents_that_stepped_only=True):
             space = self.input_observation_space
@@ -119,7 +124,7 @@ class LegacyObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no types
             episode.set_observations(at_indices=-1, new_data=made)
         return batch
 
-    def _made(self, space: Any, observation: Any) -> Any:
+    def _made(self, space: object, observation: Any) -> Any:
         if isinstance(space, gym.spaces.Dict):
             return {key: self._made(part, observation[key]) for key, part in space.items()}
         if isinstance(space, gym.spaces.Tuple):
@@ -128,11 +133,11 @@ class LegacyObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no types
             return observation
         return self._preprocessor(np.asarray(observation))
 
-    def _shape(self, space: Any) -> tuple[int, ...] | None:
+    def _shape(self, space: object) -> tuple[int, ...] | None:
         return _shape_after(self._preprocessor, space)
 
 
-def space_after(preprocessor: LegacyPreprocessor, space: Any) -> Any:
+def space_after(preprocessor: LegacyPreprocessor, space: object) -> Any:
     """The space of what a preprocessor makes of a space's observations."""
     if isinstance(space, gym.spaces.Dict):
         return gym.spaces.Dict({k: space_after(preprocessor, v) for k, v in space.items()})
@@ -143,7 +148,7 @@ def space_after(preprocessor: LegacyPreprocessor, space: Any) -> Any:
     return space if shape is None else gym.spaces.Box(-np.inf, np.inf, shape, np.float32)
 
 
-def changes(preprocessor: LegacyPreprocessor, space: Any) -> bool:
+def changes(preprocessor: LegacyPreprocessor, space: object) -> bool:
     """Whether a space has anything that a preprocessor changes."""
     return space is not None and space_after(preprocessor, space) != space
 
@@ -184,7 +189,7 @@ class FlattenObservations(_FlattenObservations):  # type: ignore[misc]  # Ray ha
     needs_no_batch = True
 
     def recompute_output_observation_space(
-        self, input_observation_space: Any, input_action_space: Any
+        self, input_observation_space: object, input_action_space: object
     ) -> Any:
         """The space of the vectors."""
         made = super().recompute_output_observation_space(
@@ -201,19 +206,19 @@ class OriginalSpace(ConnectorV2):  # type: ignore[misc]
         original: The space before all connectors, or a Dict of one for each agent.
     """
 
-    def __init__(self, *spaces: Any, original: Any, **kwargs: Any) -> None:
+    def __init__(self, *spaces: object, original: object, **kwargs: object) -> None:
         self._original = original  # before the base class, which asks for the space that goes out
         super().__init__(*spaces, original=original, **kwargs)
 
     def recompute_output_observation_space(
         self,
-        input_observation_space: Any,
-        input_action_space: Any,  # noqa: ARG002 (Ray passes it by name)
+        input_observation_space: object,
+        input_action_space: object,  # noqa: ARG002 (Ray passes it by name)
     ) -> Any:
         """The same space, which tells the original."""
         return with_original(copy.deepcopy(input_observation_space), self._original)
 
-    def __call__(self, *, batch: Any, **_: Any) -> Any:
+    def __call__(self, *, batch: Mapping[str, Any], **_: object) -> Any:
         """The batch as it came."""
         return batch
 
@@ -251,7 +256,7 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         rewards: int,
         one_hot: bool = False,
         multi_agent: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         # Before the base class, which asks for the space of what goes out.
         self._actions, self._rewards, self._multi_agent = actions, rewards, multi_agent
@@ -271,7 +276,7 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
             {agent: self._space(space, input_action_space[agent]) for agent, space in by_agent}
         )
 
-    def __call__(self, *, batch: Any, episodes: list[Any], **_: Any) -> Any:
+    def __call__(self, *, batch: Mapping[str, Any], episodes: list[Any], **_: object) -> Any:
         """Rewrites the last observation of each episode that has just stepped."""
         for episode in self.single_agent_episode_iterator(episodes, agents_that_stepped_only=True):
             space = self.input_action_space
@@ -290,7 +295,7 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
             )
         return batch
 
-    def _last_actions(self, episode: Any, space: Any) -> Any:
+    def _last_actions(self, episode: SingleAgentEpisode, space: Space[Any]) -> Any:
         """The last actions one after the other; zeros for those before the first step."""
         have = min(episode.actions.len_incl_lookback(), self._actions)
         taken = [episode.get_actions(-i) for i in range(have, 0, -1)]
@@ -301,7 +306,7 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         parts = choices * self._actions
         return one_hot({}, {"parts": parts}, numbers) if self._one_hot else numbers
 
-    def _space(self, observation: Any, action: Any) -> Any:
+    def _space(self, observation: Any, action: object) -> Any:
         parts = choices_in(action)
         parts = parts if self._one_hot else (0,) * len(parts)
         size = int(np.prod(observation.shape)) + Previous(self._actions, self._rewards, parts).size
@@ -323,7 +328,7 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
 
     needs_no_batch = True
 
-    def get_state(self, *args: Any, **kwargs: Any) -> Any:
+    def get_state(self, *args: object, **kwargs: object) -> Any:
         """The statistics, and what was seen since they were last given."""
         state = super().get_state(*args, **kwargs)
         for key, told in self._filters.items():
@@ -354,7 +359,7 @@ class PolicyMeanStdFilter(MeanStdFilter):
     function, and only as the agents appear; the filter therefore asks each episode.
     """
 
-    def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **_: Any) -> Any:
+    def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **_: object) -> Any:
         """Replaces each agent's last observation by the normalised one."""
         filters = self._by_policy()
         for episode in episodes:
@@ -388,7 +393,7 @@ class PolicyMeanStdFilter(MeanStdFilter):
         assert self._filters is not None
         return self._filters
 
-    def _new_filter(self, shape: Any) -> Any:
+    def _new_filter(self, shape: object) -> Any:
         return Filter(shape, self.de_mean_to_zero, self.de_std_to_one, self.clip_by_value)
 
     def _require(self, state: Mapping[str, Any]) -> None:
@@ -399,12 +404,12 @@ class PolicyMeanStdFilter(MeanStdFilter):
                 filters[module_id] = self._new_filter(own["shape"])
 
 
-def _shape(space: Any) -> Any:
+def _shape(space: object) -> Any:
     """The shape of each part of an observation; None for those that are not normalised."""
     return tree.map_structure(_of_part, get_base_struct_from_space(space))
 
 
-def _of_part(space: Any) -> Any:
+def _of_part(space: Space[Any]) -> Any:
     is_number = isinstance(space, gym.spaces.Discrete | gym.spaces.MultiDiscrete)
     return None if is_number else np.array(space.shape)
 
@@ -425,7 +430,7 @@ class GroupedObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no type
         input_action_space: Any = None,
         *,
         multi_agent: bool = True,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         # Before the base class, which asks for the space of what goes out.
         self._multi_agent = multi_agent
@@ -435,7 +440,7 @@ class GroupedObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no type
     def recompute_output_observation_space(
         self,
         input_observation_space: Any,
-        input_action_space: Any,  # noqa: ARG002 (Ray passes it by name)
+        input_action_space: object,  # noqa: ARG002 (Ray passes it by name)
     ) -> Any:
         """The space of what goes out; None as long as that of what comes in is not known."""
         self._groupings.clear()
@@ -446,7 +451,7 @@ class GroupedObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no type
         by_agent = input_observation_space.spaces.items()
         return gym.spaces.Dict({agent: grouped_space(space) for agent, space in by_agent})
 
-    def __call__(self, *, batch: Any, episodes: list[Any], **_: Any) -> Any:
+    def __call__(self, *, batch: Mapping[str, Any], episodes: list[Any], **_: object) -> Any:
         """Rewrites the last observation of each episode that has just stepped."""
         for episode in _parts_that_stepped(episodes):
             observation = episode.get_observations(-1)

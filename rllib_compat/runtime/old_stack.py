@@ -6,13 +6,16 @@ Ray calls the events with legacy objects already, under the legacy names.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import old_stack
 from rllib_compat.ray_versions import old_stack as ray_old_stack
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 from rllib_compat.runtime.user_envs import user_env
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Algorithm
 
 
 class OldStackEvents:
@@ -21,13 +24,13 @@ class OldStackEvents:
     def _fire(self, event: str, values: dict[str, Any], legacy: dict[str, Any]) -> None:
         raise NotImplementedError
 
-    def on_sub_environment_created(self, **kwargs: Any) -> None:
+    def on_sub_environment_created(self, **kwargs: object) -> None:
         """Passes one of the worker's environments on, without any wrapper of this package."""
         env = kwargs["sub_environment"]
         mine = {"sub_environment": user_env(env) if hasattr(env, "unwrapped") else env}
         self._fire("on_environment_created", kwargs, mine)
 
-    def on_create_policy(self, **kwargs: Any) -> None:
+    def on_create_policy(self, **kwargs: object) -> None:
         """Passes a policy on."""
         self._fire("on_create_policy", kwargs, {})
 
@@ -36,7 +39,7 @@ class OldStackEvents:
         originals = {agent: given[-2:] for agent, given in kwargs["original_batches"].items()}
         self._fire("on_postprocess_trajectory", kwargs, {"original_batches": originals})
 
-    def on_sample_batch(self, **kwargs: Any) -> None:
+    def on_sample_batch(self, **kwargs: object) -> None:
         """Passes a sample on; that of one policy for all was not kept by policy until Ray 2.0."""
         old_stack.give_batches_their_old_names()
         samples = kwargs["samples"]
@@ -45,7 +48,7 @@ class OldStackEvents:
             samples = by_policy[ONLY_POLICY]
         self._fire("on_sample_end", kwargs, {"samples": samples})
 
-    def on_learn_on_batch(self, **kwargs: Any) -> None:
+    def on_learn_on_batch(self, **kwargs: object) -> None:
         """Passes a policy's train batch on."""
         self._fire("on_learn_on_batch", kwargs, {})
 
@@ -68,7 +71,7 @@ class RunningPlan:
         plan: Callable[..., Any],
         workers: Any,
         config: Mapping[str, Any],
-        algorithm: Any,
+        algorithm: Algorithm,
     ) -> None:
         self.result: dict[str, Any] = {}
         ray_old_stack.give_batches_their_old_names()

@@ -100,7 +100,7 @@ class Placeholder(gymnasium.Env[Any, Any]):
         """Says that there is no environment."""
         _missing(self._name)
 
-    def step(self, action: Any) -> NoReturn:  # noqa: ARG002
+    def step(self, action: object) -> NoReturn:  # noqa: ARG002
         """Says that there is no environment."""
         _missing(self._name)
 
@@ -123,7 +123,7 @@ class MultiAgentPlaceholder(MultiAgentEnv):  # type: ignore[misc]  # Ray has no 
         """Says that there is no environment."""
         _missing(self._name)
 
-    def step(self, action_dict: Any) -> NoReturn:  # noqa: ARG002
+    def step(self, action_dict: object) -> NoReturn:  # noqa: ARG002
         """Says that there is no environment."""
         _missing(self._name)
 

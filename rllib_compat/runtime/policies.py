@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rllib_compat.registry.legacy_api import missing
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
 class LegacyPolicy:
@@ -31,7 +34,7 @@ class LegacyPolicy:
         self,
         policy_id: str,
         module: Any,
-        config: Any,
+        config: AlgorithmConfig,
         store: Callable[[Mapping[str, Any]], None] | None = None,
         load: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
@@ -99,7 +102,7 @@ class LegacyPolicy:
 
     def compute_single_action(
         self,
-        obs: Any,
+        obs: object,
         state: Any = None,
         *args: Any,
         **kwargs: Any,

@@ -55,7 +55,7 @@ class MappedEpisode:
         return getattr(self._episode, name)
 
 
-def episode_number(episode_id: Any) -> int:
+def episode_number(episode_id: object) -> int:
     """An episode's id as the number that it was: any, but the same in each process."""
     return zlib.crc32(str(episode_id).encode())
 
@@ -81,7 +81,7 @@ class PolicyOfSameName:
 
     policies: tuple[str, ...]
 
-    def __call__(self, agent_id: Any, episode: Any = None, **kwargs: Any) -> str:
+    def __call__(self, agent_id: Any, episode: object = None, **kwargs: Any) -> str:
         """The policy's id.
 
         Raises:
@@ -100,7 +100,7 @@ class PolicyOfSameName:
 
 
 @public("rllib_compat.adapters")
-def policy_by_number(agent_id: Any, episode: Any = None, **kwargs: Any) -> str:
+def policy_by_number(agent_id: Any, episode: object = None, **kwargs: Any) -> str:
     """Maps agent 0 to the policy `p0`: the `PolicyMappingFn` of the examples of Ray 2.0 – 2.9."""
     del episode, kwargs
     return f"p{agent_id}"
@@ -134,7 +134,9 @@ class MappingFn:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.legacy!r})"
 
-    def __call__(self, agent_id: Any, episode: Any = None, worker: Any = None, **more: Any) -> Any:
+    def __call__(
+        self, agent_id: Any, episode: object = None, worker: Any = None, **more: Any
+    ) -> Any:
         """The policy of an agent; the new API stack does not say which worker asks."""
         worker = worker if worker is not None else MappingContext.worker
         if hasattr(episode, "id_") and not hasattr(episode, "episode_id"):  # an episode of today

@@ -277,7 +277,7 @@ class LegacyPreprocessor:
         """Whether a MultiDiscrete becomes one-hot behind one-hot; else it is taken as numbers."""
         return self._since(_ONE_HOT)
 
-    def changes(self, shape: Any) -> bool:
+    def changes(self, shape: object) -> bool:
         """Whether anything becomes of arrays of a shape."""
         return shape in (ATARI_FRAME, ATARI_RAM)
 

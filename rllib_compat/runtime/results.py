@@ -10,13 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, product
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from rllib_compat.ray_versions import metrics
 from rllib_compat.runtime.episodes import EpisodeRecord
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig
 
 # The key, below `env_runners`, under which the records of finished episodes travel.
 RECORDS = "legacy_episodes"
@@ -169,7 +172,7 @@ class LearnerInfo(dict[str, Any]):
         """Whether the value is here or there; what goes over all of them finds each once."""
         return self.get(name) is not None or dict.__contains__(self, name)
 
-    def get(self, name: Any, default: Any = None) -> Any:
+    def get(self, name: Any, default: object = None) -> Any:
         """The value, here or there, or the default."""
         try:
             return self[name]
@@ -186,7 +189,7 @@ class LegacyResults:
         # What policies have told last, of algorithms that learn while others sample.
         self._learned: dict[str, Any] = {}
 
-    def complete(self, result: dict[str, Any], config: Any) -> None:
+    def complete(self, result: dict[str, Any], config: AlgorithmConfig) -> None:
         """Adds the legacy keys to `result`.
 
         Args:
@@ -247,12 +250,12 @@ class LegacyResults:
                 result["timers"][throughput] = float(count) / time * 1000.0
         _repeat(result)
 
-    def summary(self, config: Any) -> dict[str, Any]:
+    def summary(self, config: AlgorithmConfig) -> dict[str, Any]:
         """The legacy keys of the episodes in the smoothing window."""
         return summarize(self._history, 0, keep_metrics=config.keep_per_episode_custom_metrics)
 
 
-def complete_evaluation(result: dict[str, Any], config: Any) -> dict[str, Any]:
+def complete_evaluation(result: dict[str, Any], config: AlgorithmConfig) -> dict[str, Any]:
     """Adds the legacy keys to the result of an evaluation, and returns it."""
     episodes = _take_records(result)
     if episodes or "episode_reward_mean" not in result:  # a custom function has its own
@@ -359,13 +362,13 @@ def _take_records(result: dict[str, Any]) -> list[EpisodeRecord]:
     return metrics.items(result.get("env_runners", {}).pop(RECORDS, ()), EpisodeRecord)
 
 
-def _get(result: Any, path: str) -> Any:
+def _get(result: object, path: str) -> Any:
     for name in path.split("/"):
         result = result.get(name) if isinstance(result, Mapping) else None
     return result
 
 
-def _set(result: dict[str, Any], path: str, value: Any) -> None:
+def _set(result: dict[str, Any], path: str, value: object) -> None:
     *parents, name = path.split("/")
     for parent in parents:
         result = result.setdefault(parent, {})

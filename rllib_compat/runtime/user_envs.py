@@ -29,7 +29,7 @@ class OldGymApi:
     wrapper: ClassVar[Callable[[Any], Any] | None] = None
 
 
-def with_user_api(env: Any) -> Any:
+def with_user_api(env: object) -> Any:
     """The environment with the API that the user's code was written for."""
     from rllib_compat.runtime.gym_api import has_todays_api
 
@@ -143,7 +143,7 @@ class RemoteEnvMethod:
     index: int
     name: str
 
-    def remote(self, *args: Any, **kwargs: Any) -> Any:
+    def remote(self, *args: object, **kwargs: object) -> Any:
         """Calls the method between two steps, and waits for it.
 
         Returns:

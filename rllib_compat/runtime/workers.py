@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.ray_versions import connectors as ray_connectors
 from rllib_compat.ray_versions import env_runners, episodes
@@ -12,6 +12,9 @@ from rllib_compat.registry.legacy_api import GONE, missing
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, resolve_policy_id
 from rllib_compat.runtime.user_envs import LegacyBaseEnv, list_environments, user_env, with_user_api
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner
 
 
 class LegacyPolicies(Mapping[str, LegacyPolicy]):
@@ -92,17 +95,17 @@ class LegacyWorker:
         return self.policy_map.get(policy_id)
 
     def for_policy(
-        self, func: Callable[..., Any], policy_id: str = ONLY_POLICY, **kwargs: Any
+        self, func: Callable[..., Any], policy_id: str = ONLY_POLICY, **kwargs: object
     ) -> Any:
         """Calls `func(policy)`."""
         policy = self.policy_map[policy_id]
         return func(policy, **kwargs)
 
-    def foreach_policy(self, func: Callable[..., Any], **kwargs: Any) -> list[Any]:
+    def foreach_policy(self, func: Callable[..., Any], **kwargs: object) -> list[Any]:
         """Calls `func(policy, policy_id)` for all policies."""
         return [func(self.policy_map[name], name, **kwargs) for name in self.policy_map]
 
-    def foreach_trainable_policy(self, func: Callable[..., Any], **kwargs: Any) -> list[Any]:
+    def foreach_trainable_policy(self, func: Callable[..., Any], **kwargs: object) -> list[Any]:
         """Calls `func(policy, policy_id)` for the policies that are trained."""
         return [
             func(self.policy_map[policy_id], policy_id, **kwargs)
@@ -118,7 +121,7 @@ class LegacyWorker:
             return bool(to_train(policy_id, batch))
         return to_train is None or policy_id in to_train
 
-    def get_policies_to_train(self, batch: Any = None) -> list[str]:
+    def get_policies_to_train(self, batch: object = None) -> list[str]:
         """The ids of the policies that learn."""
         return [policy for policy in self.policy_map if self.is_policy_to_train(policy, batch)]
 
@@ -171,7 +174,7 @@ class LegacyWorker:
             if policies is None or policy_id in policies
         }
 
-    def set_weights(self, weights: Mapping[str, Any], global_vars: Any = None) -> None:  # noqa: ARG002
+    def set_weights(self, weights: Mapping[str, Any], global_vars: object = None) -> None:  # noqa: ARG002
         """Sets weights by policy in this worker alone, until the learners send theirs."""
         for policy_id, values in weights.items():
             self.policy_map[policy_id].set_weights(values)
@@ -208,7 +211,7 @@ def env_context(config: Mapping[str, Any], *, worker_index: int, vector_index: i
     return EnvContext(dict(config), worker_index, vector_index)
 
 
-def as_legacy(env_runner: Any) -> Any:
+def as_legacy(env_runner: EnvRunner) -> Any:
     """The legacy view of an env runner; the old API stack's is a rollout worker itself."""
     return LegacyWorker(env_runner) if hasattr(env_runner, "module") else env_runner
 
@@ -246,7 +249,7 @@ class RemoteMethod:
 
 
 # A function of the module, so that it is pickled by name.
-def _call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], env_runner: Any) -> Any:
+def _call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], env_runner: EnvRunner) -> Any:
     worker = as_legacy(env_runner)
     if name == "apply":  # of old, it gave its function the worker
         function, *rest = args

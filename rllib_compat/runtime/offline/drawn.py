@@ -8,7 +8,8 @@ it takes an action that is recorded as one vector apart where there is no time d
 from __future__ import annotations
 
 import copy
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -19,12 +20,15 @@ from ray.rllib.offline.offline_prelearner import OfflinePreLearner
 
 from rllib_compat.neutral.public import public
 
+if TYPE_CHECKING:
+    from gymnasium import Space
+
 
 @public("rllib_compat.adapters")
 class PreLearner(OfflinePreLearner):  # type: ignore[misc]  # Ray has no types
     """Ray's maker of batches from recorded episodes, each of which comes as it was drawn."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self._learner_connector.prepend(DrawnEpisodes())
 
@@ -32,7 +36,9 @@ class PreLearner(OfflinePreLearner):  # type: ignore[misc]  # Ray has no types
 class DrawnEpisodes(ConnectorV2):  # type: ignore[misc]
     """Gives each drawn episode an id of its own, and its actions their parts."""
 
-    def __call__(self, *, rl_module: Any, batch: Any, episodes: list[Any], **_: Any) -> Any:
+    def __call__(
+        self, *, rl_module: Any, batch: Mapping[str, Any], episodes: list[Any], **_: object
+    ) -> Any:
         """Changes the list of episodes; those in the buffer stay what they are."""
         space = rl_module[next(iter(rl_module.keys()))].action_space  # recordings train one policy
         for place, drawn in enumerate(episodes):
@@ -47,12 +53,12 @@ class DrawnEpisodes(ConnectorV2):  # type: ignore[misc]
         return batch
 
 
-def _is_apart(recorded: Any) -> bool:
+def _is_apart(recorded: object) -> bool:
     first = recorded[0] if isinstance(recorded, list) and recorded else recorded
     return not isinstance(first, np.ndarray)
 
 
-def _step_by_step(columns: Any, steps: int) -> list[Any]:
+def _step_by_step(columns: Mapping[str, Any], steps: int) -> list[Any]:
     return [tree.map_structure(lambda column, at=at: column[at], columns) for at in range(steps)]
 
 
@@ -74,7 +80,7 @@ def split_actions(actions: Any, space: gym.Space[Any]) -> Any:
     return tree.unflatten_as(parts, found)
 
 
-def _parts(space: Any) -> Any:
+def _parts(space: Space[Any]) -> Any:
     if isinstance(space, gym.spaces.Dict):
         return {key: _parts(part) for key, part in space.items()}
     if isinstance(space, gym.spaces.Tuple):

@@ -121,7 +121,7 @@ def _episode(parts: list[dict[str, Any]], number: int) -> Any:
     return episodes.to_numpy(episode)
 
 
-def _column(name: str, values: Any) -> Any:
+def _column(name: str, values: object) -> Any:
     array = np.asarray(values)
     # Modules take floats; only images may stay bytes, of which their layers make floats. An
     # observation that is a number alone is no vector, but a choice.

@@ -93,7 +93,7 @@ def to_json(batch: Any, compress: Collection[str]) -> str:
     return json.dumps(record, default=_jsonable)
 
 
-def pack(column: Any) -> str:
+def pack(column: object) -> str:
     """An array as text that every old Ray can unpack."""
     import lz4.frame
 
@@ -134,7 +134,7 @@ def _unpacked(columns: Mapping[str, Any], where: str) -> dict[str, Any]:
     }
 
 
-def _jsonable(value: Any) -> Any:
+def _jsonable(value: object) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -203,7 +203,7 @@ class Writer:
         self._written = 0
         self._file: TextIO | None = None
 
-    def write(self, batch: Any) -> None:
+    def write(self, batch: Mapping[str, Any]) -> None:
         """Appends one line."""
         line = to_json(batch, self._recording.compress)
         if self._file is None or self._written >= self._recording.max_file_size:

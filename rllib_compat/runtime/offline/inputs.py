@@ -161,7 +161,7 @@ def match_sampled_columns(batch: Any, columns: Mapping[str, Any]) -> None:
             batch[name] = np.zeros((number, *view.space.shape), view.space.dtype)
 
 
-def _shifted(values: Any, steps: Any) -> Any:
+def _shifted(values: Any, steps: object) -> Any:
     """What was there a step before, and zeros where an episode or the batch begins."""
     before = np.zeros_like(values)
     before[1:] = values[:-1]
