@@ -122,7 +122,7 @@ class Arrays:
         bound = math.sqrt(6 / (area * (shape[0] + shape[1])))
         return self._rng.uniform(-bound, bound, shape)
 
-    def _keep(self, name: str, array: Any) -> None:
+    def _keep(self, name: str, array: object) -> None:
         self.drawn[name] = np.asarray(array, np.float32)
 
 

@@ -72,7 +72,7 @@ def of_networks(config: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _explores_by_weights(exploration: Any) -> bool:
+def _explores_by_weights(exploration: object) -> bool:
     return isinstance(exploration, Mapping) and "ParameterNoise" in str(exploration.get("type"))
 
 

@@ -142,7 +142,7 @@ class Graph:
         inputs: Mapping[str, Array],
         *,
         where: str = "graph",
-        dtype: Any = np.float64,
+        dtype: object = np.float64,
     ) -> dict[str, Array]:
         """Computes every output.
 
@@ -171,7 +171,7 @@ class Builder:
     def __init__(self) -> None:
         self.steps: list[Step] = []
 
-    def add(self, op: str, name: str, *takes: str, **settings: Any) -> str:
+    def add(self, op: str, name: str, *takes: str, **settings: object) -> str:
         """Adds a step, and returns its name for the steps that take from it."""
         self.steps.append(Step(op, name, takes, settings))
         return name

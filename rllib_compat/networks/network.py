@@ -90,7 +90,9 @@ def own_name(canonical: str) -> str:
     return OWN_PREFIX + canonical
 
 
-def own_module(name: str, graph: Graph, arrays: Mapping[str, Array], **model_config: Any) -> Target:
+def own_module(
+    name: str, graph: Graph, arrays: Mapping[str, Array], **model_config: object
+) -> Target:
     """A module of ours that takes a graph.
 
     Args:
@@ -173,7 +175,7 @@ class Network(Weights):
             return None
         return int(self.forward(graph.zeros())["q_values"].shape[-1])
 
-    def forward(self, inputs: Mapping[str, Array], dtype: Any = np.float64) -> Outputs:
+    def forward(self, inputs: Mapping[str, Array], dtype: object = np.float64) -> Outputs:
         """Computes its outputs.
 
         Args:

@@ -204,14 +204,14 @@ def scaled(state: Adam, scale: float) -> Adam:
     )
 
 
-def _is_setting(value: Any) -> bool:
+def _is_setting(value: object) -> bool:
     """Whether it is what torch's Adam keeps beside its parameters: numbers, flags, None, names."""
     if isinstance(value, tuple):
         return all(map(_is_setting, value))
     return value is None or isinstance(value, (bool, int, float, str))
 
 
-def _setting(value: Any) -> Any:
+def _setting(value: object) -> Any:
     """A setting as it was given: Ray 2.41 – 2.55 round it to 32 bits when they load a state."""
     if isinstance(value, (tuple, list)):
         return tuple(map(_setting, value))
@@ -322,7 +322,7 @@ def _canonical(names: Table, moments: Mapping[str, Any]) -> dict[str, Array]:
     return arrays
 
 
-def _moment(name: str, value: Any) -> Array:
+def _moment(name: str, value: object) -> Array:
     array = np.asarray(value)
     if array.dtype.kind != "f":
         raise CheckpointError(f"the moments of {name} are not numbers")

@@ -210,7 +210,7 @@ def previous_steps(
     return found.pop() if found else (0, 0)
 
 
-def choices_in(space: Any) -> tuple[int, ...]:
+def choices_in(space: object) -> tuple[int, ...]:
     """The same of a space of gymnasium; nothing where it is none that is known."""
     read = spaces.from_object(space)
     return choices_of(read) if read is not None else ()

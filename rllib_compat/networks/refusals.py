@@ -68,7 +68,7 @@ def unknown_arrays(
     )
 
 
-def other_config(key: str, found: Any, said: Any, where: str) -> CheckpointError:
+def other_config(key: str, found: object, said: object, where: str) -> CheckpointError:
     """A config that contradicts the weights: what it adds to them would be a guess."""
     return CheckpointError(
         f"The weights were made with {key}={found}, the config says {said}: the config is not "

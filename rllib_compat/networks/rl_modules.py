@@ -19,6 +19,8 @@ from rllib_compat.ray_versions import modules, startup
 if TYPE_CHECKING:
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
 
+    from rllib_compat.ray_versions.types import RLModule
+
 
 def set_weights(module: MultiRLModule, networks: Mapping[str, AnyNetwork]) -> None:
     """Fills modules with the old weights.
@@ -110,7 +112,7 @@ _SMALL = 1_000_000
 
 
 @contextmanager
-def _threads_for(module: Any, inputs: Mapping[str, Any]) -> Iterator[None]:
+def _threads_for(module: RLModule, inputs: Mapping[str, Any]) -> Iterator[None]:
     """One thread of torch for a small computation; on a busy machine the others cost a half more.
 
     It was measured on a league of 300 small networks.

@@ -192,12 +192,12 @@ def _is_size(value: Any, largest: int = _LARGEST) -> bool:
     return whole and -1 <= int(value) <= largest
 
 
-def _is_finite(value: Any) -> bool:
+def _is_finite(value: object) -> bool:
     number = _number(value)
     return number is not None and abs(number) <= _LARGEST_NUMBER  # distances of two are reckoned
 
 
-def _are_sizes(value: Any) -> bool:
+def _are_sizes(value: object) -> bool:
     return (
         isinstance(value, (list, tuple))
         and len(value) <= _LONGEST_LIST
@@ -212,7 +212,7 @@ def _shares_layers(config: Mapping[str, Any], model: Mapping[str, Any], algorith
     return algorithm not in _OWN_VALUE_LAYERS
 
 
-def _given(value: Any) -> dict[str, Any]:
+def _given(value: object) -> dict[str, Any]:
     """The keys of a dict that say something: not a list that is None, nor what Ray has moved.
 
     An array among them is the list that it stands for: it could be asked neither whether it is
@@ -239,7 +239,7 @@ def _given(value: Any) -> dict[str, Any]:
     }
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     try:
         return float(value) if isinstance(value, (int, float)) else None
     except OverflowError:

@@ -161,7 +161,7 @@ def changes_games(settings: EnvSettings) -> bool:
     return settings.preprocessor_pref is not None and not settings.old_stack
 
 
-def is_atari(env: Any, legacy_ray: str | None = None) -> bool:
+def is_atari(env: object, legacy_ray: str | None = None) -> bool:
     """Whether an environment is an Atari game that gives images.
 
     Args:
@@ -185,7 +185,7 @@ def is_registered_game(name: str) -> bool:
 
 
 def wrap_game(
-    env: Any, settings: EnvSettings, context: Mapping[str, Any]
+    env: object, settings: EnvSettings, context: Mapping[str, Any]
 ) -> tuple[Any, EnvSettings]:
     """A game in the wrappers, and the settings with what goes with them.
 
@@ -203,7 +203,7 @@ def wrap_game(
     return env, settings
 
 
-def _skips(env: Any, settings: EnvSettings, context: Mapping[str, Any]) -> bool:
+def _skips(env: object, settings: EnvSettings, context: Mapping[str, Any]) -> bool:
     if settings.legacy_ray is None:
         return skips_none(env)
     if Version(settings.legacy_ray) >= GYMNASIUM:
@@ -211,7 +211,7 @@ def _skips(env: Any, settings: EnvSettings, context: Mapping[str, Any]) -> bool:
     return "NoFrameskip" in str(getattr(getattr(env, "spec", None), "id", ""))
 
 
-def skips_none(env: Any) -> bool:
+def skips_none(env: object) -> bool:
     """Whether a game gives every single frame."""
     spec = getattr(env, "spec", None)
     own = (getattr(spec, "kwargs", None) or {}).get("frameskip")

@@ -15,6 +15,7 @@ from rllib_compat.runtime.batches import collected
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY, episode_number
 
 if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import SingleAgentEpisode
     from rllib_compat.runtime.workers import LegacyWorker
 
 
@@ -75,7 +76,7 @@ class LegacyEpisode:
         # Chunks whose rewards a callback may have changed since, with what the agents got.
         self._kept_rewards: list[tuple[Any, dict[Any, float]]] = []
 
-    def follow(self, chunk: Any) -> LegacyEpisode:
+    def follow(self, chunk: SingleAgentEpisode) -> LegacyEpisode:
         """Goes on with `chunk`, a `SingleAgentEpisode` or `MultiAgentEpisode`."""
         self._chunk = chunk
         return self
@@ -118,11 +119,11 @@ class LegacyEpisode:
         env = envs[self.env_id] if self.env_id < len(envs) else None
         return getattr(env, "unclipped", None) or {}
 
-    def keep_rewards(self, chunk: Any) -> None:
+    def keep_rewards(self, chunk: object) -> None:
         """Keeps the rewards of a chunk as the environment gave them, whatever is learned from."""
         self._kept_rewards.append((chunk, self._returns(chunk)))
 
-    def _returns(self, chunk: Any) -> dict[Any, float]:
+    def _returns(self, chunk: object) -> dict[Any, float]:
         settled = next((returns for known, returns in self._kept_rewards if known is chunk), None)
         if settled is not None:
             return settled
@@ -137,7 +138,7 @@ class LegacyEpisode:
         """The agents that have taken part so far."""
         return list(_by_agent(self._chunk))
 
-    def last_change_of(self, agent_id: Any) -> Any:
+    def last_change_of(self, agent_id: object) -> Any:
         """What is another value each time that the environment says something of an agent.
 
         Returns:
@@ -156,16 +157,16 @@ class LegacyEpisode:
                 return None
         return id(part), part.t, len(part.observations)
 
-    def policy_for(self, agent_id: Any = ONLY_AGENT) -> str:
+    def policy_for(self, agent_id: object = ONLY_AGENT) -> str:
         """The policy that acts for the agent."""
         return str(self._chunk.module_for(agent_id)) if self._multi_agent else ONLY_POLICY
 
-    def last_observation_for(self, agent_id: Any = ONLY_AGENT) -> Any:
+    def last_observation_for(self, agent_id: object = ONLY_AGENT) -> Any:
         """The agent's last observation as the policy sees it (filtered), or None."""
         episode = self._of(agent_id)
         return None if episode is None else episode.get_observations(-1)
 
-    def last_raw_obs_for(self, agent_id: Any = ONLY_AGENT) -> Any:
+    def last_raw_obs_for(self, agent_id: object = ONLY_AGENT) -> Any:
         """The agent's last observation as the environment gave it, or None.
 
         Raises:
@@ -182,44 +183,44 @@ class LegacyEpisode:
             )
         return self.last_observation_for(agent_id)
 
-    def last_info_for(self, agent_id: Any = ONLY_AGENT) -> Any:
+    def last_info_for(self, agent_id: object = ONLY_AGENT) -> Any:
         """The agent's last info, or None."""
         episode = self._of(agent_id)
         return None if episode is None else episode.get_infos(-1)
 
-    def last_action_for(self, agent_id: Any = ONLY_AGENT) -> Any:
+    def last_action_for(self, agent_id: object = ONLY_AGENT) -> Any:
         """The agent's last action, zeros before the first."""
         return self._action(agent_id, -1)
 
-    def prev_action_for(self, agent_id: Any = ONLY_AGENT) -> Any:
+    def prev_action_for(self, agent_id: object = ONLY_AGENT) -> Any:
         """The agent's action before its last one, else zeros."""
         return self._action(agent_id, -2)
 
-    def last_reward_for(self, agent_id: Any = ONLY_AGENT) -> float:
+    def last_reward_for(self, agent_id: object = ONLY_AGENT) -> float:
         """The agent's last reward, 0 before the first."""
         return self._reward(agent_id, -1)
 
-    def prev_reward_for(self, agent_id: Any = ONLY_AGENT) -> float:
+    def prev_reward_for(self, agent_id: object = ONLY_AGENT) -> float:
         """The agent's reward before its last one, else 0."""
         return self._reward(agent_id, -2)
 
-    def rnn_state_for(self, agent_id: Any = ONLY_AGENT) -> list[Any]:
+    def rnn_state_for(self, agent_id: object = ONLY_AGENT) -> list[Any]:
         """The agent's last recurrent state, as the flat list that it was."""
         import tree
 
         return list(tree.flatten(self.last_extra_action_outs_for(agent_id).get("state_out", [])))
 
-    def last_extra_action_outs_for(self, agent_id: Any = ONLY_AGENT) -> dict[str, Any]:
+    def last_extra_action_outs_for(self, agent_id: object = ONLY_AGENT) -> dict[str, Any]:
         """What the policy computed along with the last action."""
         episode = self._of(agent_id)
         outputs = {} if episode is None else episode.extra_model_outputs
         return {k: episode.get_extra_model_outputs(k, -1) for k, v in outputs.items() if len(v)}
 
-    def last_pi_info_for(self, agent_id: Any = ONLY_AGENT) -> dict[str, Any]:
+    def last_pi_info_for(self, agent_id: object = ONLY_AGENT) -> dict[str, Any]:
         """The older name of `last_extra_action_outs_for`."""
         return self.last_extra_action_outs_for(agent_id)
 
-    def last_done_for(self, agent_id: Any = ONLY_AGENT) -> bool:
+    def last_done_for(self, agent_id: object = ONLY_AGENT) -> bool:
         """Whether the agent is done."""
         episode = self._of(agent_id)
         return bool(episode is not None and episode.is_done)
@@ -249,31 +250,31 @@ class LegacyEpisode:
     def _multi_agent(self) -> bool:
         return hasattr(self._chunk, "agent_episodes")
 
-    def _of(self, agent: Any) -> Any:
+    def _of(self, agent: object) -> Any:
         return _by_agent(self._chunk).get(agent)
 
-    def _action(self, agent: Any, index: int) -> Any:
+    def _action(self, agent: object, index: int) -> Any:
         episode = self._of(agent)
         if episode is not None and len(episode.actions) >= -index:
             return episode.get_actions(index)
         space = self.worker.action_space(self.policy_for(agent))
         return np.zeros_like(space.sample())
 
-    def _reward(self, agent: Any, index: int) -> float:
+    def _reward(self, agent: object, index: int) -> float:
         episode = self._of(agent)
         if episode is None or len(episode.rewards) < -index:
             return 0.0
         return float(episode.get_rewards(index))
 
 
-def _by_agent(chunk: Any) -> dict[Any, Any]:
+def _by_agent(chunk: object) -> dict[Any, Any]:
     """The single-agent episodes of a chunk."""
     if hasattr(chunk, "agent_episodes"):
         return dict(chunk.agent_episodes)
     return {ONLY_AGENT: chunk}
 
 
-def end_truncated(chunk: Any) -> None:
+def end_truncated(chunk: SingleAgentEpisode) -> None:
     """Lets an episode that was cut, or a chunk that is the last of one, be over, in place.
 
     The old `step` had one flag, `done`, for an end and for a cut. Algorithms expect something after

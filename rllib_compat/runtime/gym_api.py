@@ -15,6 +15,8 @@ from rllib_compat.runtime.policy_mapping import ONLY_AGENT
 from rllib_compat.runtime.preprocessors import flatten_lists, has_lists
 
 if TYPE_CHECKING:
+    from gymnasium import Space
+
     from rllib_compat.runtime.env_settings import EnvSettings
 
 
@@ -43,7 +45,7 @@ class LegacyEnvWrapper:
         return getattr(self.env, name)
 
 
-def metadata_of(env: Any) -> dict[str, Any]:
+def metadata_of(env: object) -> dict[str, Any]:
     """The metadata of a legacy environment, complete as gymnasium wants it."""
     return {"render_modes": [], **(getattr(env, "metadata", None) or {})}
 
@@ -55,7 +57,7 @@ OTHER_KINDS = {
 }
 
 
-def adapt_single_agent(env: Any, settings: EnvSettings) -> gymnasium.Env[Any, Any]:
+def adapt_single_agent(env: object, settings: EnvSettings) -> gymnasium.Env[Any, Any]:
     """Wraps `env` unless it is a gymnasium environment already and nothing else is asked."""
     if settings.plain and isinstance(env, gymnasium.Env) and has_todays_api(env):
         seen = spaces.from_object(env.observation_space)
@@ -104,7 +106,7 @@ class GymAdapter(LegacyEnvWrapper, gymnasium.Env[Any, Any]):
         self.last_raw_obs = obs
         return self._cast(obs), info
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: object) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Takes one step; four values become five."""
         obs, reward, terminated, truncated, info = step(self.env, action)
         self.last_raw_obs = obs
@@ -156,7 +158,7 @@ def step(env: Any, action: Any) -> tuple[Any, Any, bool, bool, Any]:
     return obs, reward, bool(done) and not truncated, truncated, info
 
 
-def takes_seed(env: Any) -> bool:
+def takes_seed(env: object) -> bool:
     """Whether `reset` takes `seed` and `options`; wrappers pass on what the innermost takes."""
     *_, innermost = _layers(env)
     return takes(innermost.reset, "seed", "options")
@@ -167,14 +169,14 @@ def takes(method: Any, *names: str) -> bool:
     return set(names) <= inspect.signature(method).parameters.keys()
 
 
-def has_todays_api(env: Any) -> bool:
+def has_todays_api(env: object) -> bool:
     """Whether `reset` and `step` are gymnasium's, through all wrappers."""
     return takes_seed(env) and not any(
         getattr(layer, "is_old_api", False) for layer in _layers(env)
     )
 
 
-def _layers(env: Any) -> Iterator[Any]:
+def _layers(env: object) -> Iterator[Any]:
     yield env
     while hasattr(env, "env"):
         env = env.env
@@ -202,7 +204,7 @@ def caster(space: gymnasium.Space[Any]) -> Any:
     return lambda obs: obs
 
 
-def observed(space: Any, settings: EnvSettings) -> tuple[gymnasium.Space[Any], Any]:
+def observed(space: Space[Any], settings: EnvSettings) -> tuple[gymnasium.Space[Any], Any]:
     """The gymnasium space of an environment's observations, and what makes them fit it.
 
     Lists of varying length become vectors; the old API stack has a preprocessor of its own for
@@ -217,7 +219,7 @@ def observed(space: Any, settings: EnvSettings) -> tuple[gymnasium.Space[Any], A
     return made, lambda obs: cast(flatten_lists(record, obs))
 
 
-def to_gymnasium(space: Any, name: str) -> gymnasium.Space[Any]:
+def to_gymnasium(space: object, name: str) -> gymnasium.Space[Any]:
     """The gymnasium space of any gym's space."""
     if isinstance(space, gymnasium.Space):
         return space
@@ -231,7 +233,7 @@ def to_gymnasium(space: Any, name: str) -> gymnasium.Space[Any]:
     return spaces.to_gymnasium(record)
 
 
-def check(env: Any, *names: str) -> None:
+def check(env: object, *names: str) -> None:
     """Raises one clear error where `env` lacks what every environment has.
 
     Raises:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,7 +64,9 @@ def _is_cql(config: AlgorithmConfig) -> bool:
     return isinstance(config, CQLConfig)
 
 
-def prepend_learner_class(first: type, word: str, config: AlgorithmConfig, **members: Any) -> None:
+def prepend_learner_class(
+    first: type, word: str, config: AlgorithmConfig, **members: object
+) -> None:
     """Gives a config a learner class that has `first` before its own.
 
     Args:
@@ -108,7 +111,7 @@ class CallbackLearner:
     metrics: Any
     module: Any
 
-    def _update(self, batch: Any, **kwargs: Any) -> Any:
+    def _update(self, batch: Mapping[str, Any], **kwargs: object) -> Any:
         if not hasattr(self, "_legacy_callbacks"):
             self._legacy_callbacks = self.config.callbacks_class()
         for module_id in batch:
@@ -132,7 +135,7 @@ class CallbackLearner:
             self.metrics.log_value((module_id, name), value, window=1)
 
 
-def _array(column: Any) -> Any:
+def _array(column: object) -> Any:
     if hasattr(column, "detach"):
         return column.detach().cpu().numpy()
     return column if isinstance(column, np.ndarray) else None
@@ -154,7 +157,7 @@ class ReportingLearner(learners.CountsRealSteps):
 
     metrics: Any
 
-    def after_gradient_based_update(self, *, timesteps: Any) -> None:
+    def after_gradient_based_update(self, *, timesteps: object) -> None:
         """Tells what was used, then moves on."""
         for key, rate in learners.rates_in_use(self).items():
             self.metrics.log_value(key, rate, window=1)
@@ -169,7 +172,7 @@ class OneBatchLearner:
     and dies of `KeyError: 0` where an iteration is one batch, as it always was.
     """
 
-    def update(self, training_data: Any = None, **kwargs: Any) -> Any:
+    def update(self, training_data: object = None, **kwargs: object) -> Any:
         """Updates the modules once with each minibatch."""
         if training_data is not None:
             learners.hand_over_batch(training_data)

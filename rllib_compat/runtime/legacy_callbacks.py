@@ -35,19 +35,21 @@ class DefaultCallbacks:
         self.legacy_callbacks = dict(legacy_callbacks_dict or {})
 
     def on_episode_start(
-        self, *, worker: Any, base_env: Any, policies: Any, episode: Any, **_: Any
+        self, *, worker: object, base_env: object, policies: object, episode: object, **_: Any
     ) -> None:
         """Runs after the environment's reset."""
         self._call(
             "on_episode_start", env=base_env, policy=policies, episode=episode, worker=worker
         )
 
-    def on_episode_step(self, *, worker: Any, base_env: Any, episode: Any, **_: Any) -> None:
+    def on_episode_step(
+        self, *, worker: object, base_env: object, episode: object, **_: Any
+    ) -> None:
         """Runs after each step."""
         self._call("on_episode_step", env=base_env, episode=episode, worker=worker)
 
     def on_episode_end(
-        self, *, worker: Any, base_env: Any, policies: Any, episode: Any, **_: Any
+        self, *, worker: object, base_env: object, policies: object, episode: object, **_: Any
     ) -> None:
         """Runs when the episode is over."""
         self._call("on_episode_end", env=base_env, policy=policies, episode=episode, worker=worker)
@@ -55,12 +57,12 @@ class DefaultCallbacks:
     def on_postprocess_trajectory(
         self,
         *,
-        worker: Any,
-        episode: Any,
-        agent_id: Any,
+        worker: object,
+        episode: object,
+        agent_id: object,
         policy_id: str,
-        policies: Any,
-        postprocessed_batch: Any,
+        policies: Mapping[str, Any],
+        postprocessed_batch: object,
         original_batches: Mapping[Any, Any],
         **_: Any,
     ) -> None:
@@ -76,35 +78,37 @@ class DefaultCallbacks:
             policy=policies[policy_id],
         )
 
-    def on_sample_end(self, *, worker: Any, samples: Any, **_: Any) -> None:
+    def on_sample_end(self, *, worker: object, samples: object, **_: Any) -> None:
         """Runs after each sample of a runner."""
         self._call("on_sample_end", worker=worker, evaluator=worker, samples=samples)
 
-    def on_learn_on_batch(self, *, policy: Any, train_batch: Any, result: Any, **_: Any) -> None:
+    def on_learn_on_batch(
+        self, *, policy: object, train_batch: object, result: Any, **_: Any
+    ) -> None:
         """Runs before each update of a policy; batch and result may be changed."""
 
-    def on_create_policy(self, *, policy_id: str, policy: Any) -> None:
+    def on_create_policy(self, *, policy_id: str, policy: object) -> None:
         """Runs in each worker for each policy, before the first episode with it."""
 
     def on_sub_environment_created(
-        self, *, worker: Any, sub_environment: Any, env_context: Any, **_: Any
+        self, *, worker: object, sub_environment: Any, env_context: Any, **_: Any
     ) -> None:
         """Runs for each of the user's environments."""
 
-    def on_trainer_init(self, *, trainer: Any, **_: Any) -> None:
+    def on_trainer_init(self, *, trainer: object, **_: Any) -> None:
         """Runs when the trainer is complete."""
 
-    def on_train_result(self, *, trainer: Any, result: Any, **_: Any) -> None:
+    def on_train_result(self, *, trainer: object, result: Any, **_: Any) -> None:
         """Runs after each training iteration; `result` may be changed."""
         self._call("on_train_result", trainer=trainer, agent=trainer, result=result)
 
-    def on_checkpoint_saved(self, *, trainer: Any, checkpoint_dir: str) -> None:
+    def on_checkpoint_saved(self, *, trainer: object, checkpoint_dir: str) -> None:
         """Runs when a trainer, or an algorithm without one, has saved; no Ray called that."""
 
-    def on_checkpoint_restored(self, *, trainer: Any, checkpoint_dir: str) -> None:
+    def on_checkpoint_restored(self, *, trainer: object, checkpoint_dir: str) -> None:
         """Runs when a trainer has restored a checkpoint; no Ray told its place."""
 
-    def _call(self, event: str, **info: Any) -> None:
+    def _call(self, event: str, **info: object) -> None:
         function = self.legacy_callbacks.get(event)
         if function is not None:
             function(info)
@@ -271,7 +275,7 @@ class Curriculum(DefaultCallbacks):
 
 
 def _set_tasks(function: Callable[[Any, Any, Any], Any], result: Any, env_runner: Any) -> None:
-    def set_task(env: Any, context: Any) -> None:
+    def set_task(env: Any, context: object) -> None:
         env = user_env(env)
         if not hasattr(env, "set_task"):
             raise ConfigError(

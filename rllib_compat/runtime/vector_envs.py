@@ -40,7 +40,7 @@ class VectorEnvFound(Exception):  # noqa: N818 - it is no error, but carries wha
         self.env = env
 
 
-def is_vector_env(env: Any) -> bool:
+def is_vector_env(env: object) -> bool:
     """Whether `env` is one of RLlib's `VectorEnv`s."""
     return hasattr(env, "vector_step") and hasattr(env, "vector_reset")
 
@@ -154,7 +154,7 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._ended = terminated | truncated
         return self._batch(observations), rewards, terminated, truncated, infos
 
-    def close(self, **_: Any) -> None:
+    def close(self, **_: object) -> None:
         """Closes the environment, if it can be closed."""
         getattr(self.env, "close", lambda: None)()
 
@@ -184,7 +184,7 @@ class VectorEnvRunner(CompatEnvRunner):
         except VectorEnvFound as made:
             self._use(made.env)
 
-    def _use(self, env: Any) -> None:
+    def _use(self, env: object) -> None:
         self.env = VectorAdapter(env, self.config.env.settings)
         self.num_envs = self.env.num_envs
         if self.num_envs != self.config.num_envs_per_env_runner:
@@ -202,7 +202,7 @@ class VectorEnvRunner(CompatEnvRunner):
             )
 
 
-def _from_users(env: Any, method: str) -> Any:
+def _from_users(env: object, method: str) -> Any:
     """What a method of the user's returns; those of Ray's base class know nothing, or raise."""
     of_ray = getattr(VectorEnv, method, None)
     own = getattr(type(env), method, of_ray)
@@ -217,7 +217,7 @@ def allow_vector_envs(config: AlgorithmConfig) -> None:
         config.env_runners(env_runner_cls=VectorEnvRunner)
 
 
-def check_vector_env(env: Any, settings: EnvSettings) -> Any:
+def check_vector_env(env: object, settings: EnvSettings) -> Any:
     """A `VectorEnv` itself, where there is a runner that takes it.
 
     Raises:
@@ -233,7 +233,7 @@ def check_vector_env(env: Any, settings: EnvSettings) -> Any:
     return env
 
 
-def raise_if_vector_env(env: Any) -> Any:
+def raise_if_vector_env(env: object) -> Any:
     """The environment; a `VectorEnv` goes to the runner, past gymnasium, which asked for it.
 
     Raises:
@@ -244,7 +244,7 @@ def raise_if_vector_env(env: Any) -> Any:
     return env
 
 
-def _has_infos(result: Any) -> bool:
+def _has_infos(result: object) -> bool:
     """Whether a reset returned observations and infos: a pair whose second half holds dicts."""
     if not isinstance(result, tuple) or len(result) != 2:
         return False

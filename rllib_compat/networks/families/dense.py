@@ -175,7 +175,7 @@ def with_log_std(build: Builder, named: Named, logits: str) -> str:
     return build.add("free_log_std", "log_std", logits)
 
 
-def own_actor_critic(graph: Graph, arrays: Mapping[str, Array], **model_config: Any) -> Target:
+def own_actor_critic(graph: Graph, arrays: Mapping[str, Array], **model_config: object) -> Target:
     """The module of ours for a policy with a value function, or without one."""
     module = ACTOR_CRITIC if "vf_preds" in graph.outputs else ACTOR
     return own_module(module, graph, arrays, **model_config)
@@ -186,7 +186,7 @@ def sequence_length(settings: ModelSettings) -> int:
     return int(model_setting(settings.model, "max_seq_len"))
 
 
-def todays_default(named: Named, table: Callable[..., Table], **told: Any) -> Target:
+def todays_default(named: Named, table: Callable[..., Table], **told: object) -> Target:
     """The default module of the installed Ray, for dense layers and linear heads.
 
     Args:

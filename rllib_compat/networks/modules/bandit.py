@@ -89,11 +89,11 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
             self.theta[arm] = inverse @ self.f[arm]
             self.covariance[arm] = self._alpha * inverse
 
-    def expected(self, observations: Any) -> Any:
+    def expected(self, observations: object) -> Any:
         """The rewards that are expected of each arm or item, `[B, n]`."""
         return self._scores(self._seen(observations), self.theta)
 
-    def sampled(self, observations: Any) -> Any:
+    def sampled(self, observations: object) -> Any:
         """The rewards `[B, n]` that weights drawn around the posterior's mean expect."""
         noise = torch.randn_like(self.theta)
         if self._drawn_with is None:
@@ -105,7 +105,7 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
         theta = self.theta + self._alpha**0.5 * spread
         return self._scores(self._seen(observations), theta)
 
-    def bounds(self, observations: Any) -> Any:
+    def bounds(self, observations: object) -> Any:
         """The rewards `[B, n]` that are expected, and a bonus for what is not known of them."""
         seen = self._seen(observations)
         if self._items:
@@ -125,10 +125,10 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
     def _seen(self, observations: Any) -> Any:
         return (observations[ITEM] if self._items else observations).float()
 
-    def _forward(self, batch: Mapping[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward(self, batch: Mapping[str, Any], **_: object) -> dict[str, Any]:
         """What is best: with the bonus where there is one, as ever, and without drawing."""
         return {Columns.ACTIONS: self.critics(batch)["q_values"].argmax(-1)}
 
-    def _forward_exploration(self, batch: Mapping[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward_exploration(self, batch: Mapping[str, Any], **_: object) -> dict[str, Any]:
         rate = self.sampled if self._sampling else self.bounds
         return {Columns.ACTIONS: rate(batch[Columns.OBS]).argmax(-1)}

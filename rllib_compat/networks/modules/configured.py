@@ -6,7 +6,7 @@ Only then the spaces are known, and with them the network.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,6 +19,9 @@ from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CheckpointError, ConfigError
 from rllib_compat.neutral.public import public
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import RLModule
 
 #: What a model config tells it: `network_of`'s answer.
 NETWORK = "network_of_config"
@@ -59,11 +62,11 @@ class ConfiguredModule:
     def __new__(
         cls,
         *,
-        observation_space: Any,
-        action_space: Any,
+        observation_space: object,
+        action_space: object,
         model_config: dict[str, Any],
-        catalog_class: Any = None,
-        **others: Any,
+        catalog_class: object = None,
+        **others: object,
     ) -> Any:
         """Builds the module."""
         told = dict(model_config)
@@ -96,7 +99,7 @@ def _settings(given: dict[str, Any]) -> ModelSettings:
     return ModelSettings.from_config(config, {}, algorithm=given["algorithm"], ray=given["ray"])
 
 
-def _new(settings: ModelSettings, observation_space: Any, action_space: Any) -> Network:
+def _new(settings: ModelSettings, observation_space: object, action_space: object) -> Network:
     """A new network, with weights that torch's seed decides."""
     original = getattr(observation_space, "original_space", observation_space)
     seen, acts = (spaces.from_object(space) for space in (original, action_space))
@@ -132,7 +135,7 @@ def _class(name: str) -> Any:
     return getattr(import_module(module), cls)
 
 
-def _begin(module: Any, network: Network) -> None:
+def _begin(module: RLModule, network: Network) -> None:
     """Gives a module the first weights of a network, as far as it has them."""
     state, new = module.get_state(), network.module_state()
     lacking = [name for name in state if name not in new and name not in BUFFERS]

@@ -106,5 +106,5 @@ class CriticRegularizedModule(ModuleWithTarget):
         logits = net["actor"](batch[Columns.OBS].flatten(1).float())
         return logits / self._temperature if self.discrete else logits
 
-    def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         return {Columns.ACTION_DIST_INPUTS: self._logits(self.net, batch)}

@@ -97,11 +97,13 @@ class DeterministicModule(Perturbed, ModuleWithTarget):
         """What noise on weights did to actions, and what that on actions does."""
         return root_mean_square(clean, noisy), self._noise.deviation if self._noise else 0.0
 
-    def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         actions = self.actions_of(batch)
         return {Columns.ACTIONS: actions, Columns.ACTION_DIST_INPUTS: actions}
 
-    def _forward_exploration(self, batch: dict[str, Any], t: int = 0, **_: Any) -> dict[str, Any]:
+    def _forward_exploration(
+        self, batch: dict[str, Any], t: int = 0, **_: object
+    ) -> dict[str, Any]:
         with self.with_weight_noise():
             out = self._forward(batch)
         if self._noise is None:
@@ -109,7 +111,7 @@ class DeterministicModule(Perturbed, ModuleWithTarget):
         actions = self._noise(out[Columns.ACTIONS], t)
         return {Columns.ACTIONS: actions, Columns.ACTION_DIST_INPUTS: actions}
 
-    def _forward_train(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward_train(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         own = {"obs": self._seen(batch)}
         actions = self._forward(batch)[Columns.ACTIONS]
         # Through the critic, but not into it: it learns from its own loss alone.

@@ -11,7 +11,7 @@ from rllib_compat.ray_versions import modules
 _ray: Any = modules.torch_distributions()
 
 
-def squashed_gaussian(low: Any, high: Any, least_log_std: float, squashes: int = 1) -> Any:
+def squashed_gaussian(low: Any, high: object, least_log_std: float, squashes: int = 1) -> Any:
     """A normal distribution squashed into a range, as a class for an RLModule.
 
     Today's (`TorchSquashedGaussian`) always squashes into -1 … 1, takes -5 as the least log
@@ -29,7 +29,7 @@ def squashed_gaussian(low: Any, high: Any, least_log_std: float, squashes: int =
 
     class SquashedGaussian(_ray.TorchSquashedGaussian):  # type: ignore[misc]
         @classmethod
-        def from_logits(cls, logits: Any, **_: Any) -> Any:
+        def from_logits(cls, logits: Any, **_: object) -> Any:
             mean, log_std = torch.tensor_split(logits, 2, -1)
             deviation = log_std.clamp(least_log_std, _MOST_LOG_STD).exp()
             bounds = {"low": mean.new_tensor(low), "high": mean.new_tensor(high)}
@@ -73,7 +73,7 @@ class Deterministic(_ray.TorchDeterministic):  # type: ignore[misc]
     """The distribution of a policy that gives actions themselves."""
 
     @classmethod
-    def from_logits(cls, logits: torch.Tensor, **_: Any) -> Deterministic:
+    def from_logits(cls, logits: torch.Tensor, **_: object) -> Deterministic:
         """The only action that it has."""
         return cls(loc=logits)
 

@@ -217,7 +217,7 @@ class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray
         own = [s for s in self.graph.states.values() if s.rpartition(".")[0] not in reached]
         return [LOGITS, VALUES] if own else [LOGITS]
 
-    def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         out = self.net(self._inputs(batch), self._acting)
         out.pop(VALUES, None)
         return self._named(out)
@@ -238,7 +238,7 @@ class ActorCriticModule(ActorModule, ValueFunctionAPI):  # type: ignore[misc]
     checkpoint.
     """
 
-    def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Any:  # noqa: ARG002 (Ray passes it by name)
+    def compute_values(self, batch: dict[str, Any], embeddings: object = None) -> Any:  # noqa: ARG002 (Ray passes it by name)
         """The value predictions `[B]`, or `[B, T]` for a network with states."""
         return self.net(self._inputs(batch), [VALUES])[VALUES]
 
@@ -272,7 +272,7 @@ class RandomModule(TorchRLModule):  # type: ignore[misc]  # Ray has no types
     def setup(self) -> None:
         """Has nothing to build."""
 
-    def _forward(self, batch: Mapping[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward(self, batch: Mapping[str, Any], **_: object) -> dict[str, Any]:
         count = len(tree.flatten(batch[Columns.OBS])[0])
         return {Columns.ACTIONS: batch_space(self.action_space, count).sample()}
 
@@ -286,5 +286,5 @@ class PolicyModule(ActorModule):
         super().setup()
         self.action_dist_cls = Deterministic
 
-    def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         return self._named(self.net(self._inputs(batch)))

@@ -18,7 +18,7 @@ from rllib_compat.neutral.errors import ConfigError
 OBS, MASK, STATE = "obs", "action_mask", "state"
 
 
-def grouped_space(space: Any) -> gymnasium.spaces.Dict:
+def grouped_space(space: object) -> gymnasium.spaces.Dict:
     """The space of what `Grouping` makes of a group's observations.
 
     Args:

@@ -110,7 +110,7 @@ class LSTMEncoderConfig(RecurrentEncoderConfig):  # type: ignore[misc]  # Ray ha
 class LSTMEncoder(TorchLSTMEncoder):  # type: ignore[misc]  # Ray has no types
     """What `LSTMEncoderConfig` describes: `obs` is one array, `state_in` has `h` and `c`."""
 
-    def _forward(self, inputs: Any, **_: Any) -> dict[str, Any]:
+    def _forward(self, inputs: Any, **_: object) -> dict[str, Any]:
         seen, state = inputs[Columns.OBS], inputs[Columns.STATE_IN]
         features = self.tokenizer({Columns.OBS: seen.flatten(0, 1)})[ENCODER_OUT]
         states = state["h"].transpose(0, 1), state["c"].transpose(0, 1)
@@ -127,7 +127,9 @@ class OwnEncoders(modules.ChangesEncoders):
     """A base of a catalog whose networks have these."""
 
     @classmethod
-    def encoder_instead(cls, made: Any, space: Any, told: Mapping[str, Any], actions: Any) -> Any:
+    def encoder_instead(
+        cls, made: Any, space: object, told: Mapping[str, Any], actions: object
+    ) -> Any:
         """The same encoder, of ours where there is one."""
         made = super().encoder_instead(made, space, told, actions)
         instead = _INSTEAD.get(type(made))
@@ -140,7 +142,7 @@ class OwnEncoders(modules.ChangesEncoders):
 OF_A_HEAD = 0.01
 
 
-def begun(network: Any, last: float | None = 1.0) -> Any:
+def begun(network: object, last: float | None = 1.0) -> Any:
     """Draws the weights of dense layers: those of each unit have the norm 1.
 
     Args:
@@ -161,7 +163,7 @@ def begun(network: Any, last: float | None = 1.0) -> Any:
     return network
 
 
-def glorot(network: Any) -> Any:
+def glorot(network: object) -> Any:
     """Draws the weights of dense layers after Glorot, as those of layers without an initializer."""
     for layer in _dense(network):
         torch.nn.init.xavier_uniform_(layer.weight)
@@ -182,7 +184,7 @@ class BeginsAsBefore:
 
     _model_config_dict: Mapping[str, Any]
 
-    def _begun(self, made: Any, last: float | None = 1.0) -> Any:
+    def _begun(self, made: object, last: float | None = 1.0) -> Any:
         """A network with its first weights; see `begun`."""
         names = ("fcnet_kernel_initializer", "head_fcnet_kernel_initializer")
         drawn_by_ray = any(map(self._model_config_dict.get, names))
@@ -213,7 +215,7 @@ class BesideLayersConfig(MLPEncoderConfig):  # type: ignore[misc]  # Ray has no 
 class BesideLayers(TorchMLPEncoder):  # type: ignore[misc]  # Ray has no types
     """What `BesideLayersConfig` describes; the weights are named as Ray's."""
 
-    def _forward(self, inputs: Any, **_: Any) -> dict[str, Any]:
+    def _forward(self, inputs: Any, **_: object) -> dict[str, Any]:
         whole, count = inputs[Columns.OBS], self.config.input_dims[0]
         return {ENCODER_OUT: torch.cat([self.net(whole[..., :count]), whole[..., count:]], dim=-1)}
 
@@ -222,7 +224,9 @@ class SeesPreviousSteps(modules.ChangesEncoders):
     """A base of a catalog: the step before goes into the LSTM of its networks."""
 
     @classmethod
-    def encoder_instead(cls, made: Any, space: Any, told: Mapping[str, Any], actions: Any) -> Any:
+    def encoder_instead(
+        cls, made: Any, space: Any, told: Mapping[str, Any], actions: object
+    ) -> Any:
         """The same encoder; where it is to see the step before, its dense layers do not."""
         made = super().encoder_instead(made, space, told, actions)
         beside = numbers_of(told, actions) if told["use_lstm"] else 0
@@ -234,7 +238,7 @@ class SeesPreviousSteps(modules.ChangesEncoders):
         return replace(made, tokenizer_config=BesideLayersConfig(**values, beside=beside))
 
 
-def beside_observation(batch: Mapping[str, Any], actions: Any) -> Any:
+def beside_observation(batch: Mapping[str, Any], actions: object) -> Any:
     """Observations `[…, n]`, with the step before behind them.
 
     Args:
@@ -250,7 +254,7 @@ def beside_observation(batch: Mapping[str, Any], actions: Any) -> Any:
     return torch.cat(parts, dim=-1) if parts[1:] else parts[0]
 
 
-def numbers_of(told: Mapping[str, Any], actions: Any) -> int:
+def numbers_of(told: Mapping[str, Any], actions: object) -> int:
     """How many numbers of an observation are of the step before.
 
     Args:
@@ -268,6 +272,6 @@ class EncoderCatalog(SeesPreviousSteps, OwnEncoders, BeginsAsBefore, Catalog):  
         """The layers below the LSTM, and that."""
         return self._begun(super().build_encoder(framework))
 
-    def behind(self, layers: Any) -> Any:
+    def behind(self, layers: object) -> Any:
         """Layers behind the LSTM, with their first weights: the last after Glorot."""
         return self._begun(layers, None)

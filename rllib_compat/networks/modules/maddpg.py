@@ -77,10 +77,10 @@ class MADDPGModule(ModuleWithTarget):
         value: Tensor = critic(_together(observations, actions)).squeeze(-1)
         return value
 
-    def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         return self._acting(self.net, batch)
 
-    def _forward_train(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward_train(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         out = self._acting(self.net, batch)
         everyone = batch[EVERYONE]
         seen = [everyone[agent][Columns.OBS] for agent in self.critic_sees]
@@ -102,7 +102,7 @@ class MADDPGModule(ModuleWithTarget):
         return {Columns.ACTIONS: actions, Columns.ACTION_DIST_INPUTS: logits}
 
 
-def observed(space: Any) -> int:
+def observed(space: object) -> int:
     """How many numbers an agent observes.
 
     Raises:
@@ -118,7 +118,7 @@ def observed(space: Any) -> int:
     return int(shape[0])
 
 
-def simplex(space: Any) -> int:
+def simplex(space: object) -> int:
     """How many numbers an action has.
 
     Raises:

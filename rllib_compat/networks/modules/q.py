@@ -73,7 +73,9 @@ class Explores(Perturbed):
         """The noisy layers, found once: it explores at each step. Those of targets don't matter."""
         return noisy_layers(cast("nn.Module", self))
 
-    def _forward_exploration(self, batch: dict[str, Any], t: int = 0, **_: Any) -> dict[str, Any]:
+    def _forward_exploration(
+        self, batch: dict[str, Any], t: int = 0, **_: object
+    ) -> dict[str, Any]:
         temperature = self.model_config.get("soft_q_temperature")
         with self.noisy():
             return ray_modules.explore(self, batch, t, temperature=temperature)
@@ -171,7 +173,7 @@ class QModule(Explores, _DQN):  # type: ignore[misc]  # Ray has no types
     network takes beside the observation is found as `graph_module.inputs_in` tells.
     """
 
-    def __init__(self, *args: Any, catalog_class: Any = None, **kwargs: Any) -> None:  # noqa: ARG002 (the graph tells the network, no catalog chooses it)
+    def __init__(self, *args: object, catalog_class: object = None, **kwargs: object) -> None:  # noqa: ARG002 (the graph tells the network, no catalog chooses it)
         TorchRLModule.__init__(self, *args, catalog_class=NoCatalog, **kwargs)
 
     def setup(self) -> None:
@@ -234,7 +236,7 @@ class QModule(Explores, _DQN):  # type: ignore[misc]  # Ray has no types
             made[Columns.STATE_OUT] = {name: out[name] for name in self.graph.states}
         return made
 
-    def _forward_inference(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward_inference(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         out = self.compute_q_values(batch)
         actions = {Columns.ACTIONS: out[QF_PREDS].argmax(dim=-1)}
         return actions | {k: v for k, v in out.items() if k == Columns.STATE_OUT}

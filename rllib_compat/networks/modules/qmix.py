@@ -95,13 +95,15 @@ class QMIXModule(ModuleWithTarget):
         mixed: Tensor = net["mixer"](values, state.float())
         return mixed
 
-    def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         values, state = self._acting(batch)
         return self._answer(values.argmax(-1), state)
 
     # Ray's own forward passes have it, and this one stands in their place.
     @torch.no_grad()
-    def _forward_exploration(self, batch: dict[str, Any], t: int = 0, **_: Any) -> dict[str, Any]:
+    def _forward_exploration(
+        self, batch: dict[str, Any], t: int = 0, **_: object
+    ) -> dict[str, Any]:
         """Each agent takes one of its valid actions at random, with probability epsilon."""
         values, state = self._acting(batch)
         best = values.argmax(-1)
@@ -110,7 +112,7 @@ class QMIXModule(ModuleWithTarget):
         explores = torch.rand(best.shape, device=best.device) < float(self._epsilon.update(int(t)))
         return self._answer(torch.where(explores, drawn, best), state)
 
-    def _forward_train(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward_train(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         values = self._values(self.net, batch[Columns.OBS])[0]
         taken = values.gather(-1, batch[Columns.ACTIONS].long().unsqueeze(-1)).squeeze(-1)
         with torch.no_grad():
@@ -198,7 +200,7 @@ class _MonotonicMixer(nn.Module):
         return out
 
 
-def _actions_of(space: Any) -> int:
+def _actions_of(space: object) -> int:
     """How many actions each agent has."""
     parts = space.spaces if isinstance(space, gymnasium.spaces.Tuple) else ()
     sizes = {int(part.n) if isinstance(part, gymnasium.spaces.Discrete) else -1 for part in parts}

@@ -43,21 +43,23 @@ class _Unrolled:
         out = module.forward_target(batch) if target else module.compute_q_values(batch)
         return out[QF_PREDS], out[Columns.STATE_OUT]
 
-    def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         values, states = self.values_of(batch)
         return {Columns.ACTIONS: values.argmax(-1), Columns.STATE_OUT: states}
 
-    def _forward_inference(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward_inference(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         return self._forward(batch)
 
-    def _forward_exploration(self, batch: dict[str, Any], t: int = 0, **_: Any) -> dict[str, Any]:
+    def _forward_exploration(
+        self, batch: dict[str, Any], t: int = 0, **_: object
+    ) -> dict[str, Any]:
         """Acts at random with probability epsilon; soft Q draws actions by their values."""
         module: Any = self
         temperature = module.model_config.get("soft_q_temperature")
         with noise(*noisy_layers(module)):
             return modules.explore(module, batch, t, temperature=temperature)
 
-    def _forward_train(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward_train(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         module: Any = self
         with noise(*noisy_layers(module)):
             values, _states = self.values_of(batch)

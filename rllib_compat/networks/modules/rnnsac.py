@@ -155,13 +155,13 @@ class RNNSACModule(ModuleWithTarget):
                 states[name] = _computed(self.net[name], inputs, states[name])[1]
         return out
 
-    def _forward_inference(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward_inference(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         return self._act(batch, explore=False)
 
-    def _forward_exploration(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward_exploration(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         return self._act(batch, explore=True)
 
-    def _forward_train(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def _forward_train(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         """What the losses are made of.
 
         What follows is run from the states that the steps themselves begin with, as RLlib did.
@@ -215,7 +215,7 @@ def drawn(logits: Tensor) -> tuple[Tensor, Tensor]:
     return actions, logp.sum(-1)
 
 
-def _recurrent(seen: Any, actions: Any, told: dict[str, Any], outputs: int) -> nn.ModuleDict:
+def _recurrent(seen: object, actions: object, told: dict[str, Any], outputs: int) -> nn.ModuleDict:
     """An encoder with its LSTM, and the layers behind it."""
     head = (told["head_fcnet_hiddens"], outputs, told["head_fcnet_activation"] or "linear")
     catalog = EncoderCatalog(seen, actions, told)

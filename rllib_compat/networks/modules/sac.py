@@ -29,10 +29,10 @@ _SAC, _CQL = modules.soft_actor_critic_modules()
 class NoCatalog:
     """Stands where Ray's modules have a catalog: these networks are told, not chosen."""
 
-    def __init__(self, **_: Any) -> None:
+    def __init__(self, **_: object) -> None:
         pass
 
-    def get_action_dist_cls(self, **_: Any) -> None:
+    def get_action_dist_cls(self, **_: object) -> None:
         """None; the module's config tells the distribution."""
 
 
@@ -62,7 +62,7 @@ class Part:
 class Nothing:
     """The head behind a `Part`, which has its own last layer already."""
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: object) -> Any:
         """The value as it came."""
         return value
 
@@ -83,7 +83,7 @@ class LegacyNetworks:
     net: GraphNet
     target_net: GraphNet
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **{**kwargs, "catalog_class": NoCatalog})
 
     def setup(self) -> None:

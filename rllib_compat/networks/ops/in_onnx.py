@@ -35,7 +35,7 @@ class Nodes:
         self.constants: dict[str, Array] = {}
         self._real = real
 
-    def add(self, operator: str, *takes: str | Array, outputs: int = 1, **settings: Any) -> Any:
+    def add(self, operator: str, *takes: str | Array, outputs: int = 1, **settings: object) -> Any:
         """Adds a node; arrays among what it takes become constants.
 
         Returns:
