@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import gymnasium
 import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
+from torch import Tensor
 
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
@@ -21,6 +22,10 @@ _BONUS_OF_ITEMS = 0.3
 POSTERIOR, PRIOR = "posterior", "prior"
 #: The prior precision where the config is silent: of arms, and of items.
 _PRECISION = (1.0, 0.1)
+
+
+#: Vectors `[B, n]`, or the parts of a Dict.
+Observations: TypeAlias = Tensor | Mapping[str, Tensor]
 
 
 @public("rllib_compat.modules")
@@ -70,7 +75,7 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
         self.register_buffer("theta", torch.zeros(arms, size))
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
-    def learn(self, observations: Any, actions: Any, rewards: Any) -> None:
+    def learn(self, observations: Observations, actions: Tensor, rewards: Tensor) -> None:
         """Adds steps to the posterior.
 
         Args:
@@ -89,11 +94,11 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
             self.theta[arm] = inverse @ self.f[arm]
             self.covariance[arm] = self._alpha * inverse
 
-    def expected(self, observations: object) -> Any:
+    def expected(self, observations: Observations) -> Tensor:
         """The rewards that are expected of each arm or item, `[B, n]`."""
         return self._scores(self._seen(observations), self.theta)
 
-    def sampled(self, observations: object) -> Any:
+    def sampled(self, observations: Observations) -> Tensor:
         """The rewards `[B, n]` that weights drawn around the posterior's mean expect."""
         noise = torch.randn_like(self.theta)
         if self._drawn_with is None:
@@ -105,7 +110,7 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
         theta = self.theta + self._alpha**0.5 * spread
         return self._scores(self._seen(observations), theta)
 
-    def bounds(self, observations: object) -> Any:
+    def bounds(self, observations: Observations) -> Tensor:
         """The rewards `[B, n]` that are expected, and a bonus for what is not known of them."""
         seen = self._seen(observations)
         if self._items:
@@ -119,11 +124,11 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
         rate = self.expected if self._sampling else self.bounds
         return {"q_values": rate(batch[Columns.OBS])}
 
-    def _scores(self, seen: Any, theta: Any) -> Any:
+    def _scores(self, seen: Tensor, theta: Tensor) -> Tensor:
         return seen @ theta[0] if self._items else seen @ theta.T
 
-    def _seen(self, observations: Any) -> Any:
-        return (observations[ITEM] if self._items else observations).float()
+    def _seen(self, observations: Observations) -> Tensor:
+        return (observations[ITEM] if isinstance(observations, Mapping) else observations).float()
 
     def _forward(self, batch: Mapping[str, Any], **_: object) -> dict[str, Any]:
         """What is best: with the bonus where there is one, as ever, and without drawing."""

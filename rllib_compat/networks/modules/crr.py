@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
-from torch import nn
+from torch import Tensor, nn
 
 from rllib_compat.networks.modules.graph_module import ModuleWithTarget
 from rllib_compat.networks.modules.layers import dense_layers
@@ -89,12 +89,13 @@ class CriticRegularizedModule(ModuleWithTarget):
         return torch.distributions.Normal(mean, log_std.exp(), validate_args=False)
 
     def values_of(
-        self, observations: Any, actions: Any = None, *, target: bool = False
-    ) -> list[Any]:
+        self, observations: Tensor, actions: Tensor | None = None, *, target: bool = False
+    ) -> list[Tensor]:
         """What each critic says of actions, `[B]`; without actions, of all of them, `[B, n]`."""
         net, seen = self.target_net if target else self.net, observations.flatten(1).float()
         critics = [net[name] for name in ("q", "twin_q") if name in net]
         if not self.discrete:
+            assert actions is not None, "critics take Box actions"
             together = torch.cat([seen, actions.flatten(1).float()], -1)
             return [critic(together).squeeze(-1) for critic in critics]
         values = [critic(seen) for critic in critics]
@@ -102,7 +103,7 @@ class CriticRegularizedModule(ModuleWithTarget):
             return values
         return [value.gather(-1, actions.long().unsqueeze(-1)).squeeze(-1) for value in values]
 
-    def _logits(self, net: Any, batch: Mapping[str, Any]) -> Any:
+    def _logits(self, net: nn.ModuleDict, batch: Mapping[str, Any]) -> Tensor:
         logits = net["actor"](batch[Columns.OBS].flatten(1).float())
         return logits / self._temperature if self.discrete else logits
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,7 +12,12 @@ from rllib_compat.ray_versions import modules
 _ray: Any = modules.torch_distributions()
 
 
-def squashed_gaussian(low: Any, high: object, least_log_std: float, squashes: int = 1) -> Any:
+def squashed_gaussian(
+    low: float | Sequence[float],
+    high: float | Sequence[float],
+    least_log_std: float,
+    squashes: int = 1,
+) -> Any:
     """A normal distribution squashed into a range, as a class for an RLModule.
 
     Today's (`TorchSquashedGaussian`) always squashes into -1 … 1, takes -5 as the least log
@@ -29,18 +35,18 @@ def squashed_gaussian(low: Any, high: object, least_log_std: float, squashes: in
 
     class SquashedGaussian(_ray.TorchSquashedGaussian):  # type: ignore[misc]
         @classmethod
-        def from_logits(cls, logits: Any, **_: object) -> Any:
+        def from_logits(cls, logits: torch.Tensor, **_: object) -> Any:
             mean, log_std = torch.tensor_split(logits, 2, -1)
             deviation = log_std.clamp(least_log_std, _MOST_LOG_STD).exp()
             bounds = {"low": mean.new_tensor(low), "high": mean.new_tensor(high)}
             return cls(loc=mean, scale=deviation, **bounds)
 
-        def _squash(self, sample: Any) -> Any:
+        def _squash(self, sample: torch.Tensor) -> Any:
             for _ in range(squashes - 1):
                 sample = torch.tanh(sample)
             return super()._squash(sample)
 
-        def _unsquash(self, sample: Any) -> Any:
+        def _unsquash(self, sample: torch.Tensor) -> Any:
             sample = super()._unsquash(sample)
             for _ in range(squashes - 1):
                 sample = torch.atanh(sample.clamp(-1.0 + _TINY, 1.0 - _TINY))

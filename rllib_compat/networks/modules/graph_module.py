@@ -24,7 +24,6 @@ from rllib_compat.networks.modules.exploration import DrawsNoise, noised
 from rllib_compat.networks.ops.in_torch import OPS
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import modules
-from rllib_compat.ray_versions import modules as ray_modules
 
 #: The operations of noisy layers and of layer norms.
 NOISY, NORM = "noisy_dense", "layer_norm"
@@ -123,7 +122,7 @@ def inputs_in(graph: Graph, batch: Mapping[str, Any]) -> dict[str, Any]:
     return {name: found[name] for name in names} | dict(batch.get(Columns.STATE_IN, {}))
 
 
-def _cut(graph: Graph, names: Iterable[str], whole: Any) -> dict[str, Any]:
+def _cut(graph: Graph, names: Iterable[str], whole: Tensor) -> dict[str, Any]:
     """The inputs from one vector of all of them."""
     shapes = [graph.inputs[name] for name in names]
     parts = whole.split([math.prod(shape) for shape in shapes], dim=-1)
@@ -196,7 +195,7 @@ class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray
         self._acting = self._outputs_of_acting()
         wanted = self._acting if self.inference_only else None
         self.net = GraphNet(self.graph, self.model_config["shapes"], wanted)
-        self.action_dist_cls = ray_modules.action_distribution(self.action_space)
+        self.action_dist_cls = modules.action_distribution(self.action_space)
 
     def get_initial_state(self) -> dict[str, Any]:
         """Zeros for each state; nothing for a network without states."""

@@ -142,7 +142,7 @@ class OwnEncoders(modules.ChangesEncoders):
 OF_A_HEAD = 0.01
 
 
-def begun(network: object, last: float | None = 1.0) -> Any:
+def begun(network: nn.Module, last: float | None = 1.0) -> Any:
     """Draws the weights of dense layers: those of each unit have the norm 1.
 
     Args:
@@ -163,7 +163,7 @@ def begun(network: object, last: float | None = 1.0) -> Any:
     return network
 
 
-def glorot(network: object) -> Any:
+def glorot(network: nn.Module) -> Any:
     """Draws the weights of dense layers after Glorot, as those of layers without an initializer."""
     for layer in _dense(network):
         torch.nn.init.xavier_uniform_(layer.weight)
@@ -172,7 +172,7 @@ def glorot(network: object) -> Any:
     return network
 
 
-def _dense(network: Any) -> list[Any]:
+def _dense(network: nn.Module) -> list[Any]:
     return [layer for layer in network.modules() if isinstance(layer, torch.nn.Linear)]
 
 
@@ -184,7 +184,7 @@ class BeginsAsBefore:
 
     _model_config_dict: Mapping[str, Any]
 
-    def _begun(self, made: object, last: float | None = 1.0) -> Any:
+    def _begun(self, made: nn.Module, last: float | None = 1.0) -> Any:
         """A network with its first weights; see `begun`."""
         names = ("fcnet_kernel_initializer", "head_fcnet_kernel_initializer")
         drawn_by_ray = any(map(self._model_config_dict.get, names))
@@ -272,6 +272,6 @@ class EncoderCatalog(SeesPreviousSteps, OwnEncoders, BeginsAsBefore, Catalog):  
         """The layers below the LSTM, and that."""
         return self._begun(super().build_encoder(framework))
 
-    def behind(self, layers: object) -> Any:
+    def behind(self, layers: nn.Module) -> Any:
         """Layers behind the LSTM, with their first weights: the last after Glorot."""
         return self._begun(layers, None)

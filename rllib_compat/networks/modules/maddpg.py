@@ -95,14 +95,14 @@ class MADDPGModule(ModuleWithTarget):
             Q_OF_POLICY: torch.func.functional_call(critic, fixed, (now,)).squeeze(-1),
         }
 
-    def _acting(self, net: Any, batch: Mapping[str, Any]) -> dict[str, Any]:
+    def _acting(self, net: nn.ModuleDict, batch: Mapping[str, Any]) -> dict[str, Any]:
         """Actions, and the logits that they are sampled from; also where nothing explores."""
         logits = net["actor"](batch[Columns.OBS].float())
         actions = torch.softmax(logits + _gumbel(logits), -1)
         return {Columns.ACTIONS: actions, Columns.ACTION_DIST_INPUTS: logits}
 
 
-def observed(space: object) -> int:
+def observed(space: gymnasium.Space[Any]) -> int:
     """How many numbers an agent observes.
 
     Raises:
@@ -118,7 +118,7 @@ def observed(space: object) -> int:
     return int(shape[0])
 
 
-def simplex(space: object) -> int:
+def simplex(space: gymnasium.Space[Any]) -> int:
     """How many numbers an action has.
 
     Raises:

@@ -31,7 +31,6 @@ from rllib_compat.networks.modules.graph_module import GraphNet, inputs_in
 from rllib_compat.networks.modules.sac import NoCatalog
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import modules
-from rllib_compat.ray_versions import modules as ray_modules
 
 #: What modules and learners of DQN call what they compute.
 QF_PREDS, QF_LOGITS, QF_PROBS, ATOMS = "qf_preds", "qf_logits", "qf_probs", "atoms"
@@ -54,7 +53,7 @@ class Explores(Perturbed):
 
     def actions_of(self, batch: Mapping[str, Any]) -> Tensor:
         """The Q-values."""
-        values: Tensor = ray_modules.q_values(self, batch)
+        values: Tensor = modules.q_values(self, batch)
         return values
 
     def moved_and_wanted(self, clean: Tensor, noisy: Tensor) -> tuple[float, float]:
@@ -78,7 +77,7 @@ class Explores(Perturbed):
     ) -> dict[str, Any]:
         temperature = self.model_config.get("soft_q_temperature")
         with self.noisy():
-            return ray_modules.explore(self, batch, t, temperature=temperature)
+            return modules.explore(self, batch, t, temperature=temperature)
 
     def _forward_train(self, batch: dict[str, Any]) -> dict[str, Any]:
         module: Any = self
@@ -89,11 +88,11 @@ class Explores(Perturbed):
         # Ray computes this step's and the next one's values in one pass, with the same noise.
         now, then = batch[Columns.OBS], batch[Columns.NEXT_OBS]
         with noise(*layers):
-            out = ray_modules.q_outputs(module, {Columns.OBS: now})
+            out = modules.q_outputs(module, {Columns.OBS: now})
             target = module.forward_target({Columns.OBS: then})
             found = {QF_PREDS: out[QF_PREDS], TARGET_NEXT: target[QF_PREDS]}
             if module.uses_double_q:
-                found[NEXT] = ray_modules.q_values(module, {Columns.OBS: then})
+                found[NEXT] = modules.q_values(module, {Columns.OBS: then})
         if module.num_atoms > 1:
             found |= {k: out[k] for k in (QF_LOGITS, QF_PROBS)}
             found |= {ATOMS: target[ATOMS], TARGET_NEXT_PROBS: target[QF_PROBS]}

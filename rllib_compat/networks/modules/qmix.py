@@ -100,7 +100,7 @@ class QMIXModule(ModuleWithTarget):
         return self._answer(values.argmax(-1), state)
 
     # Ray's own forward passes have it, and this one stands in their place.
-    @torch.no_grad()
+    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def _forward_exploration(
         self, batch: dict[str, Any], t: int = 0, **_: object
     ) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class QMIXModule(ModuleWithTarget):
         return self._answer(torch.where(explores, drawn, best), state)
 
     def _forward_train(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
-        values = self._values(self.net, batch[Columns.OBS])[0]
+        values, _ = self._values(self.net, batch[Columns.OBS])
         taken = values.gather(-1, batch[Columns.ACTIONS].long().unsqueeze(-1)).squeeze(-1)
         with torch.no_grad():
             following = self._values(self.net, batch[Columns.NEXT_OBS])[0]
@@ -136,7 +136,7 @@ class QMIXModule(ModuleWithTarget):
         }
 
     def _values(
-        self, net: Any, seen: Mapping[str, Any], state: Tensor | None = None
+        self, net: nn.ModuleDict, seen: Mapping[str, Any], state: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Values `[B, T, agents, actions]`, and the state after them `[B, agents, units]`."""
         return net["agent"](seen[OBS].float(), state)  # type: ignore[no-any-return]
@@ -200,7 +200,7 @@ class _MonotonicMixer(nn.Module):
         return out
 
 
-def _actions_of(space: object) -> int:
+def _actions_of(space: gymnasium.Space[Any]) -> int:
     """How many actions each agent has."""
     parts = space.spaces if isinstance(space, gymnasium.spaces.Tuple) else ()
     sizes = {int(part.n) if isinstance(part, gymnasium.spaces.Discrete) else -1 for part in parts}

@@ -130,7 +130,7 @@ class R2D2Module(_Unrolled, ModuleWithTarget):
         return _computed(self.target_net, batch)
 
 
-def _computed(net: Any, batch: dict[str, Any]) -> dict[str, Any]:
+def _computed(net: nn.ModuleDict, batch: dict[str, Any]) -> dict[str, Any]:
     encoded = net["encoder"](batch)
     values = net["logits"](encoded[ENCODER_OUT])
     if "advantage" in net:

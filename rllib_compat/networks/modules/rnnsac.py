@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict
@@ -129,7 +129,12 @@ class RNNSACModule(ModuleWithTarget):
         return _computed(self.net[POLICY], seen, states[POLICY])
 
     def values_of(
-        self, seen: Tensor, states: dict[str, Any], actions: Any = None, *, target: bool = False
+        self,
+        seen: Tensor,
+        states: dict[str, Any],
+        actions: Tensor | None = None,
+        *,
+        target: bool = False,
     ) -> Tensor:
         """What each critic says of Box actions `[critics, B, T]`, or all Discrete ones `[…, n]`."""
         net = self.target_net if target else self.net
@@ -227,7 +232,7 @@ def _recurrent(seen: object, actions: object, told: dict[str, Any], outputs: int
     )
 
 
-def _computed(part: Any, seen: Tensor, state: Any) -> tuple[Tensor, Any]:
+def _computed(part: nn.ModuleDict, seen: Tensor, state: Mapping[str, Tensor]) -> tuple[Tensor, Any]:
     """What a part gives for each step, and its state after the last."""
     encoded = part["encoder"]({Columns.OBS: seen, Columns.STATE_IN: state})
     return part["head"](encoded[ENCODER_OUT]), encoded[Columns.STATE_OUT]
