@@ -234,12 +234,12 @@ def set_progress(
 
 
 def _noise(config: Any, checkpoint: LegacyCheckpoint, steps: int) -> Finding:
-    from rllib_compat.networks.modules import exploration as noise
+    from rllib_compat.networks.modules import exploration
 
-    kind, settings = noise.check(config.exploration_noise)
+    kind, settings = exploration.check(config.exploration_noise)
     message = f"{kind} goes on by the config's schedule, after {steps} steps"
     if settings:
-        message += f": its scale is {noise.scale(settings, steps):.4g}"
+        message += f": its scale is {exploration.scale(settings, steps):.4g}"
     states = (policy.exploration for policy in checkpoint.policies.values())
     stored = [s["cur_scale"] for s in states if isinstance(s, Mapping) and "cur_scale" in s]
     if stored:

@@ -246,13 +246,8 @@ class ActorCriticModule(ActorModule, ValueFunctionAPI):  # type: ignore[misc]
 class AsynchronousModule(ActorCriticModule, TargetNetworkAPI):  # type: ignore[misc]  # no types
     """An `ActorCriticModule` that APPO can train."""
 
-    def make_target_networks(self) -> None:
-        """Copies the network; Ray's learner calls it."""
-        self.target_net = make_target_network(self.net)
-
-    def get_target_network_pairs(self) -> list[tuple[Any, Any]]:
-        """The network and its copy."""
-        return [(self.net, self.target_net)]
+    make_target_networks = ModuleWithTarget.make_target_networks
+    get_target_network_pairs = ModuleWithTarget.get_target_network_pairs
 
     def get_non_inference_attributes(self) -> list[str]:
         """Env runners do without the target network, too."""

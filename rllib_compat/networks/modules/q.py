@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import torch
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.learner.utils import make_target_network
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch import Tensor, nn
@@ -27,7 +26,12 @@ from rllib_compat.networks.modules.exploration import (
     noise,
     noisy_layers,
 )
-from rllib_compat.networks.modules.graph_module import GraphNet, inputs_in
+from rllib_compat.networks.modules.graph_module import (
+    ActorModule,
+    GraphNet,
+    ModuleWithTarget,
+    inputs_in,
+)
 from rllib_compat.networks.modules.sac import NoCatalog
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import modules
@@ -192,21 +196,11 @@ class QModule(Explores, _DQN):  # type: ignore[misc]  # Ray has no types
         """The network's weights."""
         return self.net.without_norms()
 
-    def get_initial_state(self) -> dict[str, Any]:
-        """Zeros for each state; nothing for a network without states."""
-        return {name: torch.zeros(self.graph.inputs[name]) for name in self.graph.states}
-
-    def get_non_inference_attributes(self) -> list[str]:
-        """What env runners do without."""
-        return ["target_net"]
-
-    def make_target_networks(self) -> None:
-        """Makes the target network, equal to the network; a learner calls it."""
-        self.target_net = make_target_network(self.net)
-
-    def get_target_network_pairs(self) -> list[tuple[nn.Module, nn.Module]]:
-        """The network, with the one that follows it."""
-        return [(self.net, self.target_net)]
+    # Ray's module stands where others have these from their base.
+    get_initial_state = ActorModule.get_initial_state
+    get_non_inference_attributes = ModuleWithTarget.get_non_inference_attributes
+    make_target_networks = ModuleWithTarget.make_target_networks
+    get_target_network_pairs = ModuleWithTarget.get_target_network_pairs
 
     def compute_q_values(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The Q-values `qf_preds` `[B, actions]`, and their distributions if they have any."""

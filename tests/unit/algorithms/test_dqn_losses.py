@@ -16,7 +16,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from rllib_compat.config import translate
 from rllib_compat.networks import ModelSettings, read
-from rllib_compat.networks.modules import exploration as noisy
+from rllib_compat.networks.modules import exploration
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
@@ -110,7 +110,7 @@ def draws(recorded, monkeypatch):
         assert len(found) == size
         return found
 
-    monkeypatch.setattr(noisy, "draw", draw)
+    monkeypatch.setattr(exploration, "draw", draw)
     yield load
     assert not left
 

@@ -20,7 +20,7 @@ from ray.rllib.utils.schedules.scheduler import Scheduler
 from rllib_compat.config import translate
 from rllib_compat.modules import ExploringQModule
 from rllib_compat.networks.graph import Graph
-from rllib_compat.networks.modules import exploration as noisy
+from rllib_compat.networks.modules import exploration
 from rllib_compat.networks.modules.exploration import NoisyLinear, WeightNoise, noise
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import NotYetError
@@ -85,8 +85,8 @@ def test_noise_is_learned_and_each_pass_of_a_training_step_has_its_own(monkeypat
     module = module_of({"noisy": True})
     module.make_target_networks()
     sizes = []
-    really = noisy.draw
-    monkeypatch.setattr(noisy, "draw", lambda size: sizes.append(size) or really(size))
+    really = exploration.draw
+    monkeypatch.setattr(exploration, "draw", lambda size: sizes.append(size) or really(size))
     out = module.forward_train(batch() | {Columns.NEXT_OBS: torch.from_numpy(SEEN)})
     assert sizes == [6, 8, 8, 3, 6, 8, 8, 1] * 3
     assert not torch.equal(out["qf_preds"], out["qf_next_preds"])

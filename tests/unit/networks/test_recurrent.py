@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
-from rllib_compat.networks.families import dense as outputs
+from rllib_compat.networks.families import dense
 from rllib_compat.networks.families.recurrent import names_of, split_cells
 from rllib_compat.networks.mapping import from_canonical, to_canonical
 from rllib_compat.networks.named import Named
@@ -141,7 +141,7 @@ def test_torchs_lstm_becomes_todays_default_module_and_keras_one_of_ours():
     assert network.target.model_config["use_lstm"]
     assert set(network.unused) == {n for n in policy.weights if "_separate" in n}
     _, policy, settings = only("1.13.0", "ppo-tf-lstm")
-    assert read_policy(policy, settings).known.target.module == outputs.ACTOR_CRITIC
+    assert read_policy(policy, settings).known.target.module == dense.ACTOR_CRITIC
 
 
 def test_the_length_of_training_sequences_goes_on():
@@ -153,7 +153,7 @@ def test_pg_has_no_value_function_and_gets_a_module_without_one():
     _, policy, settings = only("0.6.6", "pg-tf-lstm")
     network = read_policy(policy, settings).known
     assert "vf_preds" not in network.graph.outputs
-    assert network.target.module == outputs.ACTOR
+    assert network.target.module == dense.ACTOR
 
 
 def test_hard_gates_of_tensorflow_1_are_told():
