@@ -77,8 +77,8 @@ class RolloutSaver:
         self._recorder.__enter__()
         return self
 
-    def __exit__(self, *failed: Any) -> None:
-        self._recorder.__exit__(*failed)
+    def __exit__(self, failed: type[BaseException] | None, *rest: object) -> None:
+        self._recorder.__exit__(failed, *rest)
 
     def begin_rollout(self) -> None:
         """Begins an episode."""
