@@ -45,7 +45,7 @@ def test_what_only_the_old_api_stack_could_run_of_ddpg_is_refused_with_what_to_d
         ({"exploration_noise": {"type": "PerWorkerGaussianNoise"}}, "PerWorkerGaussianNoise"),
         ({"exploration_noise": {"type": "GaussianNoise", "ou_theta": 0.1}}, "ou_theta"),
         ({"replay_buffer_config": {"type": "MultiAgentReplayBuffer"}}, "holds none"),
-        ({"policy_delay": 0}, "0th"),
+        ({"policy_delay": 0}, "policy_delay is at least 1"),
     ],
 )
 def test_settings_of_ddpg_that_nothing_can_run_are_told(wrong, words):
