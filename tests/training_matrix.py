@@ -341,6 +341,7 @@ OF_SOME = {
     "attention, steps before": ACTS[:2],
     "lstm, apart": ACTS[1:2],
     "curiosity": ("discrete", "several"),
+    "epsilon": ("discrete", "tuple_of_actions", "dict_of_actions"),
     "soft": ACTS[:1],
     "noise on actions": ACTS[1:2],
     "correlated noise": ACTS[1:2],
@@ -569,7 +570,7 @@ def train(case: Case, folder: str) -> CompatError | None:
         for iteration in (1, 2):
             assert trainer.train()["training_iteration"] == iteration
         path = trainer.save(folder)
-        weights = trainer.get_weights()
+        weights = saved_weights(trainer, path)
     finally:
         trainer.stop()
     other = compat.Trainer(**made)

@@ -203,19 +203,21 @@ def explore(
 
 def action_distribution(action_space: Space[Any]) -> Any:
     """The class of torch's action distribution for a space, as Ray's catalog chooses it."""
-    import gymnasium
     from ray.rllib.core.models.catalog import Catalog
 
     made = Catalog._get_dist_cls_from_action_space(action_space=action_space, framework="torch")
-    several_parts = isinstance(action_space, gymnasium.spaces.Tuple | gymnasium.spaces.Dict)
-    return _of_parts(made) if several_parts else made
+    return _of_parts(made, action_space)
 
 
-def _of_parts(distribution: Any) -> Any:
-    """A distribution of several parts, where a choice of a single step has its probability.
+def _of_parts(distribution: Any, action_space: Any) -> Any:
+    """The distribution, where a choice of a single step has its probability among other parts.
 
     Ray's (until 2.60 at least) takes a time of one step for a dimension too many.
     """
+    import gymnasium
+
+    if not isinstance(action_space, gymnasium.spaces.Tuple | gymnasium.spaces.Dict):
+        return distribution
     import torch
     import tree
 
@@ -246,6 +248,11 @@ class ChangesEncoders:
         """
         del space, told, actions
         return made
+
+    @classmethod
+    def _get_dist_cls_from_action_space(cls, action_space: Any, **told: Any) -> Any:
+        made = super()._get_dist_cls_from_action_space(action_space, **told)  # type: ignore[misc]
+        return made and _of_parts(made, action_space)
 
     @classmethod
     def _get_encoder_config(

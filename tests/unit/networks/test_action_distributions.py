@@ -7,17 +7,27 @@ pytest.importorskip("ray")
 import numpy as np
 import torch
 from gymnasium.spaces import Box, Dict, Discrete
+from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
+from rllib_compat.algorithms.catalogs import PPOCatalog
 from rllib_compat.ray_versions import modules
 
 CHOICES, NUMBERS = 3, 2
 SPACE = Dict({"choice": Discrete(CHOICES), "numbers": Box(-1, 1, (NUMBERS,), np.float32)})
 
 
+@pytest.mark.parametrize(
+    "distribution",
+    [
+        modules.action_distribution(SPACE),
+        PPOCatalog(SPACE["numbers"], SPACE, DefaultModelConfig()).get_action_dist_cls("torch"),
+    ],
+    ids=["of our modules", "of Ray's modules"],
+)
 @pytest.mark.parametrize("batch", [(5,), (1, 1), (5, 1), (5, 4)])
-def test_an_action_of_several_parts_has_the_probability_of_all(batch):
+def test_an_action_of_several_parts_has_the_probability_of_all(batch, distribution):
     logits = torch.randn(*batch, CHOICES + 2 * NUMBERS)
-    acts = modules.action_distribution(SPACE).from_logits(logits)
+    acts = distribution.from_logits(logits)
     action = acts.sample()
     first, mean, log_std = logits.split([CHOICES, NUMBERS, NUMBERS], dim=-1)
     chosen = first.log_softmax(-1).gather(-1, action["choice"][..., None])[..., 0]
