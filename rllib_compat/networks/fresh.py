@@ -18,6 +18,8 @@ import numpy as np
 from rllib_compat import registry
 from rllib_compat.networks.drawing import Arrays
 from rllib_compat.networks.families.actor_critic import draw_actor_critic
+from rllib_compat.networks.families.ddpg import draw_deterministic
+from rllib_compat.networks.families.evolution import draw_evolved
 from rllib_compat.networks.families.q import draw_q_network
 from rllib_compat.networks.families.sac import draw_soft_actor_critic
 from rllib_compat.networks.network import Network
@@ -31,6 +33,8 @@ DRAWN_BY: Mapping[str, Callable[[Arrays, ModelSettings, Space, Space], None]] = 
     "actor_critic": draw_actor_critic,
     "appo": draw_actor_critic,
     "bc": draw_actor_critic,
+    "ddpg": draw_deterministic,
+    "evolution": draw_evolved,
     "marwil": draw_actor_critic,
     "q": draw_q_network,
     "sac": draw_soft_actor_critic,
@@ -40,8 +44,13 @@ DRAWN_BY: Mapping[str, Callable[[Arrays, ModelSettings, Space, Space], None]] = 
 _KEYS = (
     "Q_model",
     "_use_beta_distribution",
+    "actor_hidden_activation",
+    "actor_hiddens",
+    "critic_hidden_activation",
+    "critic_hiddens",
     "double_q",
     "dueling",
+    "fcnet_hiddens",
     "framework",
     "hiddens",
     "noisy",
@@ -50,11 +59,13 @@ _KEYS = (
     "num_atoms",
     "parameter_noise",
     "policy_model",
+    "policy_type",
     "q_model_config",
     "policy_model_config",
     "sigma0",
     "twin_q",
     "use_pytorch",
+    "use_state_preprocessor",
     "v_max",
     "v_min",
     "vf_share_layers",

@@ -10,7 +10,7 @@ as an RLModule that trains). What a step can do is in `ops`; its arrays are kept
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -48,6 +48,16 @@ class Step:
     name: str
     takes: tuple[str, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def within(self, stack: str, observation: str = "obs") -> Step:
+        """This step of a model of its own, as one of a stack in a larger graph.
+
+        Args:
+            stack: What the names of the stack's steps and arrays begin with.
+            observation: What the graph calls the model's observation.
+        """
+        takes = [observation if name == "obs" else f"{stack}.{name}" for name in self.takes]
+        return replace(self, name=f"{stack}.{self.name}", takes=tuple(takes))
 
 
 @frozen

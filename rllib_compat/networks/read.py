@@ -116,7 +116,7 @@ def _of_new_ddpg(policy: PolicyState, model: Mapping[str, Any]) -> Mapping[str, 
     if seen is None or not isinstance(actions, Box):
         raise CheckpointError("The module's spaces are not those of DDPG.", where=where)
     try:
-        new: Network = _family("ddpg").fresh(model, seen.flat_size(), actions)
+        new: Network = _family("ddpg").new_network(model, seen, actions)
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"The module's settings are damaged ({error!r}).", where=where

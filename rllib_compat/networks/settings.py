@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Any
 
 import numpy as np
+from packaging.version import Version
 
 from rllib_compat import registry
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
@@ -105,7 +106,8 @@ class ModelSettings:
             given = model_setting(model, "fcnet_hiddens")
             hiddens = (*given, *(model.get("post_fcnet_hiddens") or ()))
         activation = model_setting(model, "fcnet_activation")
-        if not model.get("fcnet_hiddens", True):
+        before_post = ray is not None and Version(ray) < Version("1.3")
+        if not model.get("fcnet_hiddens", True) and not before_post:
             activation = model_setting(model, "post_fcnet_activation")
         scheduled = merged.get("entropy_coeff_schedule") is not None
         return cls(

@@ -1,4 +1,4 @@
-"""Reads the networks of DDPG, TD3 and APEX_DDPG.
+"""Reads and draws the networks of DDPG, TD3 and APEX_DDPG.
 
 What they are (`agents/ddpg/*`, 0.5 – 1.x; `algorithms/ddpg/*`, 2.x): a policy that gives one
 action, squashed into the environment's range, a critic of observation and action, or two, and
@@ -16,6 +16,9 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.networks import refusals
+from rllib_compat.networks.drawing import Arrays, NewModel, since
+from rllib_compat.networks.families.dense import COMPLEX_SCHEMES, draw_trunk
+from rllib_compat.networks.families.q_head import Head
 from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Array, Builder, Graph
 from rllib_compat.networks.mapping import Move, Table, torch_dense
 from rllib_compat.networks.named import Named, plain_names, where_of
@@ -26,11 +29,13 @@ from rllib_compat.networks.network import (
     Reading,
     own_module,
 )
-from rllib_compat.networks.observations import require_image
-from rllib_compat.networks.settings import ModelSettings, model_setting
+from rllib_compat.networks.observations import original_space
+from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks.trunks.complex import COMPLEX, dead_names, second_names
 from rllib_compat.networks.trunks.dense import (
+    DENSE,
+    Trunk,
     add_critics,
-    add_layers,
     add_stack,
     describe_stack,
     layers_of_stack,
@@ -38,11 +43,15 @@ from rllib_compat.networks.trunks.dense import (
 )
 from rllib_compat.networks.trunks.vision import VISION
 from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.report import Severity, Verdict
-from rllib_compat.neutral.spaces import Box
+from rllib_compat.neutral.spaces import Box, Space
 
 #: `actor_hiddens` and `critic_hiddens` (`DEFAULT_CONFIG`): 64 and 64 until Ray 0.6, then these.
 _HIDDENS = (400, 300)
+
+#: How many features `use_state_preprocessor` makes, whatever the observations.
+_FEATURES = 256
 
 #: Scopes of Ray 0.5 and 0.6, and of 0.7 and 0.8.0.
 _SCOPES = {
@@ -87,7 +96,56 @@ _KERAS_UNUSED = re.compile(r"(value_out|fc_value_\d+|conv_value_(\d+|out))(_\d+)
 LOW, RANGE = "low_action", "action_range"
 _CONSTANTS = re.compile(rf"(policy_model\.action_out_squashed\.)?(?P<name>{LOW}|{RANGE})")
 
-_TORCH_UNUSED = re.compile(r"_value_branch(_separate)?\..+")
+#: Value functions that came with every model of the catalog, and that nothing asked.
+_TORCH_UNUSED = re.compile(r"(_value_branch(_separate)?|value_layer)\..+")
+
+
+def draw_deterministic(
+    arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space
+) -> None:
+    """Draws a policy and its critics, and what comes before all of them where it is asked for.
+
+    Raises:
+        ConfigError: Actions are no Box, or the config asks for a half of the features.
+    """
+    if not isinstance(actions, Box):
+        raise ConfigError(
+            f"{settings.algorithm} gives one action of a Box, and these are {actions}.",
+            where="action_space",
+            fix="Train PPO, which takes all of them, or DQN for Discrete ones.",
+        )
+    config = settings.config
+    features, size = (original_space(seen) or seen).flat_size(), actions.flat_size()
+    asked = bool(config.get("use_state_preprocessor")) or not since(settings, "0.7")
+    if asked and not since(settings, "0.8.1"):  # the policy and the critics had one each
+        features = draw_trunk(NewModel(arrays, settings, prefix="policy_model."), seen)
+        draw_trunk(NewModel(arrays, settings, prefix="q_model."), seen)
+    elif asked:
+        if settings.free_log_std:
+            raise ConfigError(
+                "free_log_std puts numbers that nothing trains in the place of half the features.",
+                where="model.free_log_std",
+                fix="Leave it out: a policy that gives one action has no deviations.",
+            )
+        base = replace(settings, model={**settings.model, "no_final_linear": True})
+        features = draw_trunk(NewModel(arrays, base, _FEATURES), seen)
+    own = tuple(config.get("actor_hiddens", _HIDDENS))
+    gives = _draw_stack(arrays, "policy_model.action", features, own)
+    if Head.of(settings).norm:  # for noise on weights
+        for number, width in enumerate(own):
+            arrays.norm(f"policy_model.LayerNorm_A_{number}", width)
+    arrays.dense("policy_model.action_out._model.0", gives, size)
+    for critic in ("q", "twin_q")[: 2 if has_twin(settings) else 1]:
+        hiddens = config.get("critic_hiddens", _HIDDENS)
+        gives = _draw_stack(arrays, f"{critic}_model.{critic}_hidden", features + size, hiddens)
+        arrays.dense(f"{critic}_model.{critic}_out._model.0", gives, 1)
+
+
+def _draw_stack(arrays: Arrays, name: str, takes: int, sizes: Iterable[int]) -> int:
+    """Draws hidden layers after Glorot; returns how many numbers the last gives."""
+    for number, size in enumerate(sizes):
+        takes = arrays.dense(f"{name}_{number}._model.0", takes, size)
+    return takes
 
 
 def _torch() -> Iterator[Move]:
@@ -95,15 +153,19 @@ def _torch() -> Iterator[Move]:
         (POLICY, "policy_model.action_{i}", "policy_model.action_out"),
         (CRITIC, "q_model.q_hidden_{i}", "q_model.q_out"),
         (TWIN, "twin_q_model.twin_q_hidden_{i}", "twin_q_model.twin_q_out"),
-        (STATE, "_hidden_layers.{i}", ""),
     ):
         yield from torch_dense(f"{hidden}._model.0", f"{stack}.hidden.{{i}}")
         yield Move(f"{hidden}._model.1._beta", f"{stack}.hidden.{{i}}.beta")
-        if out:
-            yield from torch_dense(f"{out}._model.0", f"{stack}.out")
-    # Convolutions (the shared model of observations that are images).
-    for move in VISION.tables["torch"]:
-        yield replace(move, ours=f"{STATE}.{move.ours}")
+        yield from torch_dense(f"{out}._model.0", f"{stack}.out")
+    # The model before all of them; or one of each (ours, of new networks for Ray 0.5 – 0.8.0).
+    for prefix, stack in (
+        ("", STATE),
+        ("policy_model.", f"{POLICY}_{STATE}"),
+        ("q_model.", f"{CRITIC}_{STATE}"),
+    ):
+        for trunk in (DENSE.tables, COMPLEX_SCHEMES, VISION.tables):
+            for move in trunk["torch"]:
+                yield replace(move, theirs=prefix + move.theirs, ours=f"{stack}.{move.ours}")
     yield Move("policy_model.LayerNorm_A_{i}.weight", f"{POLICY}.norm.{{i}}.gamma")
     yield Move("policy_model.LayerNorm_A_{i}.bias", f"{POLICY}.norm.{{i}}.beta")
 
@@ -129,7 +191,8 @@ def read_named(policy: PolicyState, settings: ModelSettings) -> tuple[Named, dic
     if not isinstance(policy.weights, dict):
         scheme = "list"
     of = f"{settings.algorithm} network"
-    named = Named.take(policy, settings, rest, scheme, table, of=of, unused=unused)
+    aliases = second_names(rest) if scheme == "torch" else []
+    named = Named.take(policy, settings, rest, scheme, table, of=of, unused=unused, aliases=aliases)
     if f"{CRITIC}.out" not in named:
         raise refusals.unknown_arrays([], plain, of, named.where)
     return named, constants
@@ -172,7 +235,8 @@ def _find_table(names: Sequence[str]) -> tuple[str, Table, list[str]]:
         known = {row.theirs for row in table}
         return "scoped", table, [n for n in _matching(_SCOPED_UNUSED, names) if n not in known]
     if any(name.startswith("q_model.") for name in names):
-        return "torch", TORCH, _matching(_TORCH_UNUSED, names)
+        unused = {*_matching(_TORCH_UNUSED, names), *dead_names(names, heads=False)}
+        return "torch", TORCH, [name for name in names if name in unused]
     table, copies = _keras(names)
     return "keras", table, [*_matching(_KERAS_UNUSED, names), *copies]
 
@@ -322,70 +386,23 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     return named.reading(network, *findings)
 
 
-#: How many features `use_state_preprocessor` made ("arbitrary", said `build_ddpg_models`).
-_FEATURES = 256
-
-
-def fresh(config: Mapping[str, Any], inputs: int, actions: Box) -> Network:
-    """The network that a config asks for, with arrays of zeros.
-
-    It is read from arrays that are named and shaped as torch's policy of Ray 1.13 had them
-    (`agents/ddpg/ddpg_torch_model.py`).
-
-    Args:
-        config: `actor_hiddens`, `critic_hiddens`, their activations, `twin_q`; and, with
-            `use_state_preprocessor`, `fcnet_hiddens` and `fcnet_activation`.
-        inputs: How many numbers an observation has.
-        actions: The action space.
+def new_network(config: Mapping[str, Any], seen: Space, actions: Space) -> Network:
+    """A network as a `DDPGConfig` tells its modules, whose weights do not matter.
 
     Raises:
+        ConfigError: No old Ray built it.
         MissingInformationError: Some dimensions of the actions have bounds, and some have none.
     """
-    model = {k: config[k] for k in ("fcnet_hiddens", "fcnet_activation") if k in config}
-    shapes: dict[str, tuple[int, ...]] = {}
-    features = inputs
-    if config.get("use_state_preprocessor"):
-        hiddens = [*model_setting(model, "fcnet_hiddens")[:-1], _FEATURES]
-        shapes |= _layers("_hidden_layers.", features, hiddens)
-        features = hiddens[-1]
-    size = actions.flat_size()
-    norms = "policy_model.LayerNorm_A_" if config.get("parameter_noise") else ""
-    shapes |= _layers(
-        "policy_model.action_", features, [*config["actor_hiddens"], size], "out", norms=norms
-    )
-    for prefix in ("q", "twin_q")[: 2 if config.get("twin_q") else 1]:
-        hiddens = [*config["critic_hiddens"], 1]
-        last = f"{prefix}_out"
-        shapes |= _layers(
-            f"{prefix}_model.", features + size, hiddens, last, between=f"{prefix}_hidden_"
-        )
-    zeros = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
-    settings = ModelSettings.from_config({**config, "model": model}, {}, algorithm="DDPG")
-    return read(PolicyState("new", zeros, action_space=actions), settings).known
+    settings = settings_of(config)
+    arrays = Arrays(np.random.default_rng(0))
+    draw_deterministic(arrays, settings, seen, actions)
+    drawn = PolicyState("new", arrays.drawn, observation_space=seen, action_space=actions)
+    return read(drawn, settings).known
 
 
-def _layers(
-    prefix: str,
-    takes: int,
-    sizes: Sequence[int],
-    last: str = "",
-    *,
-    between: str = "",
-    norms: str = "",
-) -> dict[str, tuple[int, ...]]:
-    """The shapes of a stack's arrays, by torch's names, in torch's order.
-
-    With `last`, that is the last layer's name; with `norms`, norms follow the others.
-    """
-    shapes: dict[str, tuple[int, ...]] = {}
-    for index, size in enumerate(sizes):
-        is_last = bool(last) and index == len(sizes) - 1
-        layer = f"{prefix}{last}" if is_last else f"{prefix}{between}{index}"
-        shapes |= {f"{layer}._model.0.weight": (size, takes), f"{layer}._model.0.bias": (size,)}
-        if norms and not is_last:
-            shapes |= {f"{norms}{index}.{part}": (size,) for part in ("weight", "bias")}
-        takes = size
-    return shapes
+def settings_of(config: Mapping[str, Any]) -> ModelSettings:
+    """What a `DDPGConfig` tells its modules, keys of a model among the others."""
+    return ModelSettings.from_config({**config, "model": config}, {}, algorithm="DDPG")
 
 
 def _range(named: Named, constants: Mapping[str, Array]) -> dict[str, Any] | None:
@@ -412,6 +429,7 @@ def _range(named: Named, constants: Mapping[str, Array]) -> dict[str, Any] | Non
         raise refusals.range_needed(space, named.where)
     # Ray 0.5 and 0.6 took the sigmoid itself, later ones that of twice the number (a tanh).
     first = any(row.theirs.startswith("p_func/") for row in named.table)
+    first = first or not since(named.settings, "0.7")
     return {
         "low": low.astype(float).tolist(),
         "range": size.astype(float).tolist(),
@@ -420,17 +438,24 @@ def _range(named: Named, constants: Mapping[str, Array]) -> dict[str, Any] | Non
 
 
 def _inputs(named: Named) -> tuple[int, ...]:
-    if _has_images(named):
-        return require_image(named.policy, named.settings)
-    for stack in (STATE, f"{POLICY}_{STATE}", POLICY):
-        for first in layers_of_stack(named, stack)[:1]:
-            return (named.takes(first),)
+    for stack in (STATE, f"{POLICY}_{STATE}"):
+        trunk, own = _model_before(named, stack)
+        if own.arrays:
+            return trunk.inputs(own)
+    for first in layers_of_stack(named, POLICY)[:1]:
+        return (named.takes(first),)
     # TensorFlow without hidden layers: the observation itself is squashed.
     return (named.takes(layers_of_stack(named, CRITIC)[0]) // 2,)
 
 
-def _has_images(named: Named) -> bool:
-    return f"{STATE}.conv.0" in named
+def _model_before(named: Named, stack: str) -> tuple[Trunk, Named]:
+    """What comes before policy or critics, and its arrays as those of a model of its own."""
+    prefix = f"{stack}."
+    arrays = {k.removeprefix(prefix): v for k, v in named.arrays.items() if k.startswith(prefix)}
+    own = replace(named, arrays=arrays)
+    if any(name.startswith(("cnn.", "fc.", "logits.")) for name in arrays):
+        return COMPLEX, own
+    return VISION if any(name.startswith("conv") for name in arrays) else DENSE, own
 
 
 def _graph(named: Named, squash: Mapping[str, Any] | None) -> Graph:
@@ -439,7 +464,7 @@ def _graph(named: Named, squash: Mapping[str, Any] | None) -> Graph:
     actions = _add_policy(build, named, features)
     if squash is not None:
         actions = build.add("squash", "squashed", actions, **squash)
-    if f"{CRITIC}_{STATE}.hidden.0" in named:
+    if any(name.startswith(f"{CRITIC}_{STATE}.") for name in named.arrays):
         features = _add_features(build, named, CRITIC)
     activation = str(named.settings.config.get("critic_hidden_activation", "relu"))
     critics = add_critics(build, named, features, activation, of_actions=True)
@@ -451,10 +476,16 @@ def _graph(named: Named, squash: Mapping[str, Any] | None) -> Graph:
 
 def _add_features(build: Builder, named: Named, owner: str) -> str:
     """Adds what a stack takes of an observation: a model of its own, or one for all."""
-    if _has_images(named):
-        return VISION.add(build, named, f"{STATE}.")
-    layers = named.layers(f"{owner}_{STATE}.hidden") or named.layers(f"{STATE}.hidden")
-    return add_layers(build, named.arrays, layers, "obs", named.settings.activation)
+    for stack in (f"{owner}_{STATE}", STATE):
+        (trunk, own), inner = _model_before(named, stack), Builder()
+        if not own.arrays:
+            continue
+        features = trunk.add(inner, own)
+        if trunk is COMPLEX:
+            features = inner.add("dense", "logits", features)
+        build.steps += [step.within(stack) for step in inner.steps]
+        return f"{stack}.{features}"
+    return "obs"
 
 
 def _add_policy(build: Builder, named: Named, takes: str) -> str:
@@ -465,7 +496,8 @@ def _add_policy(build: Builder, named: Named, takes: str) -> str:
     if f"{POLICY}.norm.0.gamma" not in named.arrays:
         return add_stack(build, named, POLICY, takes, activation)
     # tf.contrib normalized what goes into the activation, the others what comes out of it.
-    before, epsilon = named.scheme == "scoped", _EPSILON[named.scheme]
+    before = named.scheme == "scoped" or not since(named.settings, "0.8.1")
+    epsilon = _EPSILON["scoped" if before else named.scheme]
     for i, layer in enumerate(named.layers(f"{POLICY}.hidden")):
         takes = build.add("dense", layer, takes, activation=None if before else activation)
         takes = build.add("layer_norm", f"{POLICY}.norm.{i}", takes, epsilon=epsilon)

@@ -1,4 +1,4 @@
-"""Reads the policies of ES and ARS: one flat vector, whatever framework wrote it.
+"""Reads and draws the policies of ES and ARS: one flat vector, whatever framework wrote it.
 
     tf      the policy's layers, input to output: what the actions depend on (Ray 0.5 – 2.x)
     tf2     the model's variables in the order of keras, a value function among them
@@ -18,13 +18,15 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.networks import refusals
-from rllib_compat.networks.families import vision
+from rllib_compat.networks.drawing import Arrays, NewModel
+from rllib_compat.networks.families import actor_critic, vision
 from rllib_compat.networks.families.actor_critic import named_today
 from rllib_compat.networks.families.dense import (
     ACTOR,
     DETERMINISTIC,
     SCHEMES,
     VISION_SCHEMES,
+    draw_trunk,
     fold_slopes,
     policy_only,
 )
@@ -47,8 +49,32 @@ from rllib_compat.networks.unnamed import (
 )
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Box, Space
+
+
+def draw_evolved(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
+    """Draws a policy, with the value function that nothing asks.
+
+    Raises:
+        ConfigError: No policy gives such actions, or the config asks for a memory.
+    """
+    outputs = deterministic_inputs(actions)
+    if outputs is None:
+        raise ConfigError(
+            f"No policy gives actions of the space {actions}.",
+            where="action_space",
+            fix="Use Discrete, MultiDiscrete, Box, or a Tuple or Dict of them.",
+        )
+    if settings.wrapper is not None:
+        key = "use_lstm" if settings.model.get("use_lstm") else "use_attention"
+        raise ConfigError(
+            "Policies of ES and ARS act without a memory, as they always did.",
+            where=f"model.{key}",
+            fix="Leave it out, or train PPO.",
+        )
+    draw_trunk(NewModel(arrays, _as_model(settings), outputs, value=True), seen)
 
 
 def read_images(
@@ -94,15 +120,17 @@ def _torch_rows(policy: PolicyState, settings: ModelSettings, outputs: int) -> R
 
 
 def _without_value(network: Network, *, deterministic: bool) -> Network:
-    """The network's policy alone."""
+    """The network's policy alone; its value function is among what nothing reads."""
     steps = network.graph.needed(["action_dist_inputs"])
     out = network.graph.outputs["action_dist_inputs"]
     outputs = {"action_dist_inputs": out} | ({"actions": out} if deterministic else {})
     graph = Graph(network.graph.inputs, steps, outputs)
     kept = {step.name for step in steps}
     arrays = {k: v for k, v in network.arrays.items() if k.rpartition(".")[0] in kept}
+    own = {k: v for k, v in network.arrays.items() if k not in arrays}
     return replace(
         network,
+        unused=(*network.unused, *from_canonical(network.names, own)),
         summary=f"{network.summary}; no value function",
         graph=graph,
         arrays=arrays,
@@ -126,7 +154,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         CheckpointError: No order of the vector fits the config and the spaces.
     """
     if isinstance(policy.weights, dict):
-        return _read_module(policy, settings)
+        return _read_named(policy, settings)
     where, vector = where_of(policy), np.asarray(policy.weights).reshape(-1)
     outputs = None if policy.action_space is None else deterministic_inputs(policy.action_space)
     deterministic = isinstance(policy.action_space, Box)
@@ -134,7 +162,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         reading = read_images(policy, settings, outputs, deterministic=deterministic)
         return reading.noting(*_findings(policy, settings))
     inputs = observation_size(policy, settings)
-    hiddens, name = _layers(settings)
+    hiddens, name = layers_of(settings)
     for size in range(1, min(vector.size, _MOST_OUTPUTS)) if outputs is None else (outputs,):
         for shares_layers in (settings.shares_layers, not settings.shares_layers):
             shape = Shape(inputs, hiddens, size, shares_layers)
@@ -163,20 +191,27 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     )
 
 
-def _read_module(policy: PolicyState, settings: ModelSettings) -> Reading:
-    """Reads what trainers of this package save: the module is BC's."""
-    named = named_today(policy, settings)
-    if named is None:
-        of = "fully connected policy"
-        assert isinstance(policy.weights, dict)
-        raise refusals.unknown_arrays(list(policy.weights), policy.weights, of, where_of(policy))
+def _read_named(policy: PolicyState, settings: ModelSettings) -> Reading:
+    """Reads arrays with names: of a new policy, or of BC's module, which trainers had."""
     deterministic = isinstance(policy.action_space, Box)
-    return named.reading(policy_only(named, deterministic=deterministic))
+    if named := named_today(policy, settings):
+        return named.reading(policy_only(named, deterministic=deterministic))
+    outputs = None if policy.action_space is None else deterministic_inputs(policy.action_space)
+    if outputs is None:
+        raise refusals.needed(
+            "The action space is needed to tell what the network gives.",
+            "action",
+            f"policies.{policy.policy_id}.action_space",
+        )
+    # With actions of as many choices as it gives numbers, it is that of an actor-critic.
+    like = replace(policy, action_space=spaces.Discrete(outputs))
+    reading = actor_critic.read(like, _as_model(settings))
+    return replace(reading, network=_without_value(reading.known, deterministic=deterministic))
 
 
 def _sees_images(policy: PolicyState, settings: ModelSettings) -> bool:
     image = preprocessed_image(policy.observation_space, settings)
-    return image is not None and not (settings.ray or "").startswith("0.5")
+    return image is not None and not _has_own_layers(settings)
 
 
 def deterministic_inputs(space: Space) -> int | None:
@@ -184,9 +219,24 @@ def deterministic_inputs(space: Space) -> int | None:
     return space.flat_size() if isinstance(space, Box) else distribution_inputs(space)
 
 
-def _layers(settings: ModelSettings) -> tuple[tuple[int, ...], str]:
-    """The hidden layers and their activation. Ray 0.5 did not look at `model`."""
-    if not (settings.ray or "").startswith("0.5"):
+def _has_own_layers(settings: ModelSettings) -> bool:
+    """Whether it is of Ray 0.5, which did not look at `model`; a key of its ARS tells, too."""
+    if settings.ray is None:
+        return "policy_type" in settings.config
+    return settings.ray.startswith("0.5")
+
+
+def _as_model(settings: ModelSettings) -> ModelSettings:
+    """The settings with the layers of Ray 0.5, where it is one, as those of a model."""
+    if not _has_own_layers(settings):
+        return settings
+    hiddens, activation = layers_of(settings)
+    return replace(settings, hiddens=hiddens, activation=activation, model={})
+
+
+def layers_of(settings: ModelSettings) -> tuple[tuple[int, ...], str]:
+    """The hidden layers and their activation."""
+    if not _has_own_layers(settings):
         hiddens = settings.hidden_sizes
         return hiddens, settings.activation
     if settings.algorithm == "ES":

@@ -31,7 +31,7 @@ from rllib_compat.networks.families.dense import (
     draw_trunk,
     trunk_of,
 )
-from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Array, Builder, Graph, Step
+from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Array, Builder, Graph
 from rllib_compat.networks.mapping import Move, Table, keras, row_for, torch_dense
 from rllib_compat.networks.named import Named, plain_names, where_of
 from rllib_compat.networks.network import (
@@ -567,17 +567,12 @@ def _graph_of_models(named: Named, models: Mapping[str, Graph]) -> Graph:
     outputs = {}
     for stack, model in models.items():
         taken = "obs" if stack == POLICY else both
-        build.steps += [_within(step, stack, taken) for step in model.steps]
+        build.steps += [step.within(stack, taken) for step in model.steps]
         outputs[OUTPUTS[stack]] = f"{stack}.{model.outputs['outputs']}"
         if stack != POLICY and isinstance(actions, Box):
             made = build.add("scalar", OUTPUTS[stack], outputs[OUTPUTS[stack]])
             outputs[OUTPUTS[stack]] = made
     return Graph(inputs, tuple(build.steps), outputs)
-
-
-def _within(step: Step, stack: str, observation: str) -> Step:
-    takes = [observation if name == "obs" else f"{stack}.{name}" for name in step.takes]
-    return replace(step, name=f"{stack}.{step.name}", takes=tuple(takes))
 
 
 _MODULES = {"SAC": "SACModule", "CQL": "CQLModule"}

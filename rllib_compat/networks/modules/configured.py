@@ -72,7 +72,7 @@ class ConfiguredModule:
         told = dict(model_config)
         given = told.pop(NETWORK)
         settings = _settings(given)
-        network = _new(settings, observation_space, action_space)
+        network = new_network(settings, observation_space, action_space)
         target, length = network.target, sequence_length(settings)
         module_class = _class(target.module or given["default"])
         module = module_class(
@@ -89,7 +89,7 @@ class ConfiguredModule:
             catalog_class=catalog_class if target.module is None else None,
             **others,
         )
-        _begin(module, network)
+        begin(module, network)
         return module
 
 
@@ -99,8 +99,17 @@ def _settings(given: dict[str, Any]) -> ModelSettings:
     return ModelSettings.from_config(config, {}, algorithm=given["algorithm"], ray=given["ray"])
 
 
-def _new(settings: ModelSettings, observation_space: object, action_space: object) -> Network:
-    """A new network, with weights that torch's seed decides."""
+def new_network(settings: ModelSettings, observation_space: Any, action_space: Any) -> Network:
+    """A new network, with weights that torch's seed decides.
+
+    Args:
+        settings: What the legacy config says of it.
+        observation_space: A space of gymnasium, with `original_space` where that was flattened.
+        action_space: The actions.
+
+    Raises:
+        ConfigError: The old Ray refused to build it, too, or knew no such spaces.
+    """
     original = getattr(observation_space, "original_space", observation_space)
     seen, acts = (spaces.from_object(space) for space in (original, action_space))
     for kind, space, found in (
@@ -135,7 +144,7 @@ def _class(name: str) -> Any:
     return getattr(import_module(module), cls)
 
 
-def _begin(module: RLModule, network: Network) -> None:
+def begin(module: Any, network: Network) -> None:
     """Gives a module the first weights of a network, as far as it has them."""
     state, new = module.get_state(), network.module_state()
     lacking = [name for name in state if name not in new and name not in BUFFERS]

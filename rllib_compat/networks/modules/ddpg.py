@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
 from torch import nn
 
 from rllib_compat.networks.families import ddpg
 from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Graph
+from rllib_compat.networks.modules.configured import begin, new_network
 from rllib_compat.networks.modules.distributions import Deterministic
 from rllib_compat.networks.modules.exploration import Noise, Perturbed, root_mean_square
 from rllib_compat.networks.modules.graph_module import GraphNet, ModuleWithTarget
-from rllib_compat.neutral import spaces
 from rllib_compat.neutral.public import public
 
 #: What only the critics give.
@@ -46,18 +45,16 @@ class DeterministicModule(Perturbed, ModuleWithTarget):
 
     def setup(self) -> None:
         """Builds the network; Ray calls it once."""
-        told = self.model_config
-        new = "graph" not in told
-        if new:
-            inputs = int(np.prod(self.observation_space.shape))
-            actions = spaces.from_object(self.action_space)
-            assert isinstance(actions, spaces.Box)  # the algorithm's config has seen to it
-            told = ddpg.fresh(told, inputs, actions).target.model_config
+        told, new = self.model_config, None
+        if "graph" not in told:
+            settings = ddpg.settings_of(told)
+            new = new_network(settings, self.observation_space, self.action_space)
+            told = new.target.model_config
         self.graph = Graph.from_plain(told["graph"])
         wanted = [Columns.ACTIONS] if self.inference_only else None
         self.net = GraphNet(self.graph, told["shapes"], wanted)
-        if new:
-            _begin_features(self.net)
+        if new is not None:
+            begin(self, new)
         for stack, part in self.net.named_children():
             part.requires_grad_(stack in (*_ACTOR, *_CRITIC))
         noise = self.model_config.get("exploration_noise")
@@ -153,11 +150,3 @@ class DeterministicModule(Perturbed, ModuleWithTarget):
 def _is_bias(name: str) -> bool:
     stack, _, part = name.rpartition(".")
     return part == "bias" or (part == "beta" and ".norm." in stack)
-
-
-def _begin_features(net: GraphNet) -> None:
-    """Gives what comes before actor and critics the columns of length 1 that it began with."""
-    for name, weights in net.named_parameters():
-        if name.startswith(f"{STATE}.") and weights.dim() == 2:
-            made = torch.randn(weights.shape)
-            weights.data = made / made.pow(2).sum(0, keepdim=True).sqrt()

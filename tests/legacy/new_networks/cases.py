@@ -558,6 +558,47 @@ DDPGS = {
     ),
 }
 
+STATE = {"actor_hiddens": [9], "critic_hiddens": [8], "use_state_preprocessor": True}
+DDPGS.update(
+    {
+        "state-default": (dict(STATE), "vector"),
+        "state-one-layer": (dict(STATE, model={"fcnet_hiddens": [7]}, twin_q=True), "vector"),
+        "state-no-layers": (dict(STATE, model={"fcnet_hiddens": []}), "vector"),
+        "state-post": (
+            dict(STATE, model={"fcnet_hiddens": [7], "post_fcnet_hiddens": [6]}),
+            "vector",
+        ),
+        "state-relu": (
+            dict(STATE, model={"fcnet_hiddens": [7, 6], "fcnet_activation": "relu"}),
+            "vector",
+        ),
+        "state-of-dict": (dict(STATE, model={"fcnet_hiddens": [7, 6]}), "dict"),
+        "state-of-discrete": (dict(STATE, model={"fcnet_hiddens": [7, 6]}), "discrete"),
+        "state-of-image84": (dict(STATE), "image84"),
+        "state-of-image-post": (
+            dict(STATE, model={"conv_filters": SMALL, "post_fcnet_hiddens": [7, 6]}),
+            "image42",
+        ),
+        "state-of-image-tanh": (
+            dict(STATE, model={"conv_filters": SMALL, "conv_activation": "tanh"}),
+            "image42",
+        ),
+        "state-of-camera": (dict(STATE, model=PARTS), "camera"),
+        "state-of-camera-post": (dict(STATE, model=dict(PARTS, post_fcnet_hiddens=[6])), "camera"),
+        "state-of-cameras": (dict(STATE, model=dict(PARTS, fcnet_hiddens=[])), "cameras"),
+        "state-of-tables": (dict(STATE, model={"fcnet_hiddens": [7]}), "tables"),
+        "of-camera": ({"actor_hiddens": [9], "critic_hiddens": [8]}, "camera"),
+    }
+)
+
+#: The models of ES and ARS.
+EVOLVED = (
+    "default one-layer three-layers no-layers several free-log-std continuous swish post "
+    "no-final-linear no-final-linear-one-layer of-dict of-discrete tuple-of-actions "
+    "image84 image42 filters filters-continuous filters-tanh filters-post filters-no-final-linear "
+    "filters-one filters-not-one-pixel camera camera-continuous camera-post of-tables"
+)
+
 #: Of networks that an algorithm's own module makes, not `networks.fresh`.
 SEQUENCES = {
     "lstm": {"hiddens": [8], "model": LSTM},
@@ -603,7 +644,7 @@ def cases():
         found["TD3 " + name] = ("TD3", DDPGS[name][1], "continuous", DDPGS[name][0])
     for name, config in SEQUENCES.items():
         found["R2D2 " + name] = ("R2D2", "vector", "discrete", config)
-    for name in ("default", "one-layer", "three-layers", "no-layers", "several", "free-log-std"):
+    for name in EVOLVED.split():
         told, seen, acts = MODELS[name]
         for algorithm in ("ES", "ARS"):
             found[algorithm + " " + name] = (algorithm, seen, acts, {"model": told})

@@ -10,7 +10,8 @@ By case:
     first      name → (mean length of a row, greatest deviation from that, greatest number, standard
                deviation) of the first weights; a row is what makes one output
     outputs    what the model gives for made inputs and weights (`made`): `logits`, and `values`
-               where it has a value function
+               where it has a value function; of DDPG and TD3 `actions`, and `q_values` and
+               `twin_q_values` of made actions
     error      what the Ray said instead
 """
 
@@ -58,7 +59,10 @@ POLICIES = {
 }
 
 #: What has no action distribution's inputs and values to tell.
-OF_VALUES = ("DQN", "SimpleQ", "SAC", "CQL", "DDPG", "TD3", "R2D2", "ES", "ARS")
+OF_VALUES = ("DQN", "SimpleQ", "SAC", "CQL", "R2D2")
+
+#: What has an action and critics of actions instead.
+OF_ACTIONS = ("DDPG", "TD3")
 
 
 def trainer_class(name):
@@ -108,23 +112,38 @@ def recorded(policy, algorithm, acts):
     state = model.state_dict()
     found = {"weights": {k: list(v.shape) for k, v in state.items()}}
     found["first"] = {k: first(v.numpy()) for k, v in state.items() if v.numel() > 1}
-    constant = "_rel_pos_embedding.inverse_freq"  # of attention
+    # Of attention, and the bounds of actions.
+    constant = ("_rel_pos_embedding.inverse_freq", "low_action", "action_range")
     new = {k: v if k.endswith(constant) else made(k, tuple(v.shape)) for k, v in state.items()}
     model.load_state_dict({k: torch.as_tensor(v) for k, v in new.items()})
     if algorithm in OF_VALUES:
         return found
     shape = policy.observation_space.shape
     batch = {"obs": torch.from_numpy(made("inputs", (2, *shape))), "is_training": False}
+    model.eval()
+    if algorithm in OF_ACTIONS:
+        found["outputs"] = of_actions(model, batch, policy.action_space.shape)
+        return found
     actions, rewards = steps_before(policy, acts)
     batch["prev_actions"] = torch.from_numpy(actions)
     batch["prev_rewards"] = torch.from_numpy(rewards)
     states = [torch.from_numpy(state) for state in states_of(policy)]
-    model.eval()
     with torch.no_grad():
         logits, _ = model(batch, states, torch.ones(2, dtype=torch.int32))
         values = model.value_function()
     found["outputs"] = {"logits": logits.numpy().tolist(), "values": values.numpy().tolist()}
     return found
+
+
+def of_actions(model, batch, shape):
+    given = torch.from_numpy(made("actions", (2, *shape)))
+    with torch.no_grad():
+        features, _ = model(batch, [], None)
+        out = {"actions": model.get_policy_output(features)}
+        out["q_values"] = model.get_q_values(features, given)
+        if model.twin_q_model:
+            out["twin_q_values"] = model.get_twin_q_values(features, given)
+    return {name: value.numpy().tolist() for name, value in out.items()}
 
 
 def recorded_of_tensorflow(policy, algorithm, acts):
@@ -134,7 +153,7 @@ def recorded_of_tensorflow(policy, algorithm, acts):
     rows = {name: np.moveaxis(array, -1, 0) for name, array in weights.items() if array.ndim}
     found["first"] = {name: first(array) for name, array in rows.items() if array.size > 1}
     policy.set_weights({name: made(name, array.shape) for name, array in weights.items()})
-    if algorithm in OF_VALUES:
+    if algorithm in OF_VALUES + OF_ACTIONS:
         return found
     actions, rewards = steps_before(policy, acts)
     _, _, out = policy.compute_actions(

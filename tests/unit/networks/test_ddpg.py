@@ -143,12 +143,13 @@ def test_both_optimizers_go_on(ray):
 
 def test_a_new_network_has_the_arrays_that_an_old_one_with_its_config_had():
     config = {"actor_hiddens": [4, 3], "critic_hiddens": [5], "twin_q": True}
-    made = ddpg.fresh(config, 3, box(-2, 3, (2,)))
+    seen, acts = box(-1, 1, (3,)), box(-2, 3, (2,))
+    made = ddpg.new_network(config, seen, acts)
     old, _ = identified(*keras_policy())
     assert {k: v.shape for k, v in made.arrays.items()} == {
         k: v.shape for k, v in old.arrays.items()
     }
-    features = ddpg.fresh({**config, "use_state_preprocessor": True}, 3, box(-2, 3, (2,)))
+    features = ddpg.new_network({**config, "use_state_preprocessor": True}, seen, acts)
     assert features.arrays["state.hidden.1.kernel"].shape == (256, 256)
 
 

@@ -21,6 +21,7 @@ UNLIKE = {
     "0.8.5/ppo-tf-lstm-prevar": "the same",
     "0.8.5/dqn-tf-nohiddens-dueling": "TensorFlow had a layer for the state's value",
     "0.8.5/dqn-torch-nohiddens": "torch had one more layer",
+    "0.8.0/td3-tf-small": "the second critic was not saved",
     "0.8.5/dqn-torch-v-noisy-torch": "torch had no noisy layers",
 }
 

@@ -43,11 +43,15 @@ ALL = cases.cases()
 #: So many numbers are enough to tell by what they were drawn.
 MANY = 200
 
+#: What torch's policies kept of the bounds of actions.
+BOUNDS = r"(.*\.)?(low_action|action_range)"
+
 #: Cases whose network has dense layers for each part of what it observes, beside images.
 IN_PARTS = [
     name
     for name, (_, seen, _, config) in ALL.items()
     if seen in ("camera", "cameras", "cameras_within", "tables", "table", "bits")
+    and (not name.startswith("DDPG") or config.get("use_state_preprocessor"))
     and config.get("model", {}).get("fcnet_hiddens") != []
 ]
 
@@ -73,6 +77,7 @@ UNLIKE = {
         ),
         "torch ignored no_final_linear for images": (
             *("PPO filters-no-final-linear", "PPO filters-no-final-linear-share"),
+            *("ES filters-no-final-linear", "ARS filters-no-final-linear"),
         ),
         "SAC saw images as vectors": ("SAC of-camera", "SAC of-camera-discrete"),
         "MultiDiscrete observations were the bare numbers": ("PPO of-several", "PPO of-nested"),
@@ -149,8 +154,8 @@ def alive(ray, name):
     """The arrays of a case that its network computes with: name → shape."""
     weights = recorded(ray)[name]["weights"]
     value = r"_value_branch(_separate)?\.|value_layer\."  # in a part of the network, or a critic
-    if name.startswith(("DQN", "R2D2", "SimpleQ", "SAC", "CQL")):
-        dead = rf"(.*\.)?({value}).*|log_alpha|target_entropy"
+    if name.startswith(("DQN", "R2D2", "SimpleQ", "SAC", "CQL", "DDPG", "TD3")):
+        dead = rf"(.*\.)?({value}).*|log_alpha|target_entropy|{BOUNDS}"
     else:
         dead = rf".+\.({value}).*"
         wrapped = {"lstm.bias_ih_l0", "gtrxl.linear_layer._model.0.bias"} & weights.keys()
@@ -190,7 +195,8 @@ def test_first_weights_are_as_large_as_they_were(ray, name):
 def test_a_new_network_with_old_weights_computes_what_the_old_one_did(ray, name):
     settings, seen, acts = told(ray, name)
     then = recorded(ray)[name]
-    weights = {key: made(key, tuple(shape)) for key, shape in then["weights"].items()}
+    shapes = {k: tuple(v) for k, v in then["weights"].items() if not re.fullmatch(BOUNDS, k)}
+    weights = {key: made(key, shape) for key, shape in shapes.items()}
     old = read(PolicyState("old", weights, observation_space=seen, action_space=acts), settings)
     new = fresh.network(settings, seen, acts, np.random.default_rng(3))
     assert new.graph == old.known.graph
@@ -198,6 +204,10 @@ def test_a_new_network_with_old_weights_computes_what_the_old_one_did(ray, name)
         return
     inputs = inputs_of(old.known)
     out = old.known.forward(inputs)
+    if "actions" in then["outputs"]:
+        for key, value in then["outputs"].items():
+            np.testing.assert_allclose(out[key].reshape(np.shape(value)), value, atol=1e-5)
+        return
     logits, values = (np.asarray(then["outputs"][key]) for key in ("logits", "values"))
     np.testing.assert_allclose(out["action_dist_inputs"].reshape(logits.shape), logits, atol=1e-5)
     if "vf_preds" in out:
@@ -210,6 +220,8 @@ def inputs_of(network):
     lead = (2, 1) if graph.states else (2,)
     found = {name: np.zeros((2, *shape)) for name, shape in graph.inputs.items()}
     found["obs"] = made("inputs", (2, *graph.inputs["obs"]))
+    if "actions" in found:
+        found["actions"] = made("actions", (2, *graph.inputs["actions"]))
     if "prev_rewards" in found:
         count = graph.inputs["prev_rewards"][0]
         found["prev_rewards"] = made("rewards", (2, count) if count > 1 else (2,)).reshape(2, count)
@@ -286,6 +298,11 @@ MODULES = [
     "DQN camera",
     "SAC apart",
     "SAC filters-discrete",
+    "DDPG state-of-image",
+    "DDPG state-of-camera",
+    "TD3 hiddens",
+    "ES filters",
+    "ARS camera-continuous",
 ]
 
 
@@ -381,7 +398,7 @@ def test_today_and_what_names_an_initializer_have_networks_of_today():
     }
     assert not fresh.only_todays(old)
     assert fresh.makes("PPO", old)
-    assert not fresh.makes("ES", old)
+    assert not fresh.makes("QMIX", old)
 
 
 #: What configs are made of, beside models and Rays; observations and actions are drawn for each.
