@@ -1,6 +1,7 @@
-"""An iteration of PPO gives the weights that it gave in Ray 1.13.0, and tells what that told.
+"""An iteration of PPO gives the weights that it gave in an old Ray, and tells what that told.
 
-`tests/legacy/losses/record_ppo.py` made the numbers, with Ray 1.13.0 and torch.
+`tests/legacy/losses/record_ppo.py` and `record_ppo_0_8.py` made the numbers, with Ray 1.13.0 and
+0.8.5, and torch.
 """
 
 import random
@@ -27,10 +28,11 @@ from rllib_compat.runtime.learners import use_reporting_learner
 from rllib_compat.runtime.results import LEARNER_STATS
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
-from tests.unit.algorithms.test_losses import HEADS, SEPARATE
+from tests.unit.algorithms.test_losses import HEADS, SEPARATE, SHARED
 
-RECORDS = Path(__file__).parents[2] / "legacy" / "losses" / "1.13.0"
-CASES = sorted(path.stem.removeprefix("ppo-") for path in RECORDS.glob("ppo-*.npz"))
+HOME = Path(__file__).parents[2] / "legacy" / "losses"
+RECORDS = HOME / "1.13.0"
+CASES = sorted((p.parent.name, p.stem.removeprefix("ppo-")) for p in HOME.glob("*/ppo-*.npz"))
 MODULE = "default_policy"
 RAY = "1.13.0"
 SPACES = (gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32), gymnasium.spaces.Discrete(3))
@@ -58,15 +60,16 @@ OF_LSTM = {
 class Recorded(Recording):
     """One case, by the names of today."""
 
-    def __init__(self, case):
-        super().__init__(RECORDS / f"ppo-{case}.npz")
-        self.recurrent = case == "lstm"
+    def __init__(self, case, ray=RAY):
+        super().__init__(HOME / ray / f"ppo-{case}.npz")
+        self.ray, self.recurrent = ray, case == "lstm"
+        separate = any("_value_branch_separate" in name for name in self.found)
+        self.layers = OF_LSTM if self.recurrent else HEADS | (SEPARATE if separate else SHARED)
 
     def arrays(self, kind):
         """Weights by today's names."""
-        layers = OF_LSTM if self.recurrent else HEADS | SEPARATE
         split = ((name.rpartition("."), array) for name, array in self.below(kind).items())
-        return {f"{layers[layer]}.{part}": array for (layer, _, part), array in split}
+        return {f"{self.layers[layer]}.{part}": array for (layer, _, part), array in split}
 
     def action_space(self):
         if self.chunks()[0]["actions"].ndim == 1:
@@ -75,9 +78,20 @@ class Recorded(Recording):
 
     def learner(self):
         """A learner with the recorded weights, made as a trainer makes it."""
-        model = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh", "vf_share_layers": False}
-        old = {"framework": "torch", "model": LSTM if self.recurrent else model, **self.told()}
-        translation = translate(old, algorithm="PPO", legacy_ray=RAY)
+        shares = not any("critic" in layer for layer in self.layers.values())
+        model = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh"}
+        old = {
+            "framework": "torch",
+            "model": dict(LSTM) if self.recurrent else model,
+            **self.told(),
+        }
+        if self.ray != RAY:
+            old["use_pytorch"] = old.pop("framework") == "torch"
+            # Its torch policies looked at no schedule, which a trainer does not repeat.
+            old = {key: value for key, value in old.items() if not key.endswith("_schedule")}
+        where = old["model"] if self.ray == RAY else old
+        where["vf_share_layers"] = shares
+        translation = translate(old, algorithm="PPO", legacy_ray=self.ray)
         config = translation.algorithm_config
         use_reporting_learner(config)
         use_legacy_learners(config, translation.legacy_training)
@@ -134,9 +148,9 @@ def iterated(learner, recorded, sampled):
     return {name: value for name, value in told.items() if name in recorded.below("told.1")}
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_iterations_give_the_weights_that_ray_1_13_had_after_them(case):
-    recorded = Recorded(case)
+@pytest.mark.parametrize(("ray", "case"), CASES)
+def test_iterations_give_the_weights_that_the_old_ray_had_after_them(ray, case):
+    recorded = Recorded(case, ray)
     learner, before = recorded.learner(), recorded.arrays("weights")
     for number in (1,) if recorded.recurrent else (1, 2):
         told = iterated(learner, recorded, sampled=50 * number)
