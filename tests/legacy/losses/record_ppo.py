@@ -18,8 +18,12 @@ A case holds, by name:
 
 `minibatches.npz` has padded sequences and their slices: `<i>.lengths`, `<i>.size` and, row by row,
 the first sequence of each minibatch and the first that is none of it any more.
+
+`agent_steps.json` has the learning rate of each of two policies in three iterations, with a
+schedule and two agents that take each step; this starts no Ray.
 """
 
+import json
 import random
 import sys
 from collections import defaultdict
@@ -31,6 +35,7 @@ import numpy as np
 import torch
 from ray.rllib.agents.ppo import PPOTrainer, ppo
 from ray.rllib.agents.ppo.ppo_torch_policy import PPOTorchPolicy
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.policy.sample_batch import SampleBatch
 from ray.util.timer import _Timer
 
@@ -219,6 +224,50 @@ def record_minibatches(out):
     np.savez_compressed(str(Path(out) / "minibatches.npz"), **found)
 
 
+class Pair(MultiAgentEnv):
+    """Two agents take each of an episode's five steps."""
+
+    observation_space, action_space = gym.spaces.Box(-1.0, 1.0, (3,), np.float32), DISCRETE
+
+    def __init__(self, _):
+        super().__init__()
+        self._agent_ids = {0, 1}
+
+    def seen(self):
+        return {agent: np.zeros(3, np.float32) for agent in (0, 1)}
+
+    def reset(self):
+        self.at = 0
+        return self.seen()
+
+    def step(self, actions):
+        self.at += 1
+        return self.seen(), {0: 1.0, 1: 1.0}, {"__all__": self.at == 5}, {}
+
+
+def record_agent_steps(out):
+    """Records learning rates where there are more steps of agents than of the environment."""
+    policy = (None, Pair.observation_space, Pair.action_space, {})
+    config = {
+        "env": Pair,
+        "num_workers": 0,
+        "framework": "torch",
+        "train_batch_size": 20,
+        "rollout_fragment_length": 10,
+        "sgd_minibatch_size": 10,
+        "num_sgd_iter": 1,
+        "lr_schedule": [[0, 0.01], [100, 0.001]],
+        "multiagent": {
+            "policies": {"a": policy, "b": policy},
+            "policy_mapping_fn": lambda agent, *_, **__: "ab"[agent],
+        },
+    }
+    trainer = PPOTrainer(config=config)
+    results = [trainer.train()["info"]["learner"] for _ in range(3)]
+    told = [{name: one["learner_stats"]["cur_lr"] for name, one in r.items()} for r in results]
+    Path(out, "agent_steps.json").write_text(json.dumps(told, sort_keys=True) + "\n")
+
+
 def named(kind, arrays):
     """Copies of arrays (Ray gives its weights themselves), by their kind and their names."""
     return {f"{kind}.{name}": np.array(array) for name, array in arrays.items()}
@@ -226,5 +275,6 @@ def named(kind, arrays):
 
 if __name__ == "__main__":
     record_minibatches(sys.argv[1])
+    record_agent_steps(sys.argv[1])
     for each in sys.argv[2:] or CASES:
         record(each, sys.argv[1])

@@ -4,6 +4,7 @@
 0.8.5, and torch.
 """
 
+import json
 import random
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ pytest.importorskip("ray")
 
 import gymnasium
 import torch
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
@@ -23,7 +25,8 @@ from rllib_compat import translate
 from rllib_compat.algorithms.legacy_learners import use_legacy_learners
 from rllib_compat.algorithms.legacy_training import LegacyTraining, uses_simple_optimizer
 from rllib_compat.algorithms.ppo import PPO, passes
-from rllib_compat.ray_versions import episodes, releases, training_steps
+from rllib_compat.ray_versions import algorithms, episodes, releases, startup, training_steps
+from rllib_compat.runtime.env_runners import use_compat_env_runners
 from rllib_compat.runtime.learners import use_reporting_learner
 from rllib_compat.runtime.results import LEARNER_STATS
 from tests.marks import OTHERS_WARNINGS
@@ -176,6 +179,66 @@ def test_rates_that_change_are_told_as_they_were_used():
             close(told[name], recorded.below(f"told.{number}")[name], 1e-6)
     rates = [recorded.below(f"told.{number}")["cur_lr"] for number in (1, 2)]
     np.testing.assert_allclose(rates, [0.01, 0.0055])
+
+
+class Pair(MultiAgentEnv):
+    """Two agents take each of an episode's five steps."""
+
+    def __init__(self, _=None):
+        super().__init__()
+        self.agents = self.possible_agents = [0, 1]
+        self.observation_spaces = dict.fromkeys((0, 1), SPACES[0])
+        self.action_spaces = dict.fromkeys((0, 1), SPACES[1])
+
+    def seen(self):
+        return {agent: np.zeros(4, np.float32) for agent in (0, 1)}
+
+    def reset(self, **_):
+        self.at = 0
+        return self.seen(), {}
+
+    def step(self, actions):
+        self.at += 1
+        ends = {"__all__": self.at == 5}
+        return self.seen(), {0: 1.0, 1: 1.0}, ends, {"__all__": False}, {}
+
+
+@pytest.mark.parametrize(("ray", "steps"), [(RAY, 40), ("1.12.1", 20)])
+def test_schedules_went_by_steps_of_agents_since_ray_1_13(ray, steps):
+    policy = (None, *SPACES, {})
+    agents = {"policies": {"a": policy, "b": policy}}
+    agents["policy_mapping_fn"] = lambda agent, *_, **__: "ab"[agent]
+    passes = {"train_batch_size": 20, "sgd_minibatch_size": 10, "num_sgd_iter": 1}
+    old = {"num_workers": 0, "rollout_fragment_length": 10, "multiagent": agents, **passes}
+    old |= {"lr_schedule": [[0, 0.01], [100, 0.001]], "lr": 0.01}
+    translation = translate(old, algorithm="PPO", legacy_ray=ray)
+    config = translation.algorithm_config.environment(Pair)
+    use_reporting_learner(config)
+    use_legacy_learners(config, translation.legacy_training)
+    use_compat_env_runners(config)
+    rates = []
+    with startup.without_cluster():
+        algorithm = algorithms.build_algorithm(config)
+        learner = algorithm.learner_group._learner
+        for _ in range(3):
+            found, log_value = {}, learner.metrics.log_value
+
+            def see(key, value, found=found, log_value=log_value, **how):
+                if key[-1] == "cur_lr":
+                    found[key[0]] = float(value)
+                log_value(key, value, **how)
+
+            learner.metrics.log_value = see
+            algorithm.training_step()
+            learner.metrics.log_value = log_value
+            rates.append(found)
+    expected = [0.01 - number * steps * 9e-5 for number in range(3)]
+    if ray == RAY:
+        told = json.loads((RECORDS / "agent_steps.json").read_text())
+        assert [rate["a"] for rate in told] == pytest.approx(expected)
+        expected = [rate["b"] for rate in told]
+    for found, rate in zip(rates, expected, strict=True):
+        assert found == pytest.approx({"a": rate, "b": rate})
 
 
 def test_minibatches_of_sequences_are_the_slices_of_ray_1_13():
