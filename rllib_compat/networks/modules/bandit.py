@@ -115,9 +115,11 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
         seen = self._seen(observations)
         if self._items:
             spread = torch.einsum("bnd,de,bne->bn", seen, self.covariance[0], seen)
-            return self._times * self._scores(seen, self.theta) + _BONUS_OF_ITEMS * spread.sqrt()
-        spread = torch.einsum("bd,ade,be->ba", seen, self.covariance, seen)
-        return self._times * self._scores(seen, self.theta) + spread.sqrt()
+            bonus = _BONUS_OF_ITEMS * spread.sqrt()
+        else:
+            bonus = torch.einsum("bd,ade,be->ba", seen, self.covariance, seen).sqrt()
+        bounds: Tensor = self._times * self._scores(seen, self.theta) + bonus
+        return bounds
 
     def critics(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """What each arm or item is thought to be worth, `q_values` `[B, n]`, without drawing."""

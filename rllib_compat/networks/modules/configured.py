@@ -21,7 +21,7 @@ from rllib_compat.neutral.errors import CheckpointError, ConfigError
 from rllib_compat.neutral.public import public
 
 if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import RLModule
+    pass
 
 #: What a model config tells it: `network_of`'s answer.
 NETWORK = "network_of_config"

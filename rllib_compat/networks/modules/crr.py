@@ -104,7 +104,7 @@ class CriticRegularizedModule(ModuleWithTarget):
         return [value.gather(-1, actions.long().unsqueeze(-1)).squeeze(-1) for value in values]
 
     def _logits(self, net: nn.ModuleDict, batch: Mapping[str, Any]) -> Tensor:
-        logits = net["actor"](batch[Columns.OBS].flatten(1).float())
+        logits: Tensor = net["actor"](batch[Columns.OBS].flatten(1).float())
         return logits / self._temperature if self.discrete else logits
 
     def _forward(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:

@@ -113,7 +113,7 @@ class QMIXModule(ModuleWithTarget):
         return self._answer(torch.where(explores, drawn, best), state)
 
     def _forward_train(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
-        values, _ = self._values(self.net, batch[Columns.OBS])
+        values = self._values(self.net, batch[Columns.OBS])[0]
         taken = values.gather(-1, batch[Columns.ACTIONS].long().unsqueeze(-1)).squeeze(-1)
         with torch.no_grad():
             following = self._values(self.net, batch[Columns.NEXT_OBS])[0]

@@ -138,7 +138,7 @@ class RNNSACModule(ModuleWithTarget):
     ) -> Tensor:
         """What each critic says of Box actions `[critics, B, T]`, or all Discrete ones `[…, n]`."""
         net = self.target_net if target else self.net
-        inputs = seen if self.discrete else _beside(seen, actions)
+        inputs = seen if actions is None or self.discrete else _beside(seen, actions)
         told = [_computed(net[name], inputs, states[name])[0] for name in self._judges]
         return torch.stack(told if self.discrete else [values.squeeze(-1) for values in told])
 
@@ -232,7 +232,7 @@ def _recurrent(seen: object, actions: object, told: dict[str, Any], outputs: int
     )
 
 
-def _computed(part: nn.ModuleDict, seen: Tensor, state: Mapping[str, Tensor]) -> tuple[Tensor, Any]:
+def _computed(part: Any, seen: Tensor, state: Mapping[str, Tensor]) -> tuple[Tensor, Any]:
     """What a part gives for each step, and its state after the last."""
     encoded = part["encoder"]({Columns.OBS: seen, Columns.STATE_IN: state})
     return part["head"](encoded[ENCODER_OUT]), encoded[Columns.STATE_OUT]
