@@ -460,7 +460,11 @@ MUTANTS: tuple[Mutant, ...] = (
             "    if resolved.is_relative_to(source) or source.is_relative_to(resolved):",
             "    if resolved.is_relative_to(source):",
         ),
-        ("what killed runs have left stays for good", "        _finish_killed_runs(target)\n", ""),
+        (
+            "what killed runs have left stays for good",
+            "        _finish_killed_runs(target)\n        if _is_there",
+            "        if _is_there",
+        ),
         (
             "an old target that stepped aside is removed instead of brought back",
             "        else:\n            old.rename(target)\n",
