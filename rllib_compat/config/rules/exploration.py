@@ -65,6 +65,11 @@ def needs_old(config: object) -> bool:
     return not samples(config)
 
 
+def needs_old_of_recorded(config: object) -> bool:
+    """The same where recordings are learned from, and only an evaluation would explore."""
+    return type_name(config) != EPSILON_GREEDY and needs_old(config)
+
+
 def needs_old_of_q(config: object) -> bool:
     """Whether only old policies of Q-values explore so."""
     return type_name(config) not in (None, EPSILON_GREEDY, *_OF_Q)

@@ -236,10 +236,16 @@ class TestExploration:
         assert told["soft_q_temperature"] == 1.0
         assert setting(translation, "training.epsilon") == 0.0
 
-    @pytest.mark.parametrize("algorithm", ["PPO", "SAC", "IMPALA"])
-    def test_what_has_no_epsilon_explores_with_one_as_old_policies_do(self, algorithm):
+    @pytest.mark.parametrize(
+        ("algorithm", "stack"),
+        [
+            *((name, "old") for name in ("PPO", "SAC", "IMPALA")),
+            *((name, "new") for name in ("MARWIL", "BC", "CQL")),  # they learn from recordings
+        ],
+    )
+    def test_what_has_no_epsilon_explores_with_one_as_old_policies_do(self, algorithm, stack):
         config = {"exploration_config": {"type": "EpsilonGreedy"}}
-        assert translate(config, algorithm=algorithm).api_stack == "old"
+        assert translate(config, algorithm=algorithm).api_stack == stack
 
     @pytest.mark.parametrize(
         ("algorithm", "kind", "word"),
