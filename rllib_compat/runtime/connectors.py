@@ -12,7 +12,7 @@ from rllib_compat.networks.previous_steps import LOOKING_BACK
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import configs, connectors
 from rllib_compat.runtime.env_settings import STORED, EnvSettings
-from rllib_compat.runtime.preprocessors import LegacyPreprocessor
+from rllib_compat.runtime.preprocessors import LegacyPreprocessor, has_integers
 
 if TYPE_CHECKING:
     from gymnasium import Space
@@ -107,7 +107,6 @@ def may_need_preprocessors(env: object) -> bool:
         except Exception:  # what it lacks (a simulator, a screen) is told when it is really used
             return True
     made.close()  # type: ignore[no-untyped-call]
-    from rllib_compat.runtime.observation_connectors import has_integers
 
     space = made.observation_space
     return not _is_vector_or_image(space) or has_integers(space)
@@ -149,7 +148,6 @@ def with_preprocessors(
         LegacyObservations,
         OriginalSpace,
         changes,
-        has_integers,
         space_after,
     )
 

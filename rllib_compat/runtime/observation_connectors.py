@@ -25,27 +25,12 @@ from rllib_compat.networks.previous_steps import Previous, choices_in
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import connectors
 from rllib_compat.ray_versions import episodes as ray_episodes
-from rllib_compat.runtime.preprocessors import LegacyPreprocessor
+from rllib_compat.runtime.preprocessors import LegacyPreprocessor, has_integers
 
 if TYPE_CHECKING:
     from gymnasium import Space
 
     from rllib_compat.ray_versions.types import SingleAgentEpisode
-
-
-def has_integers(space: Space[Any], *, images: bool = True) -> bool:
-    """Whether a space is a Box of integers, or has one for an agent.
-
-    Args:
-        space: The space.
-        images: Whether those of three dimensions count: as floats they take four times the memory,
-            in replay buffers, too.
-    """
-    if isinstance(space, gym.spaces.Dict):
-        return any(has_integers(part, images=images) for part in space.spaces.values())
-    if not isinstance(space, gym.spaces.Box) or not np.issubdtype(space.dtype, np.integer):
-        return False
-    return images or len(space.shape) < 3
 
 
 def with_floats(space: gym.Space[Any]) -> gym.Space[Any]:

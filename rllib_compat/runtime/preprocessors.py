@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from packaging.version import Version
@@ -36,6 +36,10 @@ from rllib_compat.neutral.spaces import (
 )
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+if TYPE_CHECKING:
+    from gymnasium import Space as GymSpace
+
 
 #: Red, green and blue in a gray pixel, in units of 2^-15: float32 holds their sums exactly.
 _GRAY = np.array([9798, 19235, 3735], np.float32)
@@ -191,6 +195,23 @@ def flatten_lists(space: Space, value: Any) -> Any:
             flatten_lists(part, one) for part, one in zip(space.spaces, value, strict=True)
         )
     return flatten_value(space, value) if isinstance(space, Repeated) else value
+
+
+def has_integers(space: GymSpace[Any], *, images: bool = True) -> bool:
+    """Whether a space is a Box of integers, or has one for an agent.
+
+    Args:
+        space: The space.
+        images: Whether those of three dimensions count: as floats they take four times the memory,
+            in replay buffers, too.
+    """
+    import gymnasium as gym
+
+    if isinstance(space, gym.spaces.Dict):
+        return any(has_integers(part, images=images) for part in space.spaces.values())
+    if not isinstance(space, gym.spaces.Box) or not np.issubdtype(space.dtype, np.integer):
+        return False
+    return images or len(space.shape) < 3
 
 
 def flatten_value(space: Space, value: Any) -> Array:
