@@ -587,7 +587,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
 
 def _without(keys: Collection[str], config: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in config.items() if key not in keys}
+    return {key: config[key] for key in config if key not in keys}
 
 
 def _is_todays(place: Path) -> bool:
