@@ -68,6 +68,7 @@ def test_apex_learns_from_shards_goes_on_from_its_checkpoint_and_outlives_a_shar
         trainer.stop()
 
 
+@pytest.mark.nightly
 def test_apex_ddpg_fills_shards_learns_from_them_and_goes_on_from_its_checkpoint(tmp_path):
     layers = {"actor_hiddens": [8], "critic_hiddens": [8]}
     old = {key: value for key, value in OLD.items() if key not in ("hiddens", "model")}

@@ -25,6 +25,7 @@ SMALL = {
 
 
 @pytest.mark.slow("its trial and its workers are processes of their own")
+@pytest.mark.newest
 def test_a_script_of_ray_0_8(tmp_path):
     analysis = tune.run(
         "PPO",
@@ -104,7 +105,7 @@ def test_a_checkpoint_of_ray_0_8_5_goes_on_in_tune(tmp_path):
     assert trial.last_result["iterations_since_restore"] == 1
 
 
-@pytest.mark.newest
+@pytest.mark.nightly
 def test_population_based_training_changes_legacy_keys(tmp_path):
     from ray.tune.schedulers import PopulationBasedTraining
 
