@@ -28,13 +28,14 @@ def test_networks_of_today_need_the_old_api_stack_for_attention():
     assert translated("PPO").api_stack == translated("A2C").api_stack == "old"
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "more"),
-    [("PPO", {"attention_memory_training": 7}), ("MARWIL", {})],
-)
-def test_what_the_new_api_stack_would_do_otherwise_stays_on_the_old_one(algorithm, more):
-    config = {"model": {**ATTENTION["model"], **more}}
-    assert translated(algorithm, config, old_networks=True).api_stack == "old"
+def test_what_the_new_api_stack_would_do_otherwise_stays_on_the_old_one():
+    config = {"model": {**ATTENTION["model"], "attention_memory_training": 7}}
+    assert translated("PPO", config, old_networks=True).api_stack == "old"
+
+
+@pytest.mark.parametrize("algorithm", ["MARWIL", "BC"])
+def test_what_learns_from_recordings_has_no_attention_net(algorithm):
+    assert translated(algorithm, old_networks=True).refused
 
 
 def test_a_linear_policy_keeps_its_last_layer():
