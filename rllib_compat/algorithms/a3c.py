@@ -37,7 +37,7 @@ Gradients = Mapping[tuple[str, str], Any]
 
 
 @frozen
-class Computed:
+class WorkerGradients:
     """What an env runner sends.
 
     Attributes:
@@ -53,7 +53,7 @@ class Computed:
 
 def compute_on_own_fragment(
     env_runner: EnvRunner, weights: Weights, timesteps: Mapping[str, int]
-) -> Computed:
+) -> WorkerGradients:
     """Samples a fragment with given weights and computes the gradients there, in an env runner.
 
     Args:
@@ -64,8 +64,8 @@ def compute_on_own_fragment(
     set_weights(env_runner, weights)
     learner = local_learner(env_runner)
     episodes = sample_fragment(env_runner)
-    gradients, told = learner.computed(episodes, timesteps)
-    return Computed(gradients, env_runner.get_metrics(), told)
+    gradients, told = learner.compute_fragment_gradients(episodes, timesteps)
+    return WorkerGradients(gradients, env_runner.get_metrics(), told)
 
 
 class A3C(A2C):
@@ -103,7 +103,7 @@ class A3C(A2C):
             compute_on_own_fragment, weights=self._weights(), timesteps=self._timesteps()
         )
 
-    def _learn_from(self, computed: Computed) -> None:
+    def _learn_from(self, computed: WorkerGradients) -> None:
         training_steps.log_of_env_runners(self, [computed.sampled])
         training_steps.log_of_learners(self, [computed.learned])
         training_steps.foreach_learner(
@@ -146,7 +146,9 @@ class A3CTorchLearner(A2CTorchLearner):
 
     _kept: dict[Any, Any] | None = None
 
-    def computed(self, episodes: list[Any], timesteps: Mapping[str, int]) -> tuple[Gradients, Any]:
+    def compute_fragment_gradients(
+        self, episodes: list[Any], timesteps: Mapping[str, int]
+    ) -> tuple[Gradients, Any]:
         """Computes gradients, and makes no step.
 
         Args:

@@ -13,9 +13,9 @@ from rllib_compat.networks import fresh
 from rllib_compat.networks.modules.configured import ConfiguredModule, network_of
 from rllib_compat.networks.modules.layers import (
     OF_A_HEAD,
-    BeginsAsBefore,
+    InitialWeightsMixin,
     OwnEncoders,
-    SeesPreviousSteps,
+    PreviousStepsMixin,
 )
 from rllib_compat.networks.previous_steps import LOOKING_BACK
 from rllib_compat.networks.settings import ModelSettings
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _RayDQNCatalog: Any = ray_modules.dqn_catalog()
 
 
-class PPOCatalog(SeesPreviousSteps, OwnEncoders, RayPPOCatalog):  # type: ignore[misc]  # no types
+class PPOCatalog(PreviousStepsMixin, OwnEncoders, RayPPOCatalog):  # type: ignore[misc]  # no types
     """Today's actor-critic networks."""
 
     #: What builds the same for a network whose weights are there already.
@@ -149,20 +149,20 @@ def _of_policy(legacy: Mapping[str, Any], policy: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-class ActorCriticCatalog(BeginsAsBefore, PPOCatalog):
+class ActorCriticCatalog(InitialWeightsMixin, PPOCatalog):
     """Today's actor-critic networks, which begin as they did."""
 
     def build_actor_critic_encoder(self, framework: str) -> Any:
         """The hidden layers of actor and critic."""
-        return self._begun(super().build_actor_critic_encoder(framework))
+        return self._init_weights(super().build_actor_critic_encoder(framework))
 
     def build_pi_head(self, framework: str) -> Any:
         """The actor's last layer."""
-        return self._begun(super().build_pi_head(framework), self._of_a_head)
+        return self._init_weights(super().build_pi_head(framework), self._of_a_head)
 
     def build_vf_head(self, framework: str) -> Any:
         """The critic's last layer."""
-        return self._begun(super().build_vf_head(framework), self._of_a_head)
+        return self._init_weights(super().build_vf_head(framework), self._of_a_head)
 
     @property
     def _of_a_head(self) -> float | None:

@@ -152,7 +152,7 @@ class DDPGConfig(RemovedAlgorithmConfig):
             )
 
 
-class DDPGTorchLearner(learners.TakesArrays, ActorCriticLearner):
+class DDPGTorchLearner(learners.ArrayBatchLearner, ActorCriticLearner):
     """Computes the losses: what `ddpg_actor_critic_loss` of DDPG's torch policy computed."""
 
     epsilon = 1e-7
@@ -203,7 +203,9 @@ class DDPGTorchLearner(learners.TakesArrays, ActorCriticLearner):
         if config.smooth_target_policy:
             space = module.action_space
             low, high = (actions.new_tensor(bound) for bound in (space.low, space.high))
-            actions = smoothed(actions, low, high, config.target_noise, config.target_noise_clip)
+            actions = add_target_noise(
+                actions, low, high, config.target_noise, config.target_noise_clip
+            )
         next_values = module.forward_target({**following, Columns.ACTIONS: actions})
         return td_targets(
             batch[Columns.REWARDS],
@@ -257,7 +259,7 @@ def half_squares(weights: Iterable[torch.Tensor]) -> torch.Tensor | float:
     return 0.5 * sum(weight.pow(2.0).sum() for weight in weights)
 
 
-def smoothed(
+def add_target_noise(
     actions: torch.Tensor, low: torch.Tensor, high: torch.Tensor, deviation: float, clip: float
 ) -> torch.Tensor:
     """Actions with clipped normal noise, within the bounds of the action space."""

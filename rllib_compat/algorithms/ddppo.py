@@ -177,7 +177,7 @@ class DDPPO(RemovedAlgorithm, PPO):  # type: ignore[misc]  # Ray has no types
         if not members:  # all have failed
             return
         self._take_learned(members=members)
-        (state,) = training_steps.foreach_learner(self, learned)[:1]
+        (state,) = training_steps.foreach_learner(self, learner_state)[:1]
         indices = [one.index for one in members]
         self._group = uuid4().hex
         (address,) = self._on_env_runners(rendezvous_address, only=indices[0])
@@ -204,7 +204,9 @@ class DDPPO(RemovedAlgorithm, PPO):  # type: ignore[misc]  # Ray has no types
         index = next((one.index for one in members if one.group == self._group), None)
         if index is None:  # it is lost, but for what was taken before
             return
-        (state,) = self._on_env_runners(partial(learned_there, components=components), only=index)
+        (state,) = self._on_env_runners(
+            partial(local_learner_state, components=components), only=index
+        )
         training_steps.foreach_learner(self, partial(learners.set_learner_state, state=state))
         sync_local_env_runner(self)
 
@@ -215,16 +217,16 @@ def member(env_runner: EnvRunner) -> Member:
     return Member(env_runner.worker_index or 0, learner.group, learner.connected)
 
 
-def learned(learner: Any, components: Any = None) -> Mapping[str, Any]:
+def learner_state(learner: Any, components: Any = None) -> Mapping[str, Any]:
     """What a learner has learned: the weights and the states of the optimizers."""
     parts = components or ("rl_module", "optimizer")
     state: Mapping[str, Any] = learner.get_state(components=list(parts))
     return state
 
 
-def learned_there(env_runner: EnvRunner, components: object) -> Mapping[str, Any]:
+def local_learner_state(env_runner: EnvRunner, components: object) -> Mapping[str, Any]:
     """What the learner of an env runner has learned."""
-    return learned(local_learner(env_runner), components)
+    return learner_state(local_learner(env_runner), components)
 
 
 def join_group(
@@ -346,7 +348,7 @@ class DDPPOConfig(RemovedAlgorithmConfig, PPOConfig):  # type: ignore[misc]
                 raise ConfigError(found, where=where, fix=fix)
 
 
-class DDPPOTorchLearner(learners.ClipsGradients, PPOTorchLearner):  # type: ignore[misc]
+class DDPPOTorchLearner(learners.GradientClippingLearner, PPOTorchLearner):  # type: ignore[misc]
     """Computes PPO's loss, and makes its steps with the mean of all env runners' gradients."""
 
     #: The group that it has joined last.

@@ -25,7 +25,7 @@ from ray.rllib.utils.checkpoints import Checkpointable
 from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig
 from rllib_compat.algorithms.local_learners import sync_local_env_runner
 from rllib_compat.algorithms.off_policy import OffPolicyAlgorithm, begin_rounds, replay_settings
-from rllib_compat.algorithms.remote_sampling import Sampled, sample_into
+from rllib_compat.algorithms.remote_sampling import SampleResult, sample_into
 from rllib_compat.algorithms.replay import DrawnRows, TransitionReplayBuffer, count_of
 from rllib_compat.algorithms.sampling import steps_sampled
 from rllib_compat.algorithms.transitions import Array
@@ -167,7 +167,7 @@ class ShardedReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no t
         return self._actors
 
     @property
-    def asked(self) -> list[Any]:
+    def pending(self) -> list[Any]:
         """The references to batches that were asked for."""
         return list(self._asked)
 
@@ -182,7 +182,7 @@ class ShardedReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no t
 
         A shard that has died is made anew, and said: what it held is lost.
         """
-        ready, _ = ray.wait(self.asked, num_returns=len(self._asked), timeout=0.0)
+        ready, _ = ray.wait(self.pending, num_returns=len(self._asked), timeout=0.0)
         for reference in ready:
             number, actor = self._asked.pop(reference)
             try:
@@ -381,9 +381,9 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
             super().training_step()
             return
         self._require_env_runners()
-        env_runners.wait_for_any(self.env_runner_group, self.replay.asked, _PATIENCE)
+        env_runners.wait_for_any(self.env_runner_group, self.replay.pending, _PATIENCE)
         self._take_samples()
-        for batch in self.replay.answers() if self.replay.asked else ():
+        for batch in self.replay.answers() if self.replay.pending else ():
             if batch is not None:
                 self._learn_from(batch)
         self._ask()
@@ -440,7 +440,7 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
     def _take_samples(self) -> None:
         """Counts what env runners have sampled, and sends weights to those that have old ones."""
         group = self.env_runner_group
-        answers: list[tuple[int, Sampled]] = env_runners.answers_of_env_runners(group, 0.0)
+        answers: list[tuple[int, SampleResult]] = env_runners.answers_of_env_runners(group, 0.0)
         if not answers:
             return
         training_steps.log_of_env_runners(self, [sampled.metrics for _, sampled in answers])
@@ -469,9 +469,9 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
             most = config.max_requests_in_flight_per_replay_worker * replay.count
         if config.training_intensity is None:
             most = min(most, _AHEAD * replay.count)
-            self._owed = max(0, most - len(replay.asked))
+            self._owed = max(0, most - len(replay.pending))
         size, beta = config.total_train_batch_size, config.replay_buffer_config.get("beta") or 0.0
-        while self._owed >= 1 and len(replay.asked) < most:
+        while self._owed >= 1 and len(replay.pending) < most:
             replay.ask(size, beta)
             self._owed -= 1
         if self._owed < 1 or config.training_intensity is None:

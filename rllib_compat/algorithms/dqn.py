@@ -37,7 +37,7 @@ class DQNConfig(OwnEnvRunnersConfig, dqn.DQNConfig):  # type: ignore[misc]
 
     def get_default_learner_class(self) -> Any:
         """Ray's learner, which takes columns."""
-        return learners.taking_arrays(super().get_default_learner_class())
+        return learners.array_batch_learner(super().get_default_learner_class())
 
 
 #: An algorithm of Ray → the same one, which replays columns.
@@ -70,7 +70,7 @@ def replay_columns(config: AlgorithmConfig) -> AlgorithmConfig:
             fix="replay_columns=False",
         )
     learner_class = config.learner_class
-    if not issubclass(learner_class, learners.TakesArrays):
-        configs.set_learner_class(config, learners.taking_arrays(learner_class))
+    if not issubclass(learner_class, learners.ArrayBatchLearner):
+        configs.set_learner_class(config, learners.array_batch_learner(learner_class))
     config.algo_class = REPLAYING[config.algo_class]
     return config

@@ -31,7 +31,7 @@ from rllib_compat.algorithms.noise import Array, noise_table
 from rllib_compat.algorithms.rollouts import Rollouts, Search, try_perturbations
 from rllib_compat.algorithms.sampling import on_env_runners
 from rllib_compat.networks.modules.distributions import Deterministic
-from rllib_compat.networks.modules.layers import OF_A_HEAD, begun
+from rllib_compat.networks.modules.layers import OF_A_HEAD, init_weights
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import configs, connectors, env_runners, training_steps
 from rllib_compat.runtime.connectors import mean_std_filter
@@ -106,7 +106,7 @@ class EvolutionCatalog(BCCatalog):
         if self._linear:
             return _Unchanged()
         made = super().build_encoder(framework)
-        return made if self._drawn_by_ray else begun(made)
+        return made if self._drawn_by_ray else init_weights(made)
 
     def build_pi_head(self, framework: str) -> Any:
         """The last layer, which begins small."""
@@ -117,7 +117,7 @@ class EvolutionCatalog(BCCatalog):
         else:
             self._model_config_dict = {**told, "free_log_std": False}
             made = super().build_pi_head(framework)
-        return made if self._drawn_by_ray else begun(made, OF_A_HEAD)
+        return made if self._drawn_by_ray else init_weights(made, OF_A_HEAD)
 
     def _halved_head(self, framework: str) -> Any:
         """A last layer that gives half of what is asked; the rest are numbers of their own."""

@@ -271,7 +271,7 @@ class MADDPGConfig(RemovedAlgorithmConfig):
             )
 
 
-class MADDPGTorchLearner(learners.TakesArrays, ActorCriticLearner):
+class MADDPGTorchLearner(learners.ArrayBatchLearner, ActorCriticLearner):
     """Computes the losses: what `MADDPGTFPolicy` computed."""
 
     optimizer = TensorFlowAdam

@@ -158,7 +158,7 @@ class Rounds:
     def log_metrics(self) -> None:
         """Tells the algorithm what was measured."""
         if self.in_process:
-            training_steps.tell_what_was_measured(self._algorithm)
+            training_steps.log_measurements(self._algorithm)
 
 
 def _sample(env_runner: Any, make: Callable[[Any, list[Any]], Any], least: int) -> tuple[int, Any]:
@@ -184,7 +184,7 @@ LEGACY_REPLAY = "legacy_replay"
 
 
 class OffPolicyAlgorithm:
-    """The first base of a subclass of Ray's DQN whose learner class is a `TakesArrays`.
+    """The first base of a subclass of Ray's DQN whose learner class is an `ArrayBatchLearner`.
 
     A training step is that of DQN: sample, store, replay, learn, send the weights. What columns
     can't do is left to Ray's buffers, and said: recurrent modules, learner connectors of your own,
@@ -336,7 +336,7 @@ def reason_to_replay_episodes(algorithm: Any) -> str | None:
     """Why an algorithm has to replay episodes; None: it may replay columns."""
     config = algorithm.config
     found = reason_in_config(config)
-    if found is None and not issubclass(config.learner_class, learners.TakesArrays):
+    if found is None and not issubclass(config.learner_class, learners.ArrayBatchLearner):
         return f"its learner class {config.learner_class.__name__} takes no columns"
     if found is None and any(training_steps.foreach_learner(algorithm, _is_stateful)):
         return "its module is recurrent"

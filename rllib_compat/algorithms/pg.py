@@ -65,7 +65,7 @@ class SynchronousAlgorithm(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  
         return None
 
 
-class PolicyGradientLearner(learners.ClipsGradients, TorchLearner):  # type: ignore[misc]  # Ray has no types
+class PolicyGradientLearner(learners.GradientClippingLearner, TorchLearner):  # type: ignore[misc]  # Ray has no types
     """Adds advantages to what a learner is given."""
 
     def build(self) -> None:

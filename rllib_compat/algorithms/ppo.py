@@ -54,7 +54,7 @@ class PPO(ppo.PPO):  # type: ignore[misc]  # Ray has no types
             training_steps.send_new_weights(self)
 
 
-class LegacyPPOLearner(learners.MakesStepsOnce):
+class LegacyPPOLearner(learners.OptimizerStepLearner):
     """Makes the passes of an old PPO, with its loss; the first base of Ray's learner class.
 
     Attributes:

@@ -112,7 +112,7 @@ def sequences(chunks: Iterable[Chunk], longest: int) -> dict[str, Any]:
     length = max(end - begin for _, begin, end in cut)
     first = cut[0][0]
 
-    def padded(like: Any, parts: Iterable[Any]) -> Any:
+    def pad(like: Any, parts: Iterable[Any]) -> Any:
         made = np.zeros((len(cut), length, *like.shape[1:]), like.dtype)
         for row, part in zip(made, parts, strict=True):
             row[: len(part)] = part
@@ -120,13 +120,13 @@ def sequences(chunks: Iterable[Chunk], longest: int) -> dict[str, Any]:
 
     def seen(ahead: int) -> dict[str, Any]:
         return {
-            name: padded(like, (c[Columns.OBS][name][b + ahead : e + ahead] for c, b, e in cut))
+            name: pad(like, (c[Columns.OBS][name][b + ahead : e + ahead] for c, b, e in cut))
             for name, like in first[Columns.OBS].items()
         }
 
     made: dict[str, Any] = {Columns.OBS: seen(0), Columns.NEXT_OBS: seen(1)}
     for name in (Columns.ACTIONS, Columns.REWARDS):
-        made[name] = padded(first[name], (c[name][b:e] for c, b, e in cut))
+        made[name] = pad(first[name], (c[name][b:e] for c, b, e in cut))
     made[Columns.LOSS_MASK] = np.zeros((len(cut), length), bool)
     made[Columns.TERMINATEDS] = np.zeros((len(cut), length), bool)
     for row, (chunk, start, end) in enumerate(cut):
@@ -237,7 +237,7 @@ class QMIXConfig(RemovedAlgorithmConfig):
 _WithTargets: Any = learners.learner_with_targets()
 
 
-class QMIXTorchLearner(learners.TakesArrays, _WithTargets, TorchLearner):  # type: ignore[misc]
+class QMIXTorchLearner(learners.ArrayBatchLearner, _WithTargets, TorchLearner):  # type: ignore[misc]
     """Computes the loss: what `QMixLoss` of QMIX's torch policy computed."""
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:

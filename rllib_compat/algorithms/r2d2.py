@@ -135,10 +135,10 @@ def r2d2_targets(
     following = torch.where(terminateds[:, :-1], 0.0, following)
     if h_epsilon is None:
         return rewards[:, :-1] + discount * following
-    return rescaled(rewards[:, :-1] + discount * original(following, h_epsilon), h_epsilon)
+    return rescale(rewards[:, :-1] + discount * original(following, h_epsilon), h_epsilon)
 
 
-def rescaled(value: torch.Tensor, epsilon: float) -> torch.Tensor:
+def rescale(value: torch.Tensor, epsilon: float) -> torch.Tensor:
     """The h-function: about the value's root, so that large values stay near each other."""
     return value.sign() * ((value.abs() + 1.0).sqrt() - 1.0) + epsilon * value
 

@@ -24,7 +24,7 @@ _OF_EPISODES = ("episode_", "agent_episode", "module_episode", RECORDS)
 
 
 @frozen
-class Sampled:
+class SampleResult:
     """What an env runner tells the algorithm.
 
     Attributes:
@@ -36,7 +36,7 @@ class Sampled:
     metrics: Any
 
 
-def sample_into(env_runner: EnvRunner, shards: Sequence[Any]) -> Sampled:
+def sample_into(env_runner: EnvRunner, shards: Sequence[Any]) -> SampleResult:
     """Samples a fragment, and gives the transitions that it completes to one of the shards.
 
     Args:
@@ -61,7 +61,7 @@ def sample_into(env_runner: EnvRunner, shards: Sequence[Any]) -> Sampled:
         metrics = {
             name: told for name, told in metrics.items() if not name.startswith(_OF_EPISODES)
         }
-    return Sampled(sum(len(episode) for episode in episodes), metrics)
+    return SampleResult(sum(len(episode) for episode in episodes), metrics)
 
 
 def tells_of_episodes(worker: int, workers: int) -> bool:

@@ -42,7 +42,7 @@ class SACConfig(OwnEnvRunnersConfig, sac.SACConfig):  # type: ignore[misc]
 
     def get_default_learner_class(self) -> Any:
         """Ray's learner, which takes columns."""
-        return learners.taking_arrays(super().get_default_learner_class())
+        return learners.array_batch_learner(super().get_default_learner_class())
 
 
 class LegacySACLearner:

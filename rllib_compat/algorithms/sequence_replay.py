@@ -18,7 +18,7 @@ from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig
 from rllib_compat.algorithms.off_policy import Rounds, begin_rounds
 from rllib_compat.algorithms.replay import ItemReplayBuffer
-from rllib_compat.algorithms.transitions import Array, n_step_returns, stacked
+from rllib_compat.algorithms.transitions import Array, n_step_returns, stack_steps
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import learners, training_steps
@@ -89,8 +89,8 @@ class SequenceChopper:
                 fix="Let its `get_initial_state` and its forward passes give states.",
             )
         steps = len(episode)
-        seen = stacked(episode.get_observations())
-        states = stacked(episode.get_extra_model_outputs(Columns.STATE_OUT))
+        seen = stack_steps(episode.get_observations())
+        states = stack_steps(episode.get_extra_model_outputs(Columns.STATE_OUT))
         ended = np.zeros(steps, bool)
         ended[-1] = episode.is_terminated
         rewards = np.asarray(episode.get_rewards(), np.float32)
@@ -210,7 +210,7 @@ def _errors(learner: Any, *_: object) -> Any:
 _WithTargets: Any = learners.learner_with_targets()
 
 
-class SequenceLearner(learners.TakesArrays, _WithTargets, TorchLearner):  # type: ignore[misc]  # Ray has no types
+class SequenceLearner(learners.ArrayBatchLearner, _WithTargets, TorchLearner):  # type: ignore[misc]  # Ray has no types
     """A learner of sequences.
 
     Attributes:

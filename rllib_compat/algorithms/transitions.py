@@ -43,8 +43,8 @@ class Steps:
     def of(cls, episode: Any) -> Steps:
         """The steps of an episode of one agent, or of a chunk of it."""
         return cls(
-            stacked(episode.get_observations()),
-            stacked(episode.get_actions()),
+            stack_steps(episode.get_observations()),
+            stack_steps(episode.get_actions()),
             np.asarray(episode.get_rewards(), np.float64),
             episode.t_started + len(episode),
         )
@@ -53,7 +53,7 @@ class Steps:
         """How many there are."""
         return len(self.rewards)
 
-    def followed_by(self, later: Steps) -> Steps:
+    def concat(self, later: Steps) -> Steps:
         """These and the next ones; only the next ones where some are missing in between."""
         if self.end != later.end - len(later):
             return later
@@ -147,7 +147,7 @@ class NStepTransitions:
         self._come += len(steps)
         before, _ = self._waiting.pop(episode.id_, (None, 0))
         if before is not None:
-            steps = before.followed_by(steps)
+            steps = before.concat(steps)
         waits = self._waits and not episode.is_done
         waiting = min(self._n_step - 1, len(steps)) if waits else 0
         if waiting:
@@ -173,7 +173,7 @@ class NStepTransitions:
             del self._waiting[oldest]
 
 
-def stacked(steps: object) -> Rows:
+def stack_steps(steps: object) -> Rows:
     """Steps in a list as arrays, in which they may be already."""
     if not isinstance(steps, list):
         return steps

@@ -186,11 +186,11 @@ def sequences(columns: dict[str, Any]) -> dict[str, Any]:
     # What a sequence has once; lengths come with the advantages of learners without V-trace.
     once = {n: rows.pop(n) for n in (Columns.STATE_IN, Columns.SEQ_LENS) if n in rows}
 
-    def padded(column: Any) -> Any:
+    def pad(column: Any) -> Any:
         real = mask.reshape(*mask.shape, *[1] * (column.dim() - 2))
         return torch.where(real, column, torch.zeros_like(column))[:, :longest]
 
-    return {**tree.map_structure(padded, rows), **once}
+    return {**tree.map_structure(pad, rows), **once}
 
 
 def fragments(mask: Array, ended: Array, length: int) -> Iterator[tuple[Array, bool]]:

@@ -67,7 +67,7 @@ class Translation:
         )
 
     @property
-    def cuts_end(self) -> bool:
+    def truncation_terminates(self) -> bool:
         """Whether an episode that a limit cuts is over for what learns; old keys denied it."""
         env = self.env
         goes_on = env.get("no_done_at_end") or (env.get("horizon") and env.get("soft_horizon"))

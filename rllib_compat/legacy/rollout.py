@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
-from rllib_compat.trainer.inference import Computed, Request
+from rllib_compat.trainer.inference import ComputedAction, Request
 from rllib_compat.trainer.rollouts import Episode, Recorder, make_env, roll_out, write_video
 
 __all__ = [
@@ -163,7 +163,7 @@ class _TrainerActor:
             return ONLY_POLICY
         return str(self._mapping(agent, episode or SimpleNamespace(id_="0")))
 
-    def act(self, policy_id: str, request: Request, *, explore: bool) -> Computed:
+    def act(self, policy_id: str, request: Request, *, explore: bool) -> ComputedAction:
         """Computes one action."""
         action, state, extras = self._trainer.compute_single_action(
             request.observation,
@@ -174,4 +174,4 @@ class _TrainerActor:
             full_fetch=True,
             explore=explore,
         )
-        return Computed(action, state, extras)
+        return ComputedAction(action, state, extras)

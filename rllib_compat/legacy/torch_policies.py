@@ -37,7 +37,7 @@ def build_torch_policy(name: str, *, loss_fn: Any, **parts: Any) -> type:
         **parts: What else `build_policy_class` takes.
     """
     given = _known(build_policy_class, name, {"loss_fn": loss_fn, **parts})
-    built: type = build_policy_class(name, "torch", **old_policies.called_as_of_old(given))
+    built: type = build_policy_class(name, "torch", **old_policies.adapt_policy_functions(given))
 
     def with_updates(**overrides: Any) -> type:
         return build_torch_policy(**{"name": name, "loss_fn": loss_fn, **parts, **overrides})

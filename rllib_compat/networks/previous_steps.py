@@ -134,7 +134,7 @@ def previous(named: Named, actions: int, rewards: int, size: int, *, raw_first: 
     )
 
 
-def asked_for(policy: PolicyState, model: Mapping[str, Any]) -> tuple[int, int]:
+def requested_steps(policy: PolicyState, model: Mapping[str, Any]) -> tuple[int, int]:
     """How many previous actions and rewards an LSTM is to see.
 
     Args:
@@ -155,7 +155,7 @@ def with_own_observations(policy: PolicyState) -> PolicyState:
     space, actions, weights = policy.observation_space, policy.action_space, policy.weights
     if not policy.is_module or not isinstance(space, Box) or actions is None:
         return policy
-    before = Previous(*asked_for(policy, {}), choices_of(actions)).size
+    before = Previous(*requested_steps(policy, {}), choices_of(actions)).size
     own = space.flat_size() - before
     arrays = weights.items() if before and isinstance(weights, dict) else ()
     takes = {np.shape(array)[-1] for name, array in arrays if name.endswith(_FIRST_LAYER)}

@@ -124,14 +124,14 @@ def stop_algorithm(algorithm: Algorithm) -> None:
         thread.request_stop()
         return
     thread.stopped = True
-    batches, thread._in_queue = thread._in_queue, _Ended()  # IMPALA's asks for it each time
+    batches, thread._in_queue = thread._in_queue, _StopSignal()  # IMPALA's asks for it each time
     if hasattr(batches, "_lock"):  # APPO's waits inside of it
-        batches._lock = _Ended()
+        batches._lock = _StopSignal()
     if hasattr(batches, "_num_valid_batches"):  # until 2.41 it takes no lock while there is none
         batches._num_valid_batches = 1
 
 
-class _Ended:
+class _StopSignal:
     """A queue or a lock that ends the thread that wants it."""
 
     def __len__(self) -> int:

@@ -70,7 +70,7 @@ def has_learner_connectors(config: AlgorithmConfig) -> bool:
     return own or not config.add_default_connectors_to_learner_pipeline
 
 
-def made_connectors(factory: Callable[..., Any] | None, *arguments: object) -> list[Any]:
+def make_connectors(factory: Callable[..., Any] | None, *arguments: object) -> list[Any]:
     """The connectors that a user's factory makes, as a list; none without a factory.
 
     Factories of Ray 2.40 take the environment only; later ones also the spaces, and those of the
@@ -141,15 +141,15 @@ def observation_filter(env_runner: EnvRunner) -> Any:
     return connector._filters[None]
 
 
-def seen_since(told: Any) -> list[dict[str, Any]]:
+def filter_buffer_state(told: Any) -> list[dict[str, Any]]:
     """The states of what a filter has seen since its `reset_buffer`, part by part."""
     import tree
 
     return [part.to_state() for part in tree.flatten(told.buffer)]
 
 
-def add_seen(told: Any, seen: list[dict[str, Any]]) -> None:
-    """Adds to a filter what another one has seen, as `seen_since` tells it."""
+def add_filter_buffer(told: Any, seen: list[dict[str, Any]]) -> None:
+    """Adds to a filter what another one has seen, as `filter_buffer_state` tells it."""
     import tree
     from ray.rllib.utils.filter import RunningStat
 

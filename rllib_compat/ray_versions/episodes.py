@@ -38,7 +38,7 @@ def agents_to_act(episode: MultiAgentEpisode) -> list[Any]:
 
 def callback_class() -> Any:
     """The base of callbacks."""
-    return renames.imported("RLlibCallback")
+    return renames.resolve("RLlibCallback")
 
 
 def callbacks_of(runner_or_algorithm: Any) -> list[Any]:

@@ -34,7 +34,7 @@ def learner_with_targets() -> type:
     """
     from ray.rllib.core.rl_module.apis import TargetNetworkAPI
 
-    class LearnerWithTargets(renames.imported("DQNLearner")):  # type: ignore[misc]  # Ray has no types
+    class LearnerWithTargets(renames.resolve("DQNLearner")):  # type: ignore[misc]  # Ray has no types
         def build(self) -> None:
             super().build()
             pipeline = self._learner_connector
@@ -72,7 +72,7 @@ def log_td_errors(learner: Learner, module_id: str, errors: object) -> None:
     log_item(learner.metrics, (module_id, TD_ERROR_KEY), errors)
 
 
-class ClipsGradients:
+class GradientClippingLearner:
     """The first base of a torch learner some of whose modules may have no part in a batch.
 
     Those are frozen, or their agents were not there; they have an optimizer, and no gradient.
@@ -94,7 +94,7 @@ class ClipsGradients:
         )
 
 
-class MakesStepsOnce(ClipsGradients):
+class OptimizerStepLearner(GradientClippingLearner):
     """The first base of a torch learner whose optimizers make a step where they have gradients."""
 
     def apply_gradients(self, gradients_dict: Any) -> None:
@@ -126,7 +126,7 @@ class MakesStepsOnce(ClipsGradients):
                     optimizer.step()
 
 
-class TakesArrays(MakesStepsOnce):
+class ArrayBatchLearner(OptimizerStepLearner):
     """The first base of a torch learner that is given batches of arrays, not episodes.
 
     Ray 2.40 – 2.43 leave it to a learner's connectors to make tensors, which only see episodes.
@@ -142,7 +142,7 @@ class TakesArrays(MakesStepsOnce):
 
         What follows is counted and dated as in Ray's DQN, which makes a `state_dict` of each.
         """
-        base = renames.imported("DQNLearner")
+        base = renames.resolve("DQNLearner")
         rays = super().after_gradient_based_update  # type: ignore[misc]
         if rays.__func__ is not base.after_gradient_based_update:
             rays(timesteps=timesteps)
@@ -197,13 +197,13 @@ def follow_targets(learner: Any, timesteps: Mapping[str, int]) -> None:
 
 
 @cache
-def taking_arrays(learner_class: type) -> type:
+def array_batch_learner(learner_class: type) -> type:
     """A learner class of Ray's that is given batches of arrays."""
     name = f"Arrays{learner_class.__name__}"
-    return type(name, (TakesArrays, learner_class), {"__module__": __name__})
+    return type(name, (ArrayBatchLearner, learner_class), {"__module__": __name__})
 
 
-class TellsErrorsOfThread:
+class ThreadErrorLearner:
     """Raises what was raised in the thread that a learner of IMPALA or APPO learns in.
 
     Ray lets the thread end, and the algorithm waits for it without end (2.60), or goes on without
@@ -237,7 +237,7 @@ def learns_in_thread(config: AlgorithmConfig) -> bool:
     return issubclass(config.learner_class, IMPALALearner)
 
 
-class CountsRealSteps:
+class StepCountingLearner:
     """The first base of a learner that counts as learned what was sampled, once.
 
     Ray counts the step that it adds to each chunk of an episode, and the padding of sequences; of

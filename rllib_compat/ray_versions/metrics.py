@@ -247,7 +247,7 @@ def log_item(metrics_logger: MetricsLogger, key: str | tuple[str, ...], item: ob
         metrics_logger.log_value(key, item, reduce=None, clear_on_reduce=True)
 
 
-def log_that_a_sample_ended(metrics_logger: MetricsLogger, key: str) -> None:
+def log_sample_end(metrics_logger: MetricsLogger, key: str) -> None:
     """Lets Ray merge what env runners log by `log_item`, where some of them logged nothing.
 
     Ray 2.47 – 2.52 cannot compare unreduced lists, which they do where just one is not empty; and

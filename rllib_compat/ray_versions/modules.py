@@ -37,7 +37,7 @@ def bc_module_names() -> tuple[str, str]:
 
 def torch_distributions() -> Any:
     """The module of torch's action distributions."""
-    return renames.imported("torch_distribution")
+    return renames.resolve("torch_distribution")
 
 
 def target_network_logits() -> str:
@@ -56,7 +56,7 @@ def target_network_logits() -> str:
 def soft_actor_critic_modules() -> tuple[Any, Any]:
     """The default modules of SAC and CQL."""
     names = "DefaultSACTorchRLModule", "DefaultCQLTorchRLModule"
-    return renames.imported(names[0]), renames.imported(names[1])
+    return renames.resolve(names[0]), renames.resolve(names[1])
 
 
 def trains_discrete_sac() -> bool:
@@ -119,12 +119,12 @@ def model_configs(learner: Learner) -> dict[str, dict[str, Any]]:
 
 def dqn_module() -> Any:
     """The default module of DQN."""
-    return renames.imported("DefaultDQNTorchRLModule")
+    return renames.resolve("DefaultDQNTorchRLModule")
 
 
 def dqn_catalog() -> Any:
     """What builds its networks."""
-    return renames.imported("DQNCatalog")
+    return renames.resolve("DQNCatalog")
 
 
 def network_forward(module: RLModule) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -221,21 +221,21 @@ def _of_parts(distribution: Any, action_space: Any) -> Any:
     import torch
     import tree
 
-    class OfParts(distribution):  # type: ignore[misc]
+    class MultiPartDistribution(distribution):  # type: ignore[misc]
         def logp(self, value: object) -> Any:
             if isinstance(value, torch.Tensor):  # all parts in one vector
                 return super().logp(value)
             children, parts = self._flat_child_distributions, tree.flatten(value)
             return sum(child.logp(part) for child, part in zip(children, parts, strict=True))
 
-    return OfParts
+    return MultiPartDistribution
 
 
-class ChangesEncoders:
+class EncoderMixin:
     """A base of a catalog, in front of Ray's, that has other encoders in the place of its own."""
 
     @classmethod
-    def encoder_instead(
+    def replace_encoder(
         cls, made: object, space: object, told: Mapping[str, Any], actions: object
     ) -> Any:
         """The config of an encoder, or of what makes features for an LSTM.
@@ -263,4 +263,4 @@ class ChangesEncoders:
             model_config_dict=model_config_dict,
             action_space=action_space,
         )
-        return cls.encoder_instead(made, observation_space, model_config_dict, action_space)
+        return cls.replace_encoder(made, observation_space, model_config_dict, action_space)

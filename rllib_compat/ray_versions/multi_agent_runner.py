@@ -29,7 +29,7 @@ from rllib_compat.ray_versions import sampling
 from rllib_compat.ray_versions.env_runners import go_on_exploring
 from rllib_compat.ray_versions.episodes import agents_to_act
 from rllib_compat.ray_versions.metrics import count_once
-from rllib_compat.ray_versions.sampling import mapped, stacked
+from rllib_compat.ray_versions.sampling import map_structure, stack
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import RLModule
@@ -80,7 +80,7 @@ class CompatMultiAgentEnvRunner(MultiAgentEnvRunner):  # type: ignore[misc]  # R
         """Samples; what explores less and less knows of each step that was."""
         rays = self._env_to_module, self._module_to_env
         to_modules, self._module_to_env = self.pipelines()
-        self._env_to_module = EndsOnce(to_modules)
+        self._env_to_module = EndedEpisodeFilter(to_modules)
         try:
             episodes: list[Any] = super().sample(**asked)
         finally:
@@ -105,11 +105,11 @@ class CompatMultiAgentEnvRunner(MultiAgentEnvRunner):  # type: ignore[misc]  # R
 
     def _shorter(self, to_modules: object, to_agents: Any) -> tuple[Any, Any]:
         # Ray 2.40 knows no other device.
-        known = ToModules.connectors_before(to_modules)
+        known = EnvToModulePipeline.connectors_before(to_modules)
         if known is not None and str(getattr(self, "_device", "cpu")) == "cpu":
-            to_modules = ToModules(to_modules, known)
+            to_modules = EnvToModulePipeline(to_modules, known)
         if sampling.classes_of(to_agents.connectors) == sampling.rays_to_env(multi_agent=True):
-            to_agents = ToAgents(to_agents, in_numpy=self.draws_in_numpy)
+            to_agents = ModuleToEnvPipeline(to_agents, in_numpy=self.draws_in_numpy)
         return to_modules, to_agents
 
 
@@ -127,7 +127,7 @@ class PipelineProxy:
         return getattr(self._rays, name)
 
 
-class EndsOnce(PipelineProxy):
+class EndedEpisodeFilter(PipelineProxy):
     """Takes an episode that has ended once, in one sample.
 
     Of as many episodes as were asked for, Ray 2.41 - 2.58 pass the last one twice when it has
@@ -160,7 +160,7 @@ class ShorterPipeline(PipelineProxy):
         return self._calls[name] % sampling.TIMED == 1
 
 
-class ToModules(ShorterPipeline):
+class EnvToModulePipeline(ShorterPipeline):
     """Makes the modules' batches of what the agents that act next have observed last.
 
     Args:
@@ -203,19 +203,19 @@ class ToModules(ShorterPipeline):
             for module_id, parts in rows.items()
             if module_id in modules
         }
-        return mapped(_tensor, batches)
+        return map_structure(_tensor, batches)
 
     def _batch(
         self, module: RLModule, parts: list[Any], shared_data: dict[str, Any]
     ) -> dict[str, Any]:
         seen = [part.observations.data[-1] for part in parts]
         if not module.is_stateful():
-            return {Columns.OBS: stacked(seen)}
+            return {Columns.OBS: stack(seen)}
         shared_data["_added_single_ts_time_rank"] = True
         states = [self._state(module, part) for part in parts]
         return {
-            Columns.OBS: mapped(lambda array: array[:, None], stacked(seen)),
-            Columns.STATE_IN: stacked(states),
+            Columns.OBS: map_structure(lambda array: array[:, None], stack(seen)),
+            Columns.STATE_IN: stack(states),
         }
 
     def _state(self, module: Any, episode: Any) -> Any:
@@ -223,11 +223,11 @@ class ToModules(ShorterPipeline):
         states = episode.extra_model_outputs.get(Columns.STATE_OUT)
         begins = episode.t_started == 0 and not len(episode)
         if begins or states is None:
-            return mapped(_array, module.get_initial_state())
+            return map_structure(_array, module.get_initial_state())
         return states.data[-1]
 
 
-class ToAgents(ShorterPipeline):
+class ModuleToEnvPipeline(ShorterPipeline):
     """Gives each agent of each environment its part of what the modules say.
 
     Args:
@@ -250,7 +250,7 @@ class ToAgents(ShorterPipeline):
                 self._add_actions(outputs, modules[module_id], explore=given["explore"])
         where = {episode.id_: index for index, episode in enumerate(episodes)}
         made: dict[str, list[dict[Any, Any]]] = {}
-        for module_id, outputs in mapped(_array, given["batch"]).items():
+        for module_id, outputs in map_structure(_array, given["batch"]).items():
             stateful = modules[module_id].is_stateful()
             rows = given["shared_data"]["memorized_map_structure"][module_id]
             for column, batch in outputs.items():
@@ -261,7 +261,7 @@ class ToAgents(ShorterPipeline):
                     # Ray's own pipeline, which some calls go through, asks for them until Ray 2.5x.
                     if not episodes[index].agent_episodes[agent_id].is_done:
                         place = (row, 0, ...) if has_time else row
-                        by_env[index][agent_id] = mapped(_taken(place), batch)
+                        by_env[index][agent_id] = map_structure(_taken(place), batch)
         if self._for_env is not None:
             made[Columns.ACTIONS_FOR_ENV] = [
                 {agent_id: self._for_env(agent_id, action) for agent_id, action in actions.items()}

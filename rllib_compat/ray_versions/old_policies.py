@@ -98,7 +98,7 @@ def torch_policy_with(base: type, name: str | None, parts: dict[str, Any]) -> ty
         name: The new class's name.
         parts: Functions by the names that `build_policy_class` has for them.
     """
-    parts = called_as_of_old(parts)
+    parts = adapt_policy_functions(parts)
     methods = {new: parts[old] for old, new in _METHODS.items() if parts.get(old) is not None}
     if "loss" in methods and "stats_fn" not in methods:
 
@@ -127,7 +127,7 @@ def torch_policy_with(base: type, name: str | None, parts: dict[str, Any]) -> ty
     return type(name or base.__name__, (base, *mixins), members)
 
 
-def called_as_of_old(parts: dict[str, Any]) -> dict[str, Any]:
+def adapt_policy_functions(parts: dict[str, Any]) -> dict[str, Any]:
     """The functions of a policy so that they get what they got until Ray 1.x.
 
     `postprocess_fn` has the other agents' batches as pairs of a policy and a batch; since Ray 2.1,

@@ -72,7 +72,7 @@ def agent_steps(episode: EpisodeV2, agent: object) -> int:
     return len(episode._agent_reward_history[agent])
 
 
-class TakesOldPolicies:
+class LegacyPolicyWorker:
     """What a `RolloutWorker` needs to make connectors for policies and filters of old."""
 
     policy_map: Mapping[str, Any]
@@ -146,19 +146,19 @@ def _connector_class() -> type:
 _ONLY_AGENT = "agent0"
 
 
-_telling: dict[type, type] = {}
+_extended_classes: dict[type, type] = {}
 
 
-def tell_as_of_old(episode: EpisodeV2) -> None:
+def add_legacy_methods(episode: EpisodeV2) -> None:
     """Gives an episode of the old API stack the methods that it has lost; it stays the same one."""
     cls = type(episode)
-    if not issubclass(cls, _Tells):
-        if cls not in _telling:
-            _telling[cls] = type(cls.__name__, (_Tells, cls), {})
-        episode.__class__ = _telling[cls]
+    if not issubclass(cls, _LegacyEpisodeMethods):
+        if cls not in _extended_classes:
+            _extended_classes[cls] = type(cls.__name__, (_LegacyEpisodeMethods, cls), {})
+        episode.__class__ = _extended_classes[cls]
 
 
-class _Tells:
+class _LegacyEpisodeMethods:
     """What an episode knew of its agents' last steps."""
 
     policy_map: Any
@@ -272,7 +272,7 @@ def plan_iterator(make: Callable[[], Iterator[Any]]) -> Any:
     return LocalIterator(base, SharedMetrics())
 
 
-def give_batches_their_old_names() -> None:
+def add_legacy_batch_names() -> None:
     """Lets batches of several policies answer to `total()`, their agents' steps until Ray 0.8."""
     from ray.rllib.policy.sample_batch import MultiAgentBatch
 

@@ -60,7 +60,7 @@ def method(owner: object, name: str) -> Any:
     return getattr(owner, name_of(owner, name))
 
 
-def imported(name: str) -> Any:
+def resolve(name: str) -> Any:
     """A class or module of Ray's by its name of today, from where the installed Ray has it."""
     today = _BY_NAME[name]
     try:

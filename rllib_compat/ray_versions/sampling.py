@@ -199,20 +199,20 @@ def _diagonal_gaussian(inputs: Any) -> tuple[Any, Any]:
     return means + np.exp(logs) * noise, logp.astype(means.dtype)
 
 
-def mapped(function: Callable[[Any], Any], value: object) -> Any:
+def map_structure(function: Callable[[Any], Any], value: object) -> Any:
     """A nested value with the function's results in the place of its arrays."""
     if isinstance(value, Mapping):
-        return {name: mapped(function, part) for name, part in value.items()}
+        return {name: map_structure(function, part) for name, part in value.items()}
     if isinstance(value, (tuple, list)):
-        return type(value)(mapped(function, part) for part in value)
+        return type(value)(map_structure(function, part) for part in value)
     return function(value)
 
 
-def stacked(values: list[Any]) -> Any:
+def stack(values: list[Any]) -> Any:
     """Nested values of the same form, as one with arrays."""
     first = values[0]
     if isinstance(first, Mapping):
-        return {name: stacked([value[name] for value in values]) for name in first}
+        return {name: stack([value[name] for value in values]) for name in first}
     if isinstance(first, (tuple, list)):
-        return type(first)(stacked(list(parts)) for parts in zip(*values, strict=True))
+        return type(first)(stack(list(parts)) for parts in zip(*values, strict=True))
     return np.array(values)

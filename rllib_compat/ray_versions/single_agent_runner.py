@@ -29,7 +29,7 @@ from rllib_compat.ray_versions.connectors import needs_no_batch
 from rllib_compat.ray_versions.env_runners import go_on_exploring
 from rllib_compat.ray_versions.episodes import callback_class, callbacks_of, to_numpy
 from rllib_compat.ray_versions.metrics import count_once
-from rllib_compat.ray_versions.sampling import mapped, stacked
+from rllib_compat.ray_versions.sampling import map_structure, stack
 
 if TYPE_CHECKING:
     from gymnasium import Space
@@ -329,7 +329,7 @@ class Rollout:
         rows = [self._state if i in begun else state for i, state in enumerate(states)]
         return {
             Columns.OBS: seen[:, None],
-            Columns.STATE_IN: mapped(convert_to_torch_tensor, stacked(rows)),
+            Columns.STATE_IN: map_structure(convert_to_torch_tensor, stack(rows)),
         }
 
     def _seen(self, observations: Any) -> Any:
@@ -399,12 +399,12 @@ def _initial_state(module: RLModule) -> Any:
     """A module's first state in arrays; None: it has no states."""
     if not module.is_stateful():
         return None
-    return mapped(lambda value: np.array(_array(value)), module.get_initial_state())
+    return map_structure(lambda value: np.array(_array(value)), module.get_initial_state())
 
 
 def _first_step(value: object) -> Any:
     """Batches of the only step of sequences."""
-    return mapped(lambda batch: batch[:, 0], value)
+    return map_structure(lambda batch: batch[:, 0], value)
 
 
 def _untimed(_: object) -> AbstractContextManager[Any]:

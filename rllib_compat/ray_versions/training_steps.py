@@ -70,7 +70,7 @@ def sample_here(algorithm: Algorithm) -> list[Any]:
         return list(algorithm.env_runner_group.local_env_runner.sample())
 
 
-def tell_what_was_measured(algorithm: Algorithm) -> None:
+def log_measurements(algorithm: Algorithm) -> None:
     """Logs what the env runner and the learner of this process have measured."""
     log_of_env_runners(algorithm, [algorithm.env_runner_group.local_env_runner.get_metrics()])
     learner = algorithm.learner_group._learner
@@ -126,12 +126,12 @@ def update_learners_with_arrays(
     """Lets the learners learn once from arrays, and logs what they tell.
 
     Args:
-        algorithm: The algorithm; its learner class is a `TakesArrays`.
+        algorithm: The algorithm; its learner class is an `ArrayBatchLearner`.
         batches: The columns of each module's batch.
         steps: How many steps of the environment they were.
         now: The step that schedules and targets are at; None: how many were sampled.
         told: Whether they tell what they have measured; else it is for the caller to ask for it
-            (`tell_what_was_measured`), which only a learner of this process can do.
+            (`log_measurements`), which only a learner of this process can do.
 
     Returns:
         The TD errors of each module whose learner logs them, one a transition.

@@ -49,7 +49,7 @@ def _of_tune(name: str) -> Any:
     return getattr(tune if hasattr(tune, name) else train, name)
 
 
-def give_trials_their_old_names() -> None:
+def add_legacy_trial_names() -> None:
     """Lets trials and their checkpoints answer to names that raise today, or are nobody's.
 
     `trial.logdir` and `trial.init_logdir()` raise since Ray 2.7. A checkpoint was its path until

@@ -150,7 +150,7 @@ def atari_settings(model: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-def wraps_games(settings: EnvSettings) -> bool:
+def has_game_wrappers(settings: EnvSettings) -> bool:
     """Whether Atari games are to be wrapped; the old API stack does it itself."""
     pref = settings.preprocessor_pref
     return pref == "deepmind" and not settings.multi_agent and not settings.old_stack

@@ -17,7 +17,7 @@ from gymnasium.wrappers import FrameStackObservation, MaxAndSkipObservation, Tra
 
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.gym_api import adapt_single_agent
-from rllib_compat.runtime.preprocessors import Array, gray, resized
+from rllib_compat.runtime.preprocessors import Array, gray, resize
 
 #: How many frames are skipped where the game itself skips none.
 SKIP = 4
@@ -61,7 +61,7 @@ def wrap(
 
 def warp(frame: Array, dim: int) -> Array:
     """A frame gray and small, `[dim, dim, 1]`."""
-    return resized(gray(frame), (dim, dim))[:, :, None]
+    return resize(gray(frame), (dim, dim))[:, :, None]
 
 
 def _behind_each_other(frames: Array) -> Array:

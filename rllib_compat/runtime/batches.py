@@ -126,7 +126,7 @@ class Collector:
 
 
 @frozen
-class Collected:
+class BatchBuilder:
     """What an episode's `batch_builder` held: what was sampled since the last batch, to read.
 
     Attributes:
@@ -140,7 +140,7 @@ class Collected:
     agent_steps: int
 
 
-def collected(chunk: Any, policy_for: Callable[[Any], str]) -> Collected:
+def batch_builder_of(chunk: Any, policy_for: Callable[[Any], str]) -> BatchBuilder:
     """The steps of a chunk as the collectors of Ray 1.3 – 2.1 held them.
 
     Args:
@@ -157,7 +157,7 @@ def collected(chunk: Any, policy_for: Callable[[Any], str]) -> Collected:
         policy: Collector(found, sum(map(len, found))) for policy, found in batches.items()
     }
     steps = sum(collector.agent_steps for collector in collectors.values())
-    return Collected(collectors, len(chunk), steps)
+    return BatchBuilder(collectors, len(chunk), steps)
 
 
 @frozen

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import env_runners, episodes, metrics, old_stack, timers
 from rllib_compat.runtime.batches import Samples, agent_parts, read_only, sample_batch, write_back
-from rllib_compat.runtime.episodes import EpisodeRecord, LegacyEpisode, end_truncated
+from rllib_compat.runtime.episodes import EpisodeRecord, LegacyEpisode, terminate_truncated
 from rllib_compat.runtime.evaluation import EvaluationFunction
 from rllib_compat.runtime.legacy_callbacks import (
     Curriculum,
@@ -79,15 +79,19 @@ def adapt_callbacks(
 
 
 def with_trainer(
-    adapter: type[CallbackAdapter], *, cuts_end: bool = False
+    adapter: type[CallbackAdapter], *, truncation_terminates: bool = False
 ) -> type[CallbackAdapter]:
     """The adapter for a trainer, which will `set_trainer` its object when the trainer is complete.
 
     Args:
         adapter: The adapter.
-        cuts_end: Whether nothing is expected after an episode that was cut.
+        truncation_terminates: Whether nothing is expected after an episode that was cut.
     """
-    members = {"has_trainer": True, "cuts_end": cuts_end, "__module__": __name__}
+    members = {
+        "has_trainer": True,
+        "truncation_terminates": truncation_terminates,
+        "__module__": __name__,
+    }
     return type(adapter.__name__, (adapter,), members)
 
 
@@ -119,7 +123,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         recording: Where env runners write what they sample for training, if anywhere.
         handles_learn_on_batch: Whether they want to see each train batch.
         has_trainer: Whether a legacy trainer will `set_trainer` the object in its own process.
-        cuts_end: Whether an episode that a limit has cut is over for what learns.
+        truncation_terminates: Whether an episode that a limit has cut is over for what learns.
         results: What completes the algorithm's results with their legacy keys.
         legacy: The objects made of them; code that looks for `worker.callbacks` finds the first.
         owner: The legacy trainer, in its process; the algorithm itself stands in for it elsewhere.
@@ -129,7 +133,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
     recording: ClassVar[Recording | None] = None
     handles_learn_on_batch: ClassVar[bool] = False
     has_trainer: ClassVar[bool] = False
-    cuts_end: ClassVar[bool] = False
+    truncation_terminates: ClassVar[bool] = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -195,7 +199,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
             return
         if kwargs.get("env_runner") is not None:
             timers.log_sampler_times(kwargs["env_runner"], kwargs["metrics_logger"])
-            metrics.log_that_a_sample_ended(kwargs["metrics_logger"], RECORDS)
+            metrics.log_sample_end(kwargs["metrics_logger"], RECORDS)
         if self._methods["on_postprocess_trajectory"]:
             ongoing = {e.chunk_id: e for e in self._episodes.values()}
             for chunk in kwargs["samples"]:
@@ -210,9 +214,9 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
             if self._writer is None:
                 self._writer = Writer(self.recording, kwargs["env_runner"].worker_index)
             self._writer.write(Samples(kwargs["samples"]).batch)
-        if self.cuts_end:
+        if self.truncation_terminates:
             for chunk in kwargs["samples"]:
-                end_truncated(chunk)
+                terminate_truncated(chunk)
 
     def on_environment_created(self, **kwargs: Any) -> None:
         """Passes each environment of the runner on."""
@@ -280,7 +284,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
 
     def _episode_event(self, event: str, kwargs: dict[str, Any]) -> None:
         if kwargs.get("worker") is not None:  # the old API stack has the legacy objects itself
-            old_stack.tell_as_of_old(kwargs["episode"])
+            old_stack.add_legacy_methods(kwargs["episode"])
             self._fire(event, kwargs, {"base_env": OldStackBaseEnv(kwargs["base_env"])})
             return
         episode = self._episode(kwargs)

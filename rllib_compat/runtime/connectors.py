@@ -151,7 +151,7 @@ def with_preprocessors(
         space_after,
     )
 
-    own = connectors.made_connectors(inner, env, spaces, device)
+    own = connectors.make_connectors(inner, env, spaces, device)
     space = _observation_space(env, spaces)
     first = []
     if legacy is not None and changes(legacy, space):
@@ -267,7 +267,7 @@ def with_previous_steps(
     """
     from rllib_compat.runtime.observation_connectors import PreviousSteps
 
-    own = connectors.made_connectors(inner, env, spaces, device)
+    own = connectors.make_connectors(inner, env, spaces, device)
     last = PreviousSteps(actions=actions, rewards=rewards, one_hot=one_hot, multi_agent=multi_agent)
     return [*own, last]
 

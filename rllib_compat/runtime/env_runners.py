@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @public("rllib_compat.adapters")
-class CompatRolloutWorker(old_stack.TakesOldPolicies, RolloutWorker):  # type: ignore[misc]
+class CompatRolloutWorker(old_stack.LegacyPolicyWorker, RolloutWorker):  # type: ignore[misc]
     """The worker of the old API stack, which gives users their own environments, and its errors.
 
     Ray asks its own workers, too, for spaces that an environment of the user's need not have.

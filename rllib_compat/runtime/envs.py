@@ -118,7 +118,7 @@ def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
             "class itself, or write 'module:Class'",
         )
     env = creator(own_context)
-    if atari.wraps_games(settings) and atari.is_atari(env, settings.legacy_ray):
+    if atari.has_game_wrappers(settings) and atari.is_atari(env, settings.legacy_ray):
         env, settings = atari.wrap_game(env, settings, own_context)
     if vector_envs.is_vector_env(env):
         return vector_envs.check_vector_env(env, settings)

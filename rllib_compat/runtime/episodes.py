@@ -11,7 +11,7 @@ import numpy as np
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import public
-from rllib_compat.runtime.batches import collected
+from rllib_compat.runtime.batches import batch_builder_of
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY, episode_number
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class LegacyEpisode:
     @property
     def batch_builder(self) -> Any:
         """What was sampled of the episode since the last batch, by policy; a copy."""
-        return collected(self._chunk, self.policy_for)
+        return batch_builder_of(self._chunk, self.policy_for)
 
     def get_agents(self) -> list[Any]:
         """The agents that have taken part so far."""
@@ -274,7 +274,7 @@ def _by_agent(chunk: object) -> dict[Any, Any]:
     return {ONLY_AGENT: chunk}
 
 
-def end_truncated(chunk: SingleAgentEpisode) -> None:
+def terminate_truncated(chunk: SingleAgentEpisode) -> None:
     """Lets an episode that was cut, or a chunk that is the last of one, be over, in place.
 
     The old `step` had one flag, `done`, for an end and for a cut. Algorithms expect something after

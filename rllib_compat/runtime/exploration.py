@@ -120,7 +120,7 @@ def with_parameter_noise(
         spaces: Its spaces, where the environment lives elsewhere. Ray 2.40 does not pass any.
         device: Where the module computes.
     """
-    own = connectors.made_connectors(inner, env, spaces, device)
+    own = connectors.make_connectors(inner, env, spaces, device)
     return [*own, ParameterNoise()]
 
 

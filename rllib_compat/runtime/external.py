@@ -134,7 +134,7 @@ def record_logged_actions(config: AlgorithmConfig) -> None:
 @public("rllib_compat.adapters")
 def with_logged_actions(inner: Any, env: Any = None, *spaces: Any) -> list[Any]:
     """Makes the connectors from the module to an environment, and for simulators one more."""
-    own = connectors.made_connectors(inner, env, *spaces)
+    own = connectors.make_connectors(inner, env, *spaces)
     envs = environments.sub_environments(getattr(env, "unwrapped", env))
     external = any(isinstance(getattr(e.unwrapped, "env", None), ServedEnv) for e in envs)
     return [*own, LoggedActions()] if external else own
@@ -148,7 +148,7 @@ class LoggedActions(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         """Replaces actions in `batch`, of the episodes whose last info holds one."""
         logged = dict(_logged(episodes))
 
-        def replaced(
+        def replace_action(
             action: object,
             episode_id: object,
             agent_id: object,
@@ -157,7 +157,7 @@ class LoggedActions(ConnectorV2):  # type: ignore[misc]  # Ray has no types
             return logged.get((episode_id, agent_id), action)
 
         if logged:
-            self.foreach_batch_item_change_in_place(batch, column="actions", func=replaced)
+            self.foreach_batch_item_change_in_place(batch, column="actions", func=replace_action)
         return batch
 
 

@@ -82,7 +82,9 @@ class GymAdapter(LegacyEnvWrapper, gymnasium.Env[Any, Any]):
     def __init__(self, env: Any, settings: EnvSettings) -> None:
         check(env, "reset", "step", "observation_space", "action_space")
         self.env = env
-        self.observation_space, self._cast = observed(env.observation_space, settings)
+        self.observation_space, self._cast = adapt_observation_space(
+            env.observation_space, settings
+        )
         self.action_space = to_gymnasium(env.action_space, "action_space")
         self.metadata = metadata_of(env)
         self.render_mode = getattr(env, "render_mode", None)
@@ -204,7 +206,9 @@ def caster(space: gymnasium.Space[Any]) -> Any:
     return lambda obs: obs
 
 
-def observed(space: Space[Any], settings: EnvSettings) -> tuple[gymnasium.Space[Any], Any]:
+def adapt_observation_space(
+    space: Space[Any], settings: EnvSettings
+) -> tuple[gymnasium.Space[Any], Any]:
     """The gymnasium space of an environment's observations, and what makes them fit it.
 
     Lists of varying length become vectors; the old API stack has a preprocessor of its own for

@@ -55,7 +55,7 @@ def use_reporting_learner(config: AlgorithmConfig) -> None:
         return
     prepend_learner_class(ReportingLearner, "Reporting", config)
     if learners.learns_in_thread(config):
-        prepend_learner_class(learners.TellsErrorsOfThread, "Open", config)
+        prepend_learner_class(learners.ThreadErrorLearner, "Open", config)
 
 
 def _is_cql(config: AlgorithmConfig) -> bool:
@@ -149,7 +149,7 @@ def _like(tensor: Any, array: Any) -> Any:
 
 
 @public("rllib_compat.adapters")
-class ReportingLearner(learners.CountsRealSteps):
+class ReportingLearner(learners.StepCountingLearner):
     """Tells the rates that an update was made with, by their old names; a first base.
 
     Ray moves on in schedules and KL coefficients first, and tells those of the next update.

@@ -235,10 +235,10 @@ def call_back_on_checkpoints(
     """
     names = _METHODS[bool(algorithm.config.enable_rl_module_and_learner)]
     for name, tell in zip(names, (saved, restored), strict=True):
-        setattr(algorithm, name, _telling(algorithm, getattr(algorithm, name), tell))
+        setattr(algorithm, name, _reporting_method(algorithm, getattr(algorithm, name), tell))
 
 
-def _telling(algorithm: Any, method: Any, tell: Callable[[Any, str], None]) -> Any:
+def _reporting_method(algorithm: Any, method: Any, tell: Callable[[Any, str], None]) -> Any:
     @functools.wraps(method)
     def call_and_tell(*args: Any, **kwargs: Any) -> Any:
         found = method(*args, **kwargs)

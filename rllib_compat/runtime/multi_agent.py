@@ -189,7 +189,7 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
 
     def _look_at(self, agent: Hashable) -> None:
         observation, action = _agent_spaces(self.env, agent, self._settings)
-        seen, cast = gym_api.observed(observation, self._settings)
+        seen, cast = gym_api.adapt_observation_space(observation, self._settings)
         self.observation_spaces[agent], self._casts[agent] = seen, cast
         self.action_spaces[agent] = gym_api.to_gymnasium(action, "action_space")
 

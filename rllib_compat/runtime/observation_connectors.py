@@ -317,7 +317,7 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
         """The statistics, and what was seen since they were last given."""
         state = super().get_state(*args, **kwargs)
         for key, told in self._filters.items():
-            state[key][SEEN] = connectors.seen_since(told)
+            state[key][SEEN] = connectors.filter_buffer_state(told)
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -332,7 +332,7 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
             self._init_new_filters()
         for state in states:
             for key, told in state.items():
-                connectors.add_seen(self._filters[key], told[SEEN])
+                connectors.add_filter_buffer(self._filters[key], told[SEEN])
         return self.get_state()
 
 

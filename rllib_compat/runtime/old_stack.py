@@ -41,7 +41,7 @@ class OldStackEvents:
 
     def on_sample_batch(self, **kwargs: object) -> None:
         """Passes a sample on; that of one policy for all was not kept by policy until Ray 2.0."""
-        old_stack.give_batches_their_old_names()
+        old_stack.add_legacy_batch_names()
         samples = kwargs["samples"]
         by_policy = getattr(samples, "policy_batches", {})
         if set(by_policy) == {ONLY_POLICY}:
@@ -74,7 +74,7 @@ class RunningPlan:
         algorithm: Algorithm,
     ) -> None:
         self.result: dict[str, Any] = {}
-        ray_old_stack.give_batches_their_old_names()
+        ray_old_stack.add_legacy_batch_names()
         self._algorithm = algorithm
         self._items = plan(workers, config)
 

@@ -57,7 +57,7 @@ def gray(image: Array) -> Array:
     return rounded.astype(np.uint8)
 
 
-def resized(image: Array, size: tuple[int, int], *, by_area: bool = True) -> Array:
+def resize(image: Array, size: tuple[int, int], *, by_area: bool = True) -> Array:
     """An image in another size.
 
     Args:
@@ -323,8 +323,8 @@ class LegacyPreprocessor:
             )
         small, by_area = frame[_CUT:-_CUT], self._since(_BY_AREA)
         if self.dim < _FIRST:
-            small = resized(small, (_FIRST, _FIRST), by_area=by_area)
-        small = resized(small, (self.dim, self.dim), by_area=by_area)
+            small = resize(small, (_FIRST, _FIRST), by_area=by_area)
+        small = resize(small, (self.dim, self.dim), by_area=by_area)
         if self.grayscale:
             small = small.mean(2, keepdims=True).astype(np.float32)
         made: Array = _shifted(small) if self.zero_mean else small * (1.0 / 255.0)

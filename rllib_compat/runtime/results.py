@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RECORDS = "legacy_episodes"
 
 
-class Renamed(NamedTuple):
+class RenamedKey(NamedTuple):
     """One legacy key: where it was, where the value is today, and how it converts.
 
     Several paths are several releases; the first that is there counts.
@@ -48,25 +48,27 @@ def _total(by_agent: Mapping[Any, Any]) -> int:
 _TRAINED = "learners/__all_modules__/num_env_steps_trained"
 _AGENTS_TRAINED = "learners/__all_modules__/num_module_steps_trained"
 RENAMED = (
-    Renamed("timesteps_total", ("num_env_steps_sampled_lifetime",)),
-    Renamed("timesteps_this_iter", ("env_runners/num_env_steps_sampled",)),
-    Renamed("episodes_total", ("env_runners/num_episodes_lifetime",)),
-    Renamed("num_healthy_workers", ("fault_tolerance/num_healthy_workers", "num_healthy_workers")),
-    Renamed(
+    RenamedKey("timesteps_total", ("num_env_steps_sampled_lifetime",)),
+    RenamedKey("timesteps_this_iter", ("env_runners/num_env_steps_sampled",)),
+    RenamedKey("episodes_total", ("env_runners/num_episodes_lifetime",)),
+    RenamedKey(
+        "num_healthy_workers", ("fault_tolerance/num_healthy_workers", "num_healthy_workers")
+    ),
+    RenamedKey(
         "num_remote_worker_restarts",
         ("fault_tolerance/num_remote_worker_restarts", "num_remote_worker_restarts"),
     ),
-    Renamed(
+    RenamedKey(
         "num_in_flight_async_reqs",
         ("env_runner_group/actor_manager_num_outstanding_async_reqs", "num_in_flight_async_reqs"),
     ),
-    Renamed("agent_timesteps_total", ("env_runners/num_agent_steps_sampled_lifetime",), _total),
-    Renamed("info/num_steps_sampled", ("num_env_steps_sampled_lifetime",)),
-    Renamed("info/num_steps_trained", (f"{_TRAINED}_lifetime",)),
-    Renamed("info/num_weight_syncs", ("apex/num_weight_syncs",)),
-    Renamed("info/replay_shard_0", ("apex/replay_shard_0",), dict),
+    RenamedKey("agent_timesteps_total", ("env_runners/num_agent_steps_sampled_lifetime",), _total),
+    RenamedKey("info/num_steps_sampled", ("num_env_steps_sampled_lifetime",)),
+    RenamedKey("info/num_steps_trained", (f"{_TRAINED}_lifetime",)),
+    RenamedKey("info/num_weight_syncs", ("apex/num_weight_syncs",)),
+    RenamedKey("info/replay_shard_0", ("apex/replay_shard_0",), dict),
     *(
-        Renamed(f"{place}{name}", (path,), convert)
+        RenamedKey(f"{place}{name}", (path,), convert)
         for place in ("info/", "", "counters/")  # Ray 2.0 – 2.9 had them at all three
         for name, path, convert in (
             ("num_env_steps_sampled", "num_env_steps_sampled_lifetime", int),
@@ -75,21 +77,21 @@ RENAMED = (
             ("num_agent_steps_trained", f"{_AGENTS_TRAINED}_lifetime", int),
         )
     ),
-    Renamed("num_env_steps_sampled_this_iter", ("env_runners/num_env_steps_sampled",)),
-    Renamed("num_env_steps_trained_this_iter", (_TRAINED,)),
-    Renamed("timers/sample_time_ms", ("timers/env_runner_sampling_timer",), _ms),
-    Renamed("timers/learn_time_ms", ("timers/learner_update_timer",), _ms),
-    Renamed("timers/update_time_ms", ("timers/synch_weights",), _ms),
-    Renamed("timers/training_iteration_time_ms", ("timers/training_iteration",), _ms),
-    Renamed("sampler_perf/mean_inference_ms", ("env_runners/rlmodule_inference_timer",), _ms),
-    Renamed("sampler_perf/mean_env_wait_ms", ("env_runners/env_step_timer",), _ms),
-    Renamed("sampler_perf/mean_env_render_ms", ("env_runners/env_render_timer",), _ms),
-    Renamed(
+    RenamedKey("num_env_steps_sampled_this_iter", ("env_runners/num_env_steps_sampled",)),
+    RenamedKey("num_env_steps_trained_this_iter", (_TRAINED,)),
+    RenamedKey("timers/sample_time_ms", ("timers/env_runner_sampling_timer",), _ms),
+    RenamedKey("timers/learn_time_ms", ("timers/learner_update_timer",), _ms),
+    RenamedKey("timers/update_time_ms", ("timers/synch_weights",), _ms),
+    RenamedKey("timers/training_iteration_time_ms", ("timers/training_iteration",), _ms),
+    RenamedKey("sampler_perf/mean_inference_ms", ("env_runners/rlmodule_inference_timer",), _ms),
+    RenamedKey("sampler_perf/mean_env_wait_ms", ("env_runners/env_step_timer",), _ms),
+    RenamedKey("sampler_perf/mean_env_render_ms", ("env_runners/env_render_timer",), _ms),
+    RenamedKey(
         "sampler_perf/mean_raw_obs_processing_ms",
         ("env_runners/env_to_module_connector/connector_pipeline_timer",),
         _ms,
     ),
-    Renamed(
+    RenamedKey(
         "sampler_perf/mean_action_processing_ms",
         ("env_runners/module_to_env_connector/connector_pipeline_timer",),
         _ms,
@@ -104,13 +106,13 @@ COUNTED = tuple(
 # The results of ES and ARS, whose episodes are counted and no more: those without a perturbation
 # are told in the mean, and by nothing else.
 EVOLUTION = (
-    Renamed("episode_reward_mean", ("env_runners/episode_return_mean",), float),
-    Renamed("episode_len_mean", ("env_runners/episode_len_mean",), float),
-    Renamed("episodes_this_iter", ("env_runners/num_episodes",)),
-    Renamed("info/episodes_this_iter", ("env_runners/num_episodes",)),
-    Renamed("info/episodes_so_far", ("env_runners/num_episodes_lifetime",)),
+    RenamedKey("episode_reward_mean", ("env_runners/episode_return_mean",), float),
+    RenamedKey("episode_len_mean", ("env_runners/episode_len_mean",), float),
+    RenamedKey("episodes_this_iter", ("env_runners/num_episodes",)),
+    RenamedKey("info/episodes_this_iter", ("env_runners/num_episodes",)),
+    RenamedKey("info/episodes_so_far", ("env_runners/num_episodes_lifetime",)),
     *(
-        Renamed(f"info/{name}", (f"learners/default_policy/{name}",), float)
+        RenamedKey(f"info/{name}", (f"learners/default_policy/{name}",), float)
         for name in ("weights_norm", "weights_std", "grad_norm", "update_ratio")
     ),
 )

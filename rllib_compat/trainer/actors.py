@@ -24,7 +24,7 @@ from rllib_compat.neutral.report import Report
 from rllib_compat.ray_versions import algorithms, startup
 from rllib_compat.runtime.envs import adapt_env
 from rllib_compat.runtime.policy_mapping import MappingFn
-from rllib_compat.trainer.inference import Computed, Inference, Request, Struct, fitted
+from rllib_compat.trainer.inference import ComputedAction, Inference, Request, Struct, fit_action
 from rllib_compat.trainer.running import RunningAlgorithm
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Actor(Protocol):
     def policy_of(self, agent: object, episode: object) -> str:
         """The policy of an agent in an episode."""
 
-    def act(self, policy_id: str, request: Request, *, explore: bool) -> Computed:
+    def act(self, policy_id: str, request: Request, *, explore: bool) -> ComputedAction:
         """Computes one action."""
 
 
@@ -111,7 +111,7 @@ class AlgorithmActor:
         """The policy of an agent, by the config's function."""
         return str(self._config.policy_mapping_fn(agent, episode))
 
-    def act(self, policy_id: str, request: Request, *, explore: bool) -> Computed:
+    def act(self, policy_id: str, request: Request, *, explore: bool) -> ComputedAction:
         """Computes one action."""
         (computed,) = self._inference.compute([request], policy_id, explore=explore)
         return computed
@@ -160,7 +160,7 @@ class ModuleActor:
             fix="give --policy-mapping-fn module:function",
         )
 
-    def act(self, policy_id: str, request: Request, *, explore: bool) -> Computed:
+    def act(self, policy_id: str, request: Request, *, explore: bool) -> ComputedAction:
         """Computes one action."""
         import torch
         import tree
@@ -181,8 +181,8 @@ class ModuleActor:
         action = tree.map_structure(lambda a: np.asarray(a)[(0, 0) if states else 0], action)
         after = [np.asarray(s)[0] for s in tree.flatten(out.get("state_out", []))]
         space = module.action_space
-        fit = fitted(action, space, unsquash=self._normalizes(space), clip=True)
-        return Computed(fit, after, {}, action)
+        fit = fit_action(action, space, unsquash=self._normalizes(space), clip=True)
+        return ComputedAction(fit, after, {}, action)
 
     def _preprocessed(
         self, policy_id: str, space: gymnasium.Space[Any], observation: Struct

@@ -115,7 +115,9 @@ class AlgorithmBuilder:
         given = config.callbacks_class
         adapts = isinstance(given, type) and issubclass(given, CallbackAdapter)
         adapter = given if adapts else adapt_callbacks(given)
-        config.callbacks(with_trainer(adapter, cuts_end=translation.cuts_end))
+        config.callbacks(
+            with_trainer(adapter, truncation_terminates=translation.truncation_terminates)
+        )
         # Until Ray 2.40, the first error in an environment or a callback reached the user.
         restart = any(translation.legacy_config.get(key) for key in RESTARTING)
         config.fault_tolerance(restart_failed_env_runners=restart)

@@ -13,7 +13,7 @@ from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.ray_versions import learners, metrics
 from rllib_compat.trainer import coefficients
 from rllib_compat.trainer.build import AlgorithmBuilder
-from rllib_compat.trainer.restoring import Restoring
+from rllib_compat.trainer.restoring import Restorer
 from rllib_compat.trainer.running import RunningAlgorithm
 
 
@@ -27,7 +27,7 @@ class Checkpoints:
 
     def __init__(self, running: RunningAlgorithm, builder: AlgorithmBuilder) -> None:
         self._running = running
-        self._restoring = Restoring(running, builder)
+        self._restorer = Restorer(running, builder)
 
     def write(self, folder: str) -> None:
         """Writes today's checkpoint, which `Algorithm.from_checkpoint` loads too."""
@@ -43,7 +43,7 @@ class Checkpoints:
             folder: Its path.
             trusted: Whether Ray may load the files themselves, and run what is in them.
         """
-        self._restoring.restore(Path(folder), trusted=trusted)
+        self._restorer.restore(Path(folder), trusted=trusted)
         algorithm = self._running.algorithm
         metrics.mark_steps_as_counted(algorithm)
         if algorithm.learner_group is not None:

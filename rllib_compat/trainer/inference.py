@@ -32,7 +32,7 @@ Struct: TypeAlias = object
 
 
 @frozen
-class Computed:
+class ComputedAction:
     """What was computed for one observation.
 
     Attributes:
@@ -203,14 +203,14 @@ class Inference:
         timestep: int | None = None,
         unsquash: bool | None = None,
         clip: bool | None = None,
-    ) -> list[Computed]:
+    ) -> list[ComputedAction]:
         """Computes one action a request; None for what the config says."""
         algorithm = self._running.algorithm
         config = algorithm.config
         policy_id = resolve_policy_id(policy_id, config.policies)
         if not config.enable_env_runner_and_connector_v2:
             return [
-                Computed(
+                ComputedAction(
                     *algorithm.compute_single_action(
                         request.observation,
                         list(request.state or []),
@@ -243,7 +243,7 @@ class Inference:
         if (unsquash, clip) == (bool(config.normalize_actions), bool(config.clip_actions)):
             return computed  # connectors do what the config says
         space = _module(runner, policy_id).action_space
-        return [replace(one, action=fitted(one.raw, space, unsquash, clip)) for one in computed]
+        return [replace(one, action=fit_action(one.raw, space, unsquash, clip)) for one in computed]
 
 
 def _request_of(input_dict: Mapping[str, Any]) -> Request:
@@ -264,7 +264,7 @@ def _compute(
     *,
     explore: bool,
     timestep: int,
-) -> list[Computed]:
+) -> list[ComputedAction]:
     """Computes one action a request with the connectors of an env runner of the new API stack."""
     multi_agent = configs.is_multi_agent(env_runner.config)
     module = _module(env_runner, policy_id)
@@ -393,7 +393,7 @@ def agent_of(
     return next((a for a in agents if module and actions[a] == module.action_space), agents[0])
 
 
-def _computed(outputs: dict[str, Any], agent: object) -> Computed:
+def _computed(outputs: dict[str, Any], agent: object) -> ComputedAction:
     import tree
 
     if agent is not None:
@@ -403,10 +403,10 @@ def _computed(outputs: dict[str, Any], agent: object) -> Computed:
     state = [np.asarray(s) for s in tree.flatten(outputs.pop("state_out", []))]
     if "action_logp" in outputs:
         outputs["action_prob"] = np.exp(outputs["action_logp"])
-    return Computed(action, state, outputs, raw)
+    return ComputedAction(action, state, outputs, raw)
 
 
-def fitted(action: Struct, space: gymnasium.Space[Any], unsquash: bool, clip: bool) -> Any:
+def fit_action(action: Struct, space: gymnasium.Space[Any], unsquash: bool, clip: bool) -> Any:
     """The module's action as the environment gets it; unsquashed ones need no clipping."""
     from ray.rllib.utils.spaces import space_utils
 

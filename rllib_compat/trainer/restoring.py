@@ -68,7 +68,7 @@ _NOT_IN_ARRAYS = ("graph", "fcnet_hiddens", "head_fcnet_hiddens", "critics", "ti
 _UNTOLD = {"times": 1.0}
 
 
-class Restoring:
+class Restorer:
     """Puts checkpoints into a running algorithm.
 
     As ever, the config of the trainer counts, and not that of the checkpoint.

@@ -71,7 +71,7 @@ def _of(
 
 
 @frozen
-class _Loaded:
+class _LoadedAlgorithm:
     """An algorithm that a checkpoint was loaded as, and what it is told of its agents.
 
     Attributes:
@@ -132,7 +132,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     replay_columns: bool | None = None
     execution_plan: ClassVar[Callable[..., Any] | None] = None
     #: An algorithm that is there already, in classes for a single trainer.
-    _loaded: ClassVar[_Loaded | None] = None
+    _loaded: ClassVar[_LoadedAlgorithm | None] = None
 
     merge_trainer_configs = staticmethod(merge)
 
@@ -196,7 +196,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         self._own(builder.build(), builder)
         self._running.start()
 
-    def _take(self, loaded: _Loaded) -> None:
+    def _take(self, loaded: _LoadedAlgorithm) -> None:
         """Takes an algorithm as it is."""
         algorithm = loaded.algorithm
         name = registry.find(type(algorithm).__name__).name
@@ -508,7 +508,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
                 place, policy_mapping_fn=policy_mapping_fn, policies_to_train=policies_to_train
             )
         mapping = None if policy_mapping_fn is None else MappingFn(policy_mapping_fn)
-        restored = _Loaded(algorithm, mapping, policies_to_train)
+        restored = _LoadedAlgorithm(algorithm, mapping, policies_to_train)
         members = {"_loaded": restored, "__module__": cls.__module__}
         around: type[Trainer] = type(cls.__name__, (cls,), members)
         trainer = around()

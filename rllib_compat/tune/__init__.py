@@ -179,7 +179,7 @@ class Tuner(ray.tune.Tuner):  # type: ignore[misc]  # Ray has no types
     """
 
     def __init__(self, trainable: object = None, **arguments: object) -> None:
-        tune.give_trials_their_old_names()
+        tune.add_legacy_trial_names()
         if isinstance(space := arguments.get("param_space"), LegacyConfig):
             if (config := space.todays()) is not None:
                 arguments["param_space"] = config
@@ -242,7 +242,7 @@ def _with_callbacks(arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments with the loggers of one trial each as a callback, which came after them."""
     from rllib_compat.tune.loggers import LegacyLoggerCallback
 
-    tune.give_trials_their_old_names()
+    tune.add_legacy_trial_names()
     loggers = arguments.pop("loggers", None)
     if loggers:
         arguments["callbacks"] = [

@@ -85,7 +85,7 @@ def test_rounds_in_one_training_step_learn_and_tell_the_same(name, make, monkeyp
     expected_weights, expected, calls = trained()
     assert min(calls) > 1
     monkeypatch.setattr(training_steps, "trains_in_this_process", lambda _: False)
-    monkeypatch.delattr(learners.TakesArrays, "after_gradient_based_update")
+    monkeypatch.delattr(learners.ArrayBatchLearner, "after_gradient_based_update")
     rays_weights, rays, _ = trained()  # Ray's way of telling, and targets follow as in Ray
 
     last = [of_learner(result)["weights_seq_no"] for result in (results[-1], expected[-1])]

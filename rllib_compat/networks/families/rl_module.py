@@ -42,7 +42,7 @@ from rllib_compat.networks.named import BUFFERS, Named, plain_names, where_of
 from rllib_compat.networks.network import Reading, Target
 from rllib_compat.networks.observations import require_image
 from rllib_compat.networks.ops.in_numpy import activation
-from rllib_compat.networks.previous_steps import Previous, asked_for, previous
+from rllib_compat.networks.previous_steps import Previous, previous, requested_steps
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import DENSE, add_layers
 from rllib_compat.networks.trunks.vision import (
@@ -133,7 +133,7 @@ def read_lstm_module(
 def _previous(named: Named) -> Previous:
     """What the LSTM sees of the step before."""
     size = len(named.arrays["lstm.kernel"]) - named.sizes("hidden")[-1]
-    asked = asked_for(named.policy, named.settings.model)
+    asked = requested_steps(named.policy, named.settings.model)
     return previous(named, *asked, size, raw_first=False) if size else Previous()
 
 

@@ -27,7 +27,7 @@ from rllib_compat.networks.network import (
     Reading,
     Target,
 )
-from rllib_compat.networks.previous_steps import Previous, asked_for, previous
+from rllib_compat.networks.previous_steps import Previous, previous, requested_steps
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import OUTPUTS, add_layers, with_targets
 from rllib_compat.neutral.checkpoint import PolicyState
@@ -160,7 +160,7 @@ def _cells(named: Named, stack: str) -> int:
 
 def _previous(named: Named, stack: str) -> Previous:
     """What a stack sees of the step before."""
-    asked = asked_for(named.policy, model_of(named.settings, stack).model)
+    asked = requested_steps(named.policy, model_of(named.settings, stack).model)
     size = len(named.arrays[f"{stack}.lstm.kernel"]) - named.sizes(f"{stack}.hidden")[-1]
     return previous(named, *asked, size, raw_first=False)
 

@@ -123,15 +123,15 @@ class LSTMEncoder(TorchLSTMEncoder):  # type: ignore[misc]  # Ray has no types
 _INSTEAD = {CNNEncoderConfig: BytesEncoderConfig, RecurrentEncoderConfig: LSTMEncoderConfig}
 
 
-class OwnEncoders(modules.ChangesEncoders):
+class OwnEncoders(modules.EncoderMixin):
     """A base of a catalog whose networks have these."""
 
     @classmethod
-    def encoder_instead(
+    def replace_encoder(
         cls, made: Any, space: object, told: Mapping[str, Any], actions: object
     ) -> Any:
         """The same encoder, of ours where there is one."""
-        made = super().encoder_instead(made, space, told, actions)
+        made = super().replace_encoder(made, space, told, actions)
         instead = _INSTEAD.get(type(made))
         if instead is None:
             return made
@@ -142,7 +142,7 @@ class OwnEncoders(modules.ChangesEncoders):
 OF_A_HEAD = 0.01
 
 
-def begun(network: nn.Module, last: float | None = 1.0) -> Any:
+def init_weights(network: nn.Module, last: float | None = 1.0) -> Any:
     """Draws the weights of dense layers: those of each unit have the norm 1.
 
     Args:
@@ -176,7 +176,7 @@ def _dense(network: nn.Module) -> list[Any]:
     return [layer for layer in network.modules() if isinstance(layer, torch.nn.Linear)]
 
 
-class BeginsAsBefore:
+class InitialWeightsMixin:
     """The first base of a catalog whose networks begin as they did.
 
     Where the model config says how weights are drawn, that is how.
@@ -184,11 +184,11 @@ class BeginsAsBefore:
 
     _model_config_dict: Mapping[str, Any]
 
-    def _begun(self, made: nn.Module, last: float | None = 1.0) -> Any:
-        """A network with its first weights; see `begun`."""
+    def _init_weights(self, made: nn.Module, last: float | None = 1.0) -> Any:
+        """A network with its first weights; see `init_weights`."""
         names = ("fcnet_kernel_initializer", "head_fcnet_kernel_initializer")
         drawn_by_ray = any(map(self._model_config_dict.get, names))
-        return made if drawn_by_ray else begun(made, last)
+        return made if drawn_by_ray else init_weights(made, last)
 
 
 @dataclass
@@ -220,15 +220,15 @@ class BesideLayers(TorchMLPEncoder):  # type: ignore[misc]  # Ray has no types
         return {ENCODER_OUT: torch.cat([self.net(whole[..., :count]), whole[..., count:]], dim=-1)}
 
 
-class SeesPreviousSteps(modules.ChangesEncoders):
+class PreviousStepsMixin(modules.EncoderMixin):
     """A base of a catalog: the step before goes into the LSTM of its networks."""
 
     @classmethod
-    def encoder_instead(
+    def replace_encoder(
         cls, made: Any, space: Any, told: Mapping[str, Any], actions: object
     ) -> Any:
         """The same encoder; where it is to see the step before, its dense layers do not."""
-        made = super().encoder_instead(made, space, told, actions)
+        made = super().replace_encoder(made, space, told, actions)
         beside = numbers_of(told, actions) if told["use_lstm"] else 0
         if not beside:
             return made
@@ -265,13 +265,13 @@ def numbers_of(told: Mapping[str, Any], actions: object) -> int:
     return Previous(action, reward, choices_in(actions)).size
 
 
-class EncoderCatalog(SeesPreviousSteps, OwnEncoders, BeginsAsBefore, Catalog):  # type: ignore[misc]
+class EncoderCatalog(PreviousStepsMixin, OwnEncoders, InitialWeightsMixin, Catalog):  # type: ignore[misc]
     """Today's encoders with an LSTM, and what stands behind them, which begin as before."""
 
     def build_encoder(self, framework: str) -> Any:
         """The layers below the LSTM, and that."""
-        return self._begun(super().build_encoder(framework))
+        return self._init_weights(super().build_encoder(framework))
 
     def behind(self, layers: nn.Module) -> Any:
         """Layers behind the LSTM, with their first weights: the last after Glorot."""
-        return self._begun(layers, None)
+        return self._init_weights(layers, None)

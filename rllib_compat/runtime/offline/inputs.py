@@ -27,7 +27,7 @@ _FOLDERS: dict[tuple[tuple[str, int], ...], tempfile.TemporaryDirectory[str]] = 
 
 
 @frozen
-class Recorded(Deferred):
+class ParquetRecordings(Deferred):
     """Recordings for the offline algorithms of the new API stack.
 
     Attributes:
@@ -51,7 +51,7 @@ class Readers(Deferred):
     """Recordings for the old API stack, which reads JSON itself, and unpickles what is in it.
 
     Attributes:
-        source: As of `Recorded`, or a dict of these and `"sampler"` with probabilities.
+        source: As of `ParquetRecordings`, or a dict of these and `"sampler"` with probabilities.
     """
 
     source: Any

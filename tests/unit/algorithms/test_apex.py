@@ -313,10 +313,10 @@ class Asked:
     count, actors = 2, ()
 
     def __init__(self):
-        self.asked, self.batches = [], 0
+        self.pending, self.batches = [], 0
 
     def ask(self, size, beta):
-        self.asked.append(size)
+        self.pending.append(size)
         self.batches += 1
 
 
@@ -339,11 +339,11 @@ def test_it_learns_from_as_many_steps_as_the_intensity_says(fragments, intensity
         for steps in fragments:
             algorithm._owe(steps)
             algorithm._ask()
-            assert len(algorithm.replay.asked) <= (most or np.inf) * 2
+            assert len(algorithm.replay.pending) <= (most or np.inf) * 2
             while algorithm._owed >= 1:  # env runners wait
-                algorithm.replay.asked.clear()
+                algorithm.replay.pending.clear()
                 algorithm._ask()
-            algorithm.replay.asked.clear()
+            algorithm.replay.pending.clear()
     assert algorithm.replay.batches == int(sum(fragments) * intensity / 64)
     assert len(sampling) == len(fragments)
 
@@ -357,7 +357,7 @@ def test_without_an_intensity_batches_are_always_on_their_way_and_nobody_waits(m
     for _ in range(3):
         algorithm._owe(50)
         algorithm._ask()
-        assert len(algorithm.replay.asked) == 2 * distributed_replay._AHEAD
+        assert len(algorithm.replay.pending) == 2 * distributed_replay._AHEAD
     assert len(sampling) == 3
 
 

@@ -295,7 +295,7 @@ def test_observations_are_normalised_unless_the_config_says_otherwise(given, fil
     config = translation.algorithm_config
     for made in (config, config.get_evaluation_config_object()):
         factory = connectors.env_to_module_factory(made)
-        assert bool(connectors.made_connectors(factory, None, None, None)) == filtered
+        assert bool(connectors.make_connectors(factory, None, None, None)) == filtered
 
 
 def test_a_linear_policy_of_ray_0_5_is_a_network_without_hidden_layers():

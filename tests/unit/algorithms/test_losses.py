@@ -161,7 +161,7 @@ def test_gradients_that_an_a3c_worker_sends_are_applied_as_ray_1_13_applied_its_
     recorded = Recorded(case)
     worker, center = (local_learner(recorded, algorithm="A3C") for _ in range(2))
     steps = {"num_env_steps_sampled_lifetime": 0}
-    gradients, _ = worker.computed(episodes_of(recorded.chunks()), steps)
+    gradients, _ = worker.compute_fragment_gradients(episodes_of(recorded.chunks()), steps)
     theirs = recorded.arrays("gradients")
     norm = np.sqrt(sum((array**2).sum() for array in theirs.values()))
     clipping = min(1.0, recorded.settings.get("grad_clip", norm) / norm)

@@ -14,7 +14,7 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rllib_compat.algorithms.r2d2 import original, rescaled
+from rllib_compat.algorithms.r2d2 import original, rescale
 from rllib_compat.algorithms.replay import ItemReplayBuffer
 from rllib_compat.algorithms.sequence_replay import WEIGHTS, SequenceChopper
 from rllib_compat.config import translate
@@ -190,7 +190,7 @@ def test_it_acts_by_its_values_and_explores_until_its_schedule_ends():
 @pytest.mark.parametrize("epsilon", [0.0, 1e-3, 0.1, 1.0])
 def test_rescaled_values_come_back_to_four_digits_and_more(epsilon):
     values = torch.cat([sign * torch.logspace(-3, 4, 50) for sign in (-1, 1)] + [torch.zeros(1)])
-    close(original(rescaled(values, epsilon), epsilon), values, 1e-4)
+    close(original(rescale(values, epsilon), epsilon), values, 1e-4)
 
 
 def episode_of(found, *, terminated=True, lookback=0):

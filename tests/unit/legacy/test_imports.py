@@ -247,7 +247,7 @@ def test_functions_of_old_policies_get_what_they_got():
         def __call__(self, batch):
             return "logits", [batch.is_training]
 
-    called = old_policies.called_as_of_old({"postprocess_fn": postprocess, "loss_fn": loss})
+    called = old_policies.adapt_policy_functions({"postprocess_fn": postprocess, "loss_fn": loss})
     others = {"other": ("policy id", "policy", "batch")}
     assert called["postprocess_fn"](None, "mine", others) == "mine"
     assert seen == {"other": ("policy", "batch")}

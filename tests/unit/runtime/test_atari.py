@@ -204,5 +204,5 @@ class TestFrames:
         ],
     )
     def test_sizes(self, size, by_area, found):
-        made = preprocessors.resized(self.image, size, by_area=by_area)
+        made = preprocessors.resize(self.image, size, by_area=by_area)
         assert digest(made) == f"uint8 {size[0]}x{size[1]}x3 {found}"

@@ -20,7 +20,7 @@ from tests.unit.runtime.runners import Logged, module, play, runner
 
 
 def record_of(env_runner):
-    """The one; beside it, some Rays are told of each sample (`log_that_a_sample_ended`)."""
+    """The one; beside it, some Rays are told of each sample (`log_sample_end`)."""
     assert {key for key, _ in env_runner.metrics} == {RECORDS}
     (record,) = (value for _, value in env_runner.metrics if value is not False)
     return record

@@ -67,7 +67,7 @@ def test_policies_of_bandits_get_flat_spaces_unless_they_see_a_table_of_items():
     ids=["environment only", "all that Ray passes", "anything"],
 )
 def test_factories_of_every_ray_get_what_they_take(factory):
-    assert connectors.made_connectors(factory, "env", "spaces", "device") == ["env"]
+    assert connectors.make_connectors(factory, "env", "spaces", "device") == ["env"]
 
 
 def test_the_error_of_a_users_factory_is_theirs_and_it_runs_once():
@@ -78,5 +78,5 @@ def test_the_error_of_a_users_factory_is_theirs_and_it_runs_once():
         raise TypeError("takes 2 positional arguments but 3 were given")  # in the user's own code
 
     with pytest.raises(TypeError, match="takes 2"):
-        connectors.made_connectors(factory, "env", "spaces", "device")
+        connectors.make_connectors(factory, "env", "spaces", "device")
     assert runs == ["env"]

@@ -9,7 +9,7 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat import translate
 from rllib_compat.runtime.callbacks import adapt_callbacks, with_trainer
-from rllib_compat.runtime.episodes import end_truncated
+from rllib_compat.runtime.episodes import terminate_truncated
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.runtime.runners import runner
 
@@ -42,7 +42,7 @@ def chunk(*, terminated=False, truncated=False):
 def test_a_cut_is_an_end(before, after):
     terminated, truncated = before
     episode = chunk(terminated=terminated, truncated=truncated)
-    end_truncated(episode)
+    terminate_truncated(episode)
     assert flags(episode) == after
     assert episode.is_done is any(before)
 
@@ -57,23 +57,23 @@ def test_a_cut_is_an_end_for_each_agent():
         terminateds={"a": True, "__all__": False},
         truncateds={"b": True, "__all__": True},
     )
-    end_truncated(episode)
+    terminate_truncated(episode)
     assert flags(episode) == (True, False)
     assert {flags(part) for part in episode.agent_episodes.values()} == {(True, False)}
 
 
-@pytest.mark.parametrize("cuts_end", [True, False])
-def test_a_trainers_env_runners_let_cut_episodes_end(cuts_end):
+@pytest.mark.parametrize("truncation_terminates", [True, False])
+def test_a_trainers_env_runners_let_cut_episodes_end(truncation_terminates):
     env_runner, sampled = runner(), chunk(truncated=True)
-    adapter = with_trainer(adapt_callbacks(None), cuts_end=cuts_end)()
+    adapter = with_trainer(adapt_callbacks(None), truncation_terminates=truncation_terminates)()
     adapter.on_sample_end(
         env_runner=env_runner, metrics_logger=env_runner.metrics, samples=[sampled]
     )
-    assert flags(sampled) == (cuts_end, not cuts_end)
+    assert flags(sampled) == (truncation_terminates, not truncation_terminates)
 
 
 @pytest.mark.parametrize(
-    ("told", "legacy_ray", "cuts_end"),
+    ("told", "legacy_ray", "truncation_terminates"),
     [
         ({"horizon": 7}, "1.13.0", True),
         ({"horizon": 7, "soft_horizon": True}, "1.13.0", False),
@@ -84,7 +84,10 @@ def test_a_trainers_env_runners_let_cut_episodes_end(cuts_end):
         ({}, "today", False),
     ],
 )
-def test_where_a_cut_is_an_end(told, legacy_ray, cuts_end):
+def test_where_a_cut_is_an_end(told, legacy_ray, truncation_terminates):
     config = {"env": "CartPole-v1", **told}
     for algorithm in ("PPO", "DQN"):
-        assert translate(config, algorithm=algorithm, legacy_ray=legacy_ray).cuts_end is cuts_end
+        assert (
+            translate(config, algorithm=algorithm, legacy_ray=legacy_ray).truncation_terminates
+            is truncation_terminates
+        )

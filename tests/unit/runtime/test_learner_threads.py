@@ -31,7 +31,7 @@ class InThread:
             self._agg_event.set()
 
 
-class Telling(learners.TellsErrorsOfThread, InThread):
+class Telling(learners.ThreadErrorLearner, InThread):
     """The same, with errors."""
 
 

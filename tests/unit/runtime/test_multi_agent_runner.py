@@ -15,7 +15,7 @@ from rllib_compat.adapters import CompatMultiAgentEnvRunner
 from rllib_compat.ray_versions import configs, connectors, releases
 from rllib_compat.ray_versions import connectors as ray_connectors
 from rllib_compat.ray_versions import episodes as ray_episodes
-from rllib_compat.ray_versions.multi_agent_runner import ToAgents, ToModules
+from rllib_compat.ray_versions.multi_agent_runner import EnvToModulePipeline, ModuleToEnvPipeline
 from rllib_compat.runtime.connectors import add_preprocessors
 from tests.marks import marked
 from tests.unit.runtime.test_single_agent_runner import ASKED, STEPS, told
@@ -193,7 +193,7 @@ def test_what_is_sampled_directly_is_what_ray_samples(name, asked):
 def goes_directly(runner):
     """Whether a runner goes past its pipelines: to modules, and to agents."""
     to_modules, to_agents = runner.pipelines()
-    return isinstance(to_modules, ToModules), isinstance(to_agents, ToAgents)
+    return isinstance(to_modules, EnvToModulePipeline), isinstance(to_agents, ModuleToEnvPipeline)
 
 
 class Own(ConnectorV2):
