@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.ray_versions import old_stack
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AnyBatch
+    from rllib_compat.runtime.workers import LegacyWorker
+    from rllib_compat.trainer.workers import LegacyWorkers
 
 STEPS_SAMPLED_COUNTER = "num_steps_sampled"
 AGENT_STEPS_SAMPLED_COUNTER = "num_agent_steps_sampled"
@@ -35,7 +40,7 @@ def _get_global_vars() -> dict[str, Any]:
     return {"timestep": _get_shared_metrics().counters[STEPS_SAMPLED_COUNTER]}
 
 
-def count_sampled(batch: Any) -> Any:
+def count_sampled(batch: AnyBatch) -> Any:
     """Counts a batch that was sampled, and returns it."""
     counters = _get_shared_metrics().counters
     counters[STEPS_SAMPLED_COUNTER] += batch.count
@@ -57,7 +62,7 @@ def counted(*, trained: bool = False) -> int:
     return int(_get_shared_metrics().counters[counter])
 
 
-def gradients_of(worker: Any, batch: Any) -> tuple[Any, dict[str, Any]]:
+def gradients_of(worker: LegacyWorker, batch: AnyBatch) -> tuple[Any, dict[str, Any]]:
     """Computes gradients in a worker of the old API stack.
 
     Args:
@@ -75,7 +80,9 @@ def gradients_of(worker: Any, batch: Any) -> tuple[Any, dict[str, Any]]:
     return gradients, {policy: stats[policy] for policy in gradients}
 
 
-def send_weights(workers: Any, policies: Iterable[str], to: Sequence[Any] | None = None) -> None:
+def send_weights(
+    workers: LegacyWorkers, policies: Iterable[str], to: Sequence[Any] | None = None
+) -> None:
     """Tells the local worker how far the plan is, and sends its weights to others.
 
     Args:

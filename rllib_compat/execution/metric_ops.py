@@ -71,7 +71,7 @@ class CollectMetrics:
         self.workers = workers
         self.by_steps_trained = by_steps_trained
 
-    def __call__(self, _: Any) -> dict[str, Any]:
+    def __call__(self, _: object) -> dict[str, Any]:
         """The result. What the plan noted as `custom_metrics` is told once, with the episodes'."""
         plan = _get_shared_metrics()
         own = plan.info.pop("custom_metrics", {})

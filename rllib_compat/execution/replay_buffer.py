@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AnyBatch
 
 
 class LocalReplayBuffer:
@@ -51,7 +54,7 @@ class LocalReplayBuffer:
             prioritized_replay_eps=prioritized_replay_eps,
         )
 
-    def add_batch(self, batch: Any) -> None:
+    def add_batch(self, batch: AnyBatch) -> None:
         """Adds the steps of a batch."""
         self._buffer.add(batch.copy())
         self.num_added += batch.count

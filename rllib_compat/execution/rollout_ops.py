@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from operator import attrgetter, methodcaller
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,10 +22,14 @@ from rllib_compat.execution.common import (
 from rllib_compat.neutral.errors import ConfigError, GoneError
 from rllib_compat.ray_versions import old_stack
 
+if TYPE_CHECKING:
+    from rllib_compat.runtime.workers import LegacyWorker, RemoteWorker
+    from rllib_compat.trainer.workers import LegacyWorkers
+
 _MODES = ("bulk_sync", "async")
 
 
-def ParallelRollouts(workers: Any, *, mode: str = "bulk_sync", num_async: int = 1) -> Any:  # noqa: N802
+def ParallelRollouts(workers: LegacyWorkers, *, mode: str = "bulk_sync", num_async: int = 1) -> Any:  # noqa: N802
     """Batches from all workers; from the local one, if there is no other.
 
     Args:
@@ -56,7 +60,7 @@ def ParallelRollouts(workers: Any, *, mode: str = "bulk_sync", num_async: int = 
 
 def synchronous_parallel_sample(
     *,
-    worker_set: Any,
+    worker_set: LegacyWorkers,
     max_agent_steps: int | None = None,
     max_env_steps: int | None = None,
     concat: bool = True,
@@ -88,7 +92,7 @@ def standardize_fields(samples: object, fields: Collection[str]) -> Any:
     return StandardizeFields(fields)(samples)
 
 
-def AsyncGradients(workers: Any) -> Any:  # noqa: N802
+def AsyncGradients(workers: LegacyWorkers) -> Any:  # noqa: N802
     """Gradients that workers computed from their samples, each with its number of steps."""
     workers.sync_weights()
     plan = old_stack.plan_iterator(lambda: _as_they_come(workers, _gradients, 1))
@@ -103,14 +107,16 @@ def _forever(make: Callable[[], Any]) -> Callable[[], Iterator[Any]]:
     return batches
 
 
-def _together(workers: Any) -> Any:
+def _together(workers: LegacyWorkers) -> Any:
     import ray
     from ray.rllib.policy.sample_batch import concat_samples
 
     return concat_samples(ray.get(list(map(_sample, workers.remote_workers()))))
 
 
-def _as_they_come(workers: Any, ask: Callable[[Any], Any], num_async: int) -> Iterator[Any]:
+def _as_they_come(
+    workers: LegacyWorkers, ask: Callable[[Any], Any], num_async: int
+) -> Iterator[Any]:
     import ray
 
     pending = {ask(w): w for _ in range(num_async) for w in workers.remote_workers()}
@@ -127,15 +133,15 @@ def _note_actor(item: tuple[Any, Any]) -> Any:
     return made
 
 
-def _sample(worker: Any) -> Any:
+def _sample(worker: RemoteWorker) -> Any:
     return worker.sample.remote()
 
 
-def _gradients(worker: Any) -> Any:
+def _gradients(worker: RemoteWorker) -> Any:
     return worker.apply.remote(_compute_gradients)
 
 
-def _compute_gradients(worker: Any) -> Any:
+def _compute_gradients(worker: LegacyWorker) -> Any:
     batch = worker.sample()
     return gradients_of(worker, batch), batch.count, batch.agent_steps()
 
@@ -225,7 +231,9 @@ class SelectExperiences:
         ConfigError: Neither is given.
     """
 
-    def __init__(self, policy_ids: Collection[str] | None = None, local_worker: Any = None) -> None:
+    def __init__(
+        self, policy_ids: Collection[str] | None = None, local_worker: LegacyWorker | None = None
+    ) -> None:
         if policy_ids is None and local_worker is None:
             raise ConfigError(
                 "Nothing says whose experiences to select.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.execution.common import (
     APPLY_GRADS_TIMER,
@@ -23,6 +23,10 @@ from rllib_compat.execution.common import (
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import old_stack
 
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AnyBatch
+    from rllib_compat.trainer.workers import LegacyWorkers
+
 
 class TrainOneStep:
     """Learns from a batch, once or in minibatches.
@@ -36,7 +40,7 @@ class TrainOneStep:
 
     def __init__(
         self,
-        workers: Any,
+        workers: LegacyWorkers,
         policies: Collection[str] | None = None,
         num_sgd_iter: int = 1,
         sgd_minibatch_size: int = 0,
@@ -46,7 +50,7 @@ class TrainOneStep:
         self.num_sgd_iter = num_sgd_iter
         self.sgd_minibatch_size = sgd_minibatch_size
 
-    def __call__(self, batch: Any) -> tuple[Any, dict[str, Any]]:
+    def __call__(self, batch: AnyBatch) -> tuple[Any, dict[str, Any]]:
         """The batch, and what the policies tell of it."""
         metrics = _get_shared_metrics()
         timer = metrics.timers[LEARN_ON_BATCH_TIMER]
@@ -82,7 +86,7 @@ class MultiGPUTrainOneStep(TrainOneStep):
     """
 
     def __init__(
-        self, workers: Any, *, sgd_minibatch_size: int, num_sgd_iter: int, **_: object
+        self, workers: LegacyWorkers, *, sgd_minibatch_size: int, num_sgd_iter: int, **_: object
     ) -> None:
         super().__init__(workers, None, num_sgd_iter, sgd_minibatch_size)
 
@@ -97,10 +101,10 @@ class ComputeGradients:
         workers: `trainer.workers`.
     """
 
-    def __init__(self, workers: Any) -> None:
+    def __init__(self, workers: LegacyWorkers) -> None:
         self.workers = workers
 
-    def __call__(self, samples: Any) -> tuple[Any, int]:
+    def __call__(self, samples: AnyBatch) -> tuple[Any, int]:
         """The gradients, and the number of steps."""
         plan = _get_shared_metrics()
         with plan.timers[COMPUTE_GRADS_TIMER]:
@@ -120,13 +124,16 @@ class ApplyGradients:
     """
 
     def __init__(
-        self, workers: Any, policies: Collection[str] | None = None, update_all: bool = True
+        self,
+        workers: LegacyWorkers,
+        policies: Collection[str] | None = None,
+        update_all: bool = True,
     ) -> None:
         self.workers = workers
         self.policies = list(policies or ())
         self.update_all = update_all
 
-    def __call__(self, item: Any) -> None:
+    def __call__(self, item: object) -> None:
         """Takes what `ComputeGradients` returns.
 
         Raises:
@@ -191,7 +198,7 @@ class UpdateTargetNetwork:
 
     def __init__(
         self,
-        workers: Any,
+        workers: LegacyWorkers,
         target_update_freq: int,
         by_steps_trained: bool = False,
         policies: Collection[str] | None = None,
@@ -201,7 +208,7 @@ class UpdateTargetNetwork:
         self.by_steps_trained = by_steps_trained
         self.policies = policies
 
-    def __call__(self, _: Any) -> None:
+    def __call__(self, _: object) -> None:
         """Updates them if it is time."""
         now, counters = counted(trained=self.by_steps_trained), _get_shared_metrics().counters
         if now < counters[LAST_TARGET_UPDATE_TS] + self.target_update_freq:

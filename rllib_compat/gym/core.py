@@ -58,7 +58,7 @@ class OldApi(gymnasium.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         self._seed: int | None = None
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         """Starts an episode.
 
         Returns:
@@ -130,7 +130,7 @@ class Wrapper(Env):
         """Starts an episode, and returns the first observation."""
         return self.env.reset(**kwargs)
 
-    def step(self, action: Any) -> Any:
+    def step(self, action: object) -> Any:
         """Takes one step: observation, reward, done, info."""
         return self.env.step(action)
 
@@ -159,7 +159,7 @@ class ObservationWrapper(Wrapper):
         """Starts an episode, and returns the changed observation."""
         return self.observation(self.env.reset(**kwargs))
 
-    def step(self, action: Any) -> Any:
+    def step(self, action: object) -> Any:
         """Takes one step."""
         obs, *more = self.env.step(action)
         return (self.observation(obs), *more)
@@ -172,7 +172,7 @@ class ObservationWrapper(Wrapper):
 class RewardWrapper(Wrapper):
     """Changes rewards by its method `reward`."""
 
-    def step(self, action: Any) -> Any:
+    def step(self, action: object) -> Any:
         """Takes one step."""
         obs, reward, *more = self.env.step(action)
         return (obs, self.reward(reward), *more)
@@ -194,7 +194,7 @@ class ActionWrapper(Wrapper):
         raise NotImplementedError
 
 
-def four_values(result: Any) -> Any:
+def four_values(result: tuple[Any, ...]) -> Any:
     """The result of a step as it was, whichever it is."""
     if len(result) == 4:
         return result
@@ -309,7 +309,7 @@ class _AsTodays(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: Any) -> None:
         super().__init__(env.env if type(env) is OldApi else env)
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         if not getattr(self.env, "is_old_api", False):
             return self.env.reset(seed=seed, options=options)
         if seed is not None:

@@ -13,7 +13,7 @@ from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import configs, env_runners, leagues, training_steps
 
 if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import EnvRunnerGroup
+    from rllib_compat.ray_versions.types import Algorithm, EnvRunnerGroup
 
 
 def share_frozen(algorithm: Any, *, capacity: int | None = None, **_: object) -> None:
@@ -43,7 +43,7 @@ def share_frozen(algorithm: Any, *, capacity: int | None = None, **_: object) ->
         LeagueMemory(algorithm, capacity).begin()
 
 
-def has_policies(algorithm: Any) -> bool:
+def has_policies(algorithm: Algorithm) -> bool:
     """Whether an algorithm has several policies, on the new API stack."""
     on_new_stack = algorithm.learner_group is not None
     return on_new_stack and configs.is_multi_agent(algorithm.config)
@@ -91,12 +91,12 @@ class LeagueMemory:
     def _sync(
         self,
         send: Callable[..., None],
-        group: Any,
+        group: EnvRunnerGroup,
         policies: Collection[str] | None = None,
-        from_worker_or_learner_group: Any = None,
+        from_worker_or_learner_group: object = None,
         to_worker_indices: list[int] | None = None,
         inference_only: bool = False,
-        **more: Any,
+        **more: object,
     ) -> None:
         """What `sync_weights` does, with the same arguments."""
         answers = training_steps.foreach_learner(self._algorithm, leagues.frozen_and_trained)
@@ -147,7 +147,7 @@ class LeagueMemory:
             if policy not in self._stored or self._stored[policy][0] != digest:
                 self._stored[policy] = (digest, ray.put(pack(arrays)))
 
-    def _send_refs(self, group: Any, refs: Mapping[str, Any], **to: Any) -> None:
+    def _send_refs(self, group: EnvRunnerGroup, refs: Mapping[str, Any], **to: object) -> None:
         if refs:
             env_runners.foreach_env_runner(group, partial(freeze, dict(refs), self._capacity), **to)
         self._sent[id(group)] = dict(refs)
@@ -157,7 +157,7 @@ class LeagueMemory:
         if id(group) in self._sent:
             self._send_refs(group, self._sent[id(group)])
 
-    def _forget(self, group: Any, policies: Collection[str]) -> None:
+    def _forget(self, group: EnvRunnerGroup, policies: Collection[str]) -> None:
         """Makes policies private again that are trained from now on, or gone."""
         if not policies:
             return

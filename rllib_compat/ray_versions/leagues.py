@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -94,7 +94,9 @@ def _should_be_updated(
     return answer
 
 
-def _set_optimizer_state(learner: _Learner, restore: Callable[..., None], state: Any) -> None:
+def _set_optimizer_state(
+    learner: _Learner, restore: Callable[..., None], state: Sequence[Any]
+) -> None:
     """Ray until 2.40 knows no optimizer of a checkpoint that is not there."""
     for module_id in tuple(learner.optimizers_that_went):
         if any(name.startswith(f"{module_id}_") for name in state):

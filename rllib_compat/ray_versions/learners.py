@@ -13,12 +13,15 @@ from rllib_compat.ray_versions.releases import at_least
 from rllib_compat.ray_versions.tensors import target_of
 
 if TYPE_CHECKING:
+    import torch
+
     from rllib_compat.ray_versions.types import (
         Algorithm,
         AlgorithmConfig,
         ConnectorPipeline,
         EnvRunner,
         Learner,
+        MultiAgentBatch,
     )
 
 #: The column that says which rows of a batch were sampled.
@@ -156,7 +159,7 @@ class ArrayBatchLearner(OptimizerStepLearner):
         return super().update_from_batch(batch=tensors, **kwargs)  # type: ignore[misc]
 
 
-def _has_gradients(optimizer: Any) -> bool:
+def _has_gradients(optimizer: torch.optim.Optimizer) -> bool:
     """Whether an optimizer has something to make a step with."""
     return any(p.grad is not None for group in optimizer.param_groups for p in group["params"])
 
@@ -249,7 +252,9 @@ class StepCountingLearner:
     #: The steps of policies that are not trained, in the batch that is learned from.
     _steps_left_out = 0
 
-    def should_module_be_updated(self, module_id: str, multi_agent_batch: Any = None) -> bool:
+    def should_module_be_updated(
+        self, module_id: str, multi_agent_batch: MultiAgentBatch | None = None
+    ) -> bool:
         """Whether a module learns from a batch; Ray asks it once of each before it does."""
         updated: bool = super().should_module_be_updated(module_id, multi_agent_batch)  # type: ignore[misc]
         if not updated and multi_agent_batch is not None:
@@ -257,7 +262,7 @@ class StepCountingLearner:
             self._steps_left_out += 0 if columns is None else len(_real(columns))
         return updated
 
-    def _log_steps_trained_metrics(self, batch: Any) -> None:
+    def _log_steps_trained_metrics(self, batch: MultiAgentBatch) -> None:
         """Logs how many steps of the environment and of each module a batch has.
 
         Of recordings Ray counts rows as read, and they stay as they are.

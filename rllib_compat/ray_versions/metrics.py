@@ -86,7 +86,7 @@ def _log_steps_read(algorithm: Algorithm, steps: int) -> None:
         add_up(algorithm.metrics, _STEPS, steps)
 
 
-def add_up(logger: Any, key: str | tuple[str, ...], count: int) -> None:
+def add_up(logger: MetricsLogger, key: str | tuple[str, ...], count: int) -> None:
     """Adds to a sum: one of an iteration, or of all where its name ends in `_lifetime`."""
     lifetime = (key if isinstance(key, str) else key[-1]).endswith("_lifetime")
     if _has_class_per_reduction():

@@ -11,6 +11,7 @@ from rllib_compat.ray_versions import renames
 from rllib_compat.ray_versions.configs import plain_model_config
 
 if TYPE_CHECKING:
+    import gymnasium
     from gymnasium import Space
 
     from rllib_compat.ray_versions.types import AlgorithmConfig, Learner, RLModule
@@ -209,7 +210,7 @@ def action_distribution(action_space: Space[Any]) -> Any:
     return _of_parts(made, action_space)
 
 
-def _of_parts(distribution: Any, action_space: Any) -> Any:
+def _of_parts(distribution: Any, action_space: gymnasium.Space[Any]) -> Any:
     """The distribution, where a choice of a single step has its probability among other parts.
 
     Ray's (until 2.60 at least) takes a time of one step for a dimension too many.
@@ -250,13 +251,18 @@ class EncoderMixin:
         return made
 
     @classmethod
-    def _get_dist_cls_from_action_space(cls, action_space: Any, **told: Any) -> Any:
+    def _get_dist_cls_from_action_space(
+        cls, action_space: gymnasium.Space[Any], **told: object
+    ) -> Any:
         made = super()._get_dist_cls_from_action_space(action_space, **told)  # type: ignore[misc]
         return made and _of_parts(made, action_space)
 
     @classmethod
     def _get_encoder_config(
-        cls, observation_space: Any, model_config_dict: Any, action_space: Any = None
+        cls,
+        observation_space: gymnasium.Space[Any],
+        model_config_dict: Mapping[str, Any],
+        action_space: gymnasium.Space[Any] | None = None,
     ) -> Any:
         made = super()._get_encoder_config(  # type: ignore[misc]  # of the catalog
             observation_space=observation_space,

@@ -32,7 +32,7 @@ from rllib_compat.ray_versions.metrics import count_once
 from rllib_compat.ray_versions.sampling import map_structure, stack
 
 if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import RLModule
+    from rllib_compat.ray_versions.types import ConnectorPipeline, RLModule, SingleAgentEpisode
 
 #: Arrays that become tensors as they are, but for floats of 64 bits, and what those that a module
 #: says are in episodes.
@@ -70,7 +70,7 @@ class CompatMultiAgentEnvRunner(MultiAgentEnvRunner):  # type: ignore[misc]  # R
         super().make_module()
         sampling.speed_modules_up(self)
 
-    def apply(self, func: Any, *args: Any, **kwargs: Any) -> Any:
+    def apply(self, func: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         """Calls `func` with this runner; an error is the caller's, or Ray's if it is tolerated."""
         if sampling.tolerates_failures(self.config):
             return super().apply(func, *args, **kwargs)
@@ -120,7 +120,7 @@ class PipelineProxy:
         rays: The pipeline.
     """
 
-    def __init__(self, rays: Any) -> None:
+    def __init__(self, rays: ConnectorPipeline) -> None:
         self._rays = rays
 
     def __getattr__(self, name: str) -> Any:
@@ -135,11 +135,11 @@ class EndedEpisodeFilter(PipelineProxy):
     write what it has written: observations are made flat a second time, which fails, or filtered.
     """
 
-    def __init__(self, rays: Any) -> None:
+    def __init__(self, rays: ConnectorPipeline) -> None:
         super().__init__(rays)
         self._ended = set[Any]()
 
-    def __call__(self, *, episodes: list[Any], **given: Any) -> Any:
+    def __call__(self, *, episodes: list[Any], **given: object) -> Any:
         """What the pipeline does with episodes, but for those that it has seen at their end."""
         left = [episode for episode in episodes if episode.id_ not in self._ended]
         self._ended.update(episode.id_ for episode in left if episode.is_done)
@@ -149,7 +149,7 @@ class EndedEpisodeFilter(PipelineProxy):
 class ShorterPipeline(PipelineProxy):
     """Does what a pipeline of Ray's own connectors does, in a fraction of the time."""
 
-    def __init__(self, rays: Any) -> None:
+    def __init__(self, rays: ConnectorPipeline) -> None:
         super().__init__(rays)
         self._calls = Counter[Any]()
 
@@ -218,7 +218,7 @@ class EnvToModulePipeline(ShorterPipeline):
             Columns.STATE_IN: stack(states),
         }
 
-    def _state(self, module: Any, episode: Any) -> Any:
+    def _state(self, module: RLModule, episode: SingleAgentEpisode) -> Any:
         """What the module's state was after an agent's last step."""
         states = episode.extra_model_outputs.get(Columns.STATE_OUT)
         begins = episode.t_started == 0 and not len(episode)
@@ -279,7 +279,7 @@ class ModuleToEnvPipeline(ShorterPipeline):
         outputs.setdefault(Columns.ACTION_LOGP, logp)
 
 
-def _tensor(array: Any) -> Any:
+def _tensor(array: np.ndarray[Any, Any]) -> Any:
     """What Ray makes of an array, in a tenth of the time where it is one of numbers."""
     if array.dtype not in _NUMBERS:
         return convert_to_torch_tensor(array)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Algorithm, AlgorithmConfig
+    from rllib_compat.ray_versions.types import Algorithm, AlgorithmConfig, AnyBatch
 
 
 def is_policy_class(given: object) -> bool:
@@ -142,18 +143,23 @@ def adapt_policy_functions(parts: dict[str, Any]) -> dict[str, Any]:
     return called
 
 
-def _with_pairs(postprocess: Any) -> Any:
+def _with_pairs(postprocess: Callable[..., Any]) -> Any:
     @functools.wraps(postprocess)
-    def called(policy: Any, batch: object, others: Any = None, episode: object = None) -> Any:
+    def called(
+        policy: object,
+        batch: object,
+        others: Mapping[Any, Any] | None = None,
+        episode: object = None,
+    ) -> Any:
         pairs = None if others is None else {agent: given[-2:] for agent, given in others.items()}
         return postprocess(policy, batch, pairs, episode)
 
     return called
 
 
-def _with_from_batch(loss: Any) -> Any:
+def _with_from_batch(loss: Callable[..., Any]) -> Any:
     @functools.wraps(loss)
-    def called(policy: Any, model: Any, dist_class: Any, train_batch: Any) -> Any:
+    def called(policy: object, model: Any, dist_class: object, train_batch: AnyBatch) -> Any:
         if not hasattr(model, "from_batch"):
             model.from_batch = functools.partial(_from_batch, model)
         return loss(policy, model, dist_class, train_batch)

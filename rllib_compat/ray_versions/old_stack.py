@@ -78,7 +78,7 @@ class LegacyPolicyWorker:
     policy_map: Mapping[str, Any]
     filters: dict[str, Any]
 
-    def _update_filter_dict(self, policy_dict: Any) -> None:
+    def _update_filter_dict(self, policy_dict: Mapping[str, Any]) -> None:
         own: dict[str, Any] = {}
         for policy_id in policy_dict:
             policy = self.policy_map[policy_id]

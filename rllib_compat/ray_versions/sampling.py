@@ -12,6 +12,8 @@ from rllib_compat.ray_versions.modules import explore_zeros, torch_distributions
 from rllib_compat.ray_versions.timers import pass_over_connector_timers
 
 if TYPE_CHECKING:
+    import torch
+
     from rllib_compat.ray_versions.types import AlgorithmConfig, EnvRunner, RLModule
 
 #: One step in so many goes Ray's way, so that its timers have something to tell.
@@ -113,7 +115,7 @@ def classes_of(connectors: Iterable[Any]) -> tuple[type, ...]:
     return tuple(map(type, connectors))
 
 
-def forward_of(module: Any, *, explore: bool) -> Any:
+def forward_of(module: RLModule, *, explore: bool) -> Any:
     """The module's forward pass; later Rays put every layer into its mode before each."""
     from ray.rllib.core.rl_module.torch import TorchRLModule
 
@@ -191,7 +193,7 @@ def _categorical(logits: Any) -> tuple[Any, Any] | None:
     return actions, (chosen - np.log(total))[:, 0]
 
 
-def _diagonal_gaussian(inputs: Any) -> tuple[Any, Any]:
+def _diagonal_gaussian(inputs: torch.Tensor) -> tuple[Any, Any]:
     """Draws from normal distributions by each row of means and logarithms of deviations."""
     means, logs = np.split(inputs, 2, -1)
     noise = np.random.standard_normal(means.shape).astype(means.dtype)

@@ -9,7 +9,7 @@ samples (Ray 2.40 - 2.60). There, a `Rollout` goes past it; elsewhere, Ray sampl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +69,7 @@ class CompatEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no
         super().make_module()
         sampling.speed_modules_up(self)
 
-    def apply(self, func: Any, *args: Any, **kwargs: Any) -> Any:
+    def apply(self, func: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         """Calls `func` with this runner; an error is the caller's, or Ray's if it is tolerated."""
         if sampling.tolerates_failures(self.config):
             return super().apply(func, *args, **kwargs)
@@ -204,7 +204,7 @@ class Rollout:
         explore: Whether the module explores.
     """
 
-    def __init__(self, runner: Any, bypass: Bypass, *, explore: bool) -> None:
+    def __init__(self, runner: CompatEnvRunner, bypass: Bypass, *, explore: bool) -> None:
         self._runner, self._bypass, self._explore = runner, bypass, explore
         self._steps = self._calls = 0  # resets are no steps, and steps with timers no calls
         self._done: list[Any] = []
@@ -291,13 +291,13 @@ class Rollout:
 
     def _add(
         self,
-        actions: Any,
+        actions: Sequence[Any],
         outputs: dict[str, Any],
-        observations: Any,
-        rewards: Any,
-        terminateds: Any,
-        truncateds: Any,
-        infos: Any,
+        observations: Sequence[Any],
+        rewards: Sequence[Any],
+        terminateds: Sequence[Any],
+        truncateds: Sequence[Any],
+        infos: Sequence[object],
     ) -> set[int]:
         """Adds a step to each episode; returns the indices of those that have begun with it."""
         begun, number = set(), {WEIGHTS_SEQ_NO: self._runner._weights_seq_no}
@@ -332,7 +332,7 @@ class Rollout:
             Columns.STATE_IN: map_structure(convert_to_torch_tensor, stack(rows)),
         }
 
-    def _seen(self, observations: Any) -> Any:
+    def _seen(self, observations: object) -> Any:
         """What the module sees of the last observations."""
         for connector in self._bypass.connectors:
             connector(
@@ -411,7 +411,7 @@ def _untimed(_: object) -> AbstractContextManager[Any]:
     return nullcontext()
 
 
-def _timer(runner: Any) -> Callable[[Any], AbstractContextManager[Any]]:
+def _timer(runner: CompatEnvRunner) -> Callable[[Any], AbstractContextManager[Any]]:
     """What times a step's pieces; Ray 2.40 has others (`timers.py`), which go on as they do."""
     if hasattr(runner._env_to_module, "timers"):
         return _untimed
@@ -419,14 +419,14 @@ def _timer(runner: Any) -> Callable[[Any], AbstractContextManager[Any]]:
     return log_time
 
 
-def _steps_before(runner: Any, runners: int) -> int:
+def _steps_before(runner: CompatEnvRunner, runners: int) -> int:
     """How many steps this runner's share of all is, for schedules of exploration."""
     if hasattr(runner, "num_env_steps_sampled_lifetime"):  # of all runners, since Ray 2.54
         return int(runner.num_env_steps_sampled_lifetime) // runners
     return int(runner.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME, default=0))
 
 
-def _finished(runner: Any, episode: SingleAgentEpisode) -> Any:
+def _finished(runner: CompatEnvRunner, episode: SingleAgentEpisode) -> Any:
     """The episode with arrays in the place of lists, unless the runner keeps them."""
     as_arrays = getattr(runner.config, "episodes_to_numpy", True)  # since Ray 2.44
     return to_numpy(episode) if getattr(runner, "episodes_to_numpy", as_arrays) else episode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -202,7 +202,7 @@ def _arguments(method: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(method).parameters)
 
 
-def _taken_td_errors(results: Any) -> dict[str, Any]:
+def _taken_td_errors(results: Iterable[Any]) -> dict[str, Any]:
     """Takes TD errors out of what learners tell, as DQN does: they are no metrics."""
     from ray.rllib.utils.metrics import TD_ERROR_KEY
 

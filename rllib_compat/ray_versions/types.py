@@ -44,6 +44,7 @@ class ConnectorPipeline(Protocol):
 
     connectors: list[Any]
 
+    def __call__(self, **given: object) -> Any: ...
     def insert_after(self, name_or_class: object, connector: object) -> Any: ...
 
 
@@ -53,7 +54,10 @@ class RLModule(Protocol):
     observation_space: Any
     action_space: Any
     model_config: Any
+    training: bool
 
+    forward_exploration: Callable[..., State]
+    forward_inference: Callable[..., State]
     _forward_exploration: Callable[..., State]
     _forward_inference: Callable[..., State]
 
@@ -185,6 +189,7 @@ class SingleAgentEpisode(Protocol):
     t: int
     t_started: int
 
+    def __len__(self) -> int: ...
     def env_steps(self) -> int: ...
     def get_actions(self, indices: object = None, **how: object) -> Any: ...
     def get_extra_model_outputs(self, key: str, indices: object = None, **how: object) -> Any: ...
@@ -202,6 +207,7 @@ class MultiAgentEpisode(Protocol):
     id_: Any
     is_done: bool
 
+    def __len__(self) -> int: ...
     def env_steps(self) -> int: ...
 
 
@@ -219,6 +225,23 @@ class EpisodeV2(Protocol):
 
     def get_agents(self) -> Collection[Any]: ...
     def policy_for(self, agent_id: object = None) -> str: ...
+
+
+class AnyBatch(Protocol):
+    """What `SampleBatch` and `MultiAgentBatch` of `ray.rllib.policy.sample_batch` both have."""
+
+    count: int
+
+    def agent_steps(self) -> int: ...
+    def as_multi_agent(self) -> MultiAgentBatch: ...
+    def copy(self) -> Any: ...
+    def env_steps(self) -> int: ...
+
+
+class MultiAgentBatch(AnyBatch, Protocol):
+    """`ray.rllib.policy.sample_batch.MultiAgentBatch`."""
+
+    policy_batches: dict[str, Any]
 
 
 class Trainable(Protocol):

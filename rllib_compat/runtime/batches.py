@@ -7,7 +7,7 @@ carries the changes into the episode, which goes on to the learners.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from rllib_compat.ray_versions import episodes
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY
 
 if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import SingleAgentEpisode
+    from rllib_compat.ray_versions.types import MultiAgentEpisode, SingleAgentEpisode
 
 # Columns that the episode holds otherwise; a write can't reach the learners.
 _COMPUTED_BY_LEARNERS = ("advantages", "value_targets")
@@ -32,7 +32,7 @@ def agent_parts(chunk: Any) -> dict[Any, Any]:
     return {ONLY_AGENT: chunk} if len(chunk) else {}
 
 
-def sample_batch(episode: Any, agent_index: int = 0) -> Any:
+def sample_batch(episode: SingleAgentEpisode, agent_index: int = 0) -> Any:
     """A single-agent episode as a `SampleBatch` of arrays that nobody else has.
 
     Args:
@@ -140,7 +140,9 @@ class BatchBuilder:
     agent_steps: int
 
 
-def batch_builder_of(chunk: Any, policy_for: Callable[[Any], str]) -> BatchBuilder:
+def batch_builder_of(
+    chunk: SingleAgentEpisode | MultiAgentEpisode, policy_for: Callable[[Any], str]
+) -> BatchBuilder:
     """The steps of a chunk as the collectors of Ray 1.3 – 2.1 held them.
 
     Args:
@@ -217,7 +219,7 @@ def _arrays(column: object) -> Any:
     return tree.map_structure(np.array, column)
 
 
-def _objects(infos: Any) -> Any:
+def _objects(infos: Sequence[object]) -> Any:
     column = np.empty(len(infos), object)
     column[:] = list(infos)
     return column
@@ -235,12 +237,12 @@ def _equal(one: object, other: object) -> bool:
     )
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
     floats = one.dtype.kind == other.dtype.kind == "f"
     return bool(np.array_equal(one, other, equal_nan=floats))
 
 
-def _set(episode: Any, name: str, column: Any) -> None:
+def _set(episode: SingleAgentEpisode, name: str, column: object) -> None:
     buffers = {
         "obs": (episode.observations, 0),
         "new_obs": (episode.observations, 1),
@@ -268,7 +270,7 @@ def _items(column: object, length: int) -> list[Any]:
     return [tree.map_structure(lambda c, i=i: c[i], column) for i in range(length)]
 
 
-def _add(episode: Any, name: str, column: Any) -> None:
+def _add(episode: SingleAgentEpisode, name: str, column: object) -> None:
     """A column of the callback's own; the learners get it like other outputs of the module."""
     from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
 

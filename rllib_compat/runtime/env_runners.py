@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ray.rllib.evaluation.rollout_worker import RolloutWorker
@@ -29,19 +30,19 @@ class CompatRolloutWorker(old_stack.LegacyPolicyWorker, RolloutWorker):  # type:
         """Whether there are other policies than the default one."""
         return set(self.policy_map) != {ONLY_POLICY}
 
-    def apply(self, func: Any, *args: Any, **kwargs: Any) -> Any:
+    def apply(self, func: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         """Calls `func` with this worker; an error is the caller's, or Ray's if it is tolerated."""
         if sampling.tolerates_failures(self.config):
             return super().apply(func, *args, **kwargs)
         return func(self, *args, **kwargs)
 
-    def foreach_env(self, func: Any) -> list[Any]:
+    def foreach_env(self, func: Callable[..., Any]) -> list[Any]:
         """Calls `func(env)` for each."""
         if _is_rays(func):
             return list(super().foreach_env(func))
         return list(super().foreach_env(lambda env: func(user_env(env))))
 
-    def foreach_env_with_context(self, func: Any) -> list[Any]:
+    def foreach_env_with_context(self, func: Callable[..., Any]) -> list[Any]:
         """Calls `func(env, env_context)` for each."""
         called = super().foreach_env_with_context(
             lambda env, context: func(env if _is_rays(func) else user_env(env), context)

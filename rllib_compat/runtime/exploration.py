@@ -20,6 +20,7 @@ from rllib_compat.ray_versions import connectors, modules
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import gymnasium
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
     from rllib_compat.ray_versions.types import RLModule
@@ -45,7 +46,10 @@ class ParameterNoise(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     needs_no_batch = True
 
     def __init__(
-        self, input_observation_space: Any = None, input_action_space: Any = None, **kwargs: object
+        self,
+        input_observation_space: gymnasium.Space[Any] | None = None,
+        input_action_space: gymnasium.Space[Any] | None = None,
+        **kwargs: object,
     ) -> None:
         super().__init__(input_observation_space, input_action_space, **kwargs)
         #: Policy → the deviation of its next noise; "" where there is one for all.
@@ -178,5 +182,5 @@ class RandomActions(Random):  # type: ignore[misc]  # Ray has no types
             actions = tree.map_structure(self._on_device, *drawn)
         return actions, torch.zeros(count, device=self.device)
 
-    def _on_device(self, *rows: Any) -> torch.Tensor:
+    def _on_device(self, *rows: np.ndarray[Any, Any]) -> torch.Tensor:
         return torch.as_tensor(np.stack(rows), device=self.device)

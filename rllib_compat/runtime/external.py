@@ -7,7 +7,7 @@ end is served: a `step` answers the thread's last question and waits for the nex
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -132,7 +132,9 @@ def record_logged_actions(config: AlgorithmConfig) -> None:
 
 
 @public("rllib_compat.adapters")
-def with_logged_actions(inner: Any, env: Any = None, *spaces: Any) -> list[Any]:
+def with_logged_actions(
+    inner: Callable[..., Any] | None, env: object = None, *spaces: object
+) -> list[Any]:
     """Makes the connectors from the module to an environment, and for simulators one more."""
     own = connectors.make_connectors(inner, env, *spaces)
     envs = environments.sub_environments(getattr(env, "unwrapped", env))
@@ -144,7 +146,7 @@ def with_logged_actions(inner: Any, env: Any = None, *spaces: Any) -> list[Any]:
 class LoggedActions(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     """Puts the action that the simulator has logged in the place of the module's."""
 
-    def __call__(self, *, batch: Mapping[str, Any], episodes: Any, **_: object) -> Any:
+    def __call__(self, *, batch: Mapping[str, Any], episodes: Iterable[Any], **_: object) -> Any:
         """Replaces actions in `batch`, of the episodes whose last info holds one."""
         logged = dict(_logged(episodes))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -166,7 +166,7 @@ def takes_seed(env: object) -> bool:
     return takes(innermost.reset, "seed", "options")
 
 
-def takes(method: Any, *names: str) -> bool:
+def takes(method: Callable[..., Any], *names: str) -> bool:
     """Whether a method has parameters of all these names."""
     return set(names) <= inspect.signature(method).parameters.keys()
 

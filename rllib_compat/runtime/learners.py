@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,7 +90,9 @@ class OptimizerLearner:
 
     config: Any
 
-    def register_optimizer(self, *, optimizer: Any, params: Any, **kwargs: Any) -> None:
+    def register_optimizer(
+        self, *, optimizer: torch.optim.Optimizer, params: Iterable[Any], **kwargs: object
+    ) -> None:
         """Registers the optimizer that old policies had in the place of Ray's own."""
         told = dict(self.config.learner_config_dict[OPTIMIZER])
         kind = OPTIMIZERS[told.pop("name", "Adam")]
@@ -118,7 +120,7 @@ class CallbackLearner:
             self._tell(module_id, batch[module_id])
         return super()._update(batch, **kwargs)  # type: ignore[misc]  # of the real learner
 
-    def _tell(self, module_id: str, batch: Any) -> None:
+    def _tell(self, module_id: str, batch: MutableMapping[str, Any]) -> None:
         from ray.rllib.policy.sample_batch import SampleBatch
 
         policy = LegacyPolicy(module_id, self.module[module_id].unwrapped(), self.config)
@@ -141,7 +143,7 @@ def _array(column: object) -> Any:
     return column if isinstance(column, np.ndarray) else None
 
 
-def _like(tensor: Any, array: Any) -> Any:
+def _like(tensor: torch.Tensor | np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> Any:
     if isinstance(tensor, np.ndarray):
         return array
 
@@ -195,7 +197,7 @@ class TensorFlowRMSprop(torch.optim.Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Iterable[Any],
         lr: float = 0.01,
         alpha: float = 0.9,
         momentum: float = 0.0,
@@ -206,7 +208,7 @@ class TensorFlowRMSprop(torch.optim.Optimizer):
         super().__init__(params, given)
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> Any:
+    def step(self, closure: Callable[..., Any] | None = None) -> Any:
         """Makes a step."""
         loss = None if closure is None else closure()
         for group in self.param_groups:

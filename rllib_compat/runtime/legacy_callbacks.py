@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import import_attribute, public
@@ -16,6 +16,9 @@ from rllib_compat.ray_versions import env_runners, episodes
 from rllib_compat.registry.keys import CALLBACK_EVENTS
 from rllib_compat.runtime.user_envs import user_env
 from rllib_compat.runtime.workers import as_legacy
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Algorithm, EnvRunner
 
 RayCallbacks = episodes.callback_class()
 
@@ -83,7 +86,7 @@ class DefaultCallbacks:
         self._call("on_sample_end", worker=worker, evaluator=worker, samples=samples)
 
     def on_learn_on_batch(
-        self, *, policy: object, train_batch: object, result: Any, **_: Any
+        self, *, policy: object, train_batch: object, result: dict[str, Any], **_: Any
     ) -> None:
         """Runs before each update of a policy; batch and result may be changed."""
 
@@ -91,14 +94,14 @@ class DefaultCallbacks:
         """Runs in each worker for each policy, before the first episode with it."""
 
     def on_sub_environment_created(
-        self, *, worker: object, sub_environment: Any, env_context: Any, **_: Any
+        self, *, worker: object, sub_environment: object, env_context: object, **_: Any
     ) -> None:
         """Runs for each of the user's environments."""
 
     def on_trainer_init(self, *, trainer: object, **_: Any) -> None:
         """Runs when the trainer is complete."""
 
-    def on_train_result(self, *, trainer: object, result: Any, **_: Any) -> None:
+    def on_train_result(self, *, trainer: object, result: dict[str, Any], **_: Any) -> None:
         """Runs after each training iteration; `result` may be changed."""
         self._call("on_train_result", trainer=trainer, agent=trainer, result=result)
 
@@ -124,7 +127,7 @@ class MultiCallbacks(list[Any]):
     IS_CALLBACK_CONTAINER = True
 
 
-def resolve(source: Any) -> Any:
+def resolve(source: object) -> Any:
     """The class or the dict of functions behind what a config gives.
 
     Raises:
@@ -169,14 +172,14 @@ def instantiate(source: Any) -> Any:
     return DefaultCallbacks(source) if isinstance(source, Mapping) else source()
 
 
-def handles(source: Any, event: str) -> bool:
+def handles(source: object, event: str) -> bool:
     """Whether a class or a dict has a function of its own for an event."""
     if isinstance(source, Mapping):
         return event in source
     return any(True for _ in methods(source, (event,)))
 
 
-def methods(obj: Any, names: tuple[str, ...]) -> list[Callable[..., Any]]:
+def methods(obj: object, names: tuple[str, ...]) -> list[Callable[..., Any]]:
     """The methods of those names that do anything: neither Ray's own nor an empty dict form."""
     found = []
     for name in names:
@@ -213,7 +216,7 @@ _METHODS = {
 }
 
 
-def handles_checkpoints(callbacks: Any) -> bool:
+def handles_checkpoints(callbacks: object) -> bool:
     """Whether an object of callbacks does something when a checkpoint was saved or restored."""
     return isinstance(callbacks, DefaultCallbacks) and any(
         getattr(type(callbacks), event) is not getattr(DefaultCallbacks, event)
@@ -238,9 +241,11 @@ def call_back_on_checkpoints(
         setattr(algorithm, name, _reporting_method(algorithm, getattr(algorithm, name), tell))
 
 
-def _reporting_method(algorithm: Any, method: Any, tell: Callable[[Any, str], None]) -> Any:
+def _reporting_method(
+    algorithm: Algorithm, method: Callable[..., Any], tell: Callable[[Any, str], None]
+) -> Any:
     @functools.wraps(method)
-    def call_and_tell(*args: Any, **kwargs: Any) -> Any:
+    def call_and_tell(*args: object, **kwargs: Any) -> Any:
         found = method(*args, **kwargs)
         folder = Path(found if isinstance(found, (str, Path)) else [*args, *kwargs.values()][0])
         if folder.is_dir():
@@ -267,14 +272,16 @@ class Curriculum(DefaultCallbacks):
         """One for another process."""
         return Curriculum(self.function)
 
-    def on_train_result(self, *, trainer: Any, result: Any, **_: Any) -> None:
+    def on_train_result(self, *, trainer: Any, result: dict[str, Any], **_: Any) -> None:
         """Asks for the task of each environment that samples, and sets those that are new."""
         algorithm = getattr(trainer, "algorithm", trainer)
         set_tasks = partial(_set_tasks, self.function, dict(result))
         env_runners.foreach_env_runner(algorithm.env_runner_group, set_tasks)
 
 
-def _set_tasks(function: Callable[[Any, Any, Any], Any], result: Any, env_runner: Any) -> None:
+def _set_tasks(
+    function: Callable[[Any, Any, Any], Any], result: dict[str, Any], env_runner: EnvRunner
+) -> None:
     def set_task(env: Any, context: object) -> None:
         env = user_env(env)
         if not hasattr(env, "set_task"):

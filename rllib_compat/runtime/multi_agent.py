@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
@@ -15,6 +15,9 @@ from rllib_compat.runtime import gym_api
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.gym_api import LegacyEnvWrapper, metadata_of
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner
 
 ALL = "__all__"
 
@@ -66,7 +69,7 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
         LegacyEnvError: It lacks `reset` or `step`, or an agent has no space.
     """
 
-    def __init__(self, env: Any, settings: EnvSettings) -> None:
+    def __init__(self, env: object, settings: EnvSettings) -> None:
         super().__init__()
         gym_api.check(env, "reset", "step")
         self.env = env
@@ -212,7 +215,7 @@ def _declared_agents(env: object) -> list[Hashable]:
     return []
 
 
-def _are_ids(agents: Any) -> bool:
+def _are_ids(agents: Iterable[Any]) -> bool:
     return all(isinstance(agent, (str, int)) for agent in agents)
 
 
@@ -254,7 +257,7 @@ def _of_agent(by_agent: object, agent: Hashable) -> Any:
     return next((space for name, space in by_agent.items() if str(name) == str(agent)), None)
 
 
-def call_mapping(mapping: Any, agent: Hashable, episode: object = None) -> Any:
+def call_mapping(mapping: Callable[..., Any], agent: Hashable, episode: object = None) -> Any:
     """Calls a policy mapping function of any era: `(agent_id)`, then `(agent_id, episode, …)`."""
     import inspect
 
@@ -299,7 +302,7 @@ class LiveSpaces(Mapping[Any, Any]):
         return len(getattr(self._env, self._name))
 
 
-def track_agent_spaces(env_runner: Any) -> None:
+def track_agent_spaces(env_runner: EnvRunner) -> None:
     """Makes a runner's connectors look at the spaces that its environment has now."""
     env = env_runner.env
     envs = [e.unwrapped for e in environments.sub_environments(getattr(env, "unwrapped", env))]

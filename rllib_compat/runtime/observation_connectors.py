@@ -28,6 +28,7 @@ from rllib_compat.ray_versions import episodes as ray_episodes
 from rllib_compat.runtime.preprocessors import LegacyPreprocessor, has_integers
 
 if TYPE_CHECKING:
+    import gymnasium
     from gymnasium import Space
 
     from rllib_compat.ray_versions.types import SingleAgentEpisode
@@ -234,8 +235,8 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
 
     def __init__(
         self,
-        input_observation_space: Any = None,
-        input_action_space: Any = None,
+        input_observation_space: gymnasium.Space[Any] | None = None,
+        input_action_space: gymnasium.Space[Any] | None = None,
         *,
         actions: int,
         rewards: int,
@@ -411,8 +412,8 @@ class GroupedObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no type
 
     def __init__(
         self,
-        input_observation_space: Any = None,
-        input_action_space: Any = None,
+        input_observation_space: gymnasium.Space[Any] | None = None,
+        input_action_space: gymnasium.Space[Any] | None = None,
         *,
         multi_agent: bool = True,
         **kwargs: object,

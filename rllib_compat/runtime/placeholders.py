@@ -96,7 +96,7 @@ class Placeholder(gymnasium.Env[Any, Any]):
         self.action_space = spaces.to_gymnasium(action_space)
         self._name = name
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> NoReturn:  # noqa: ARG002
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> NoReturn:  # noqa: ARG002
         """Says that there is no environment."""
         _missing(self._name)
 
@@ -119,7 +119,7 @@ class MultiAgentPlaceholder(MultiAgentEnv):  # type: ignore[misc]  # Ray has no 
         self.action_space = gymnasium.spaces.Dict(self.action_spaces)
         self._name = name
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> NoReturn:  # noqa: ARG002
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> NoReturn:  # noqa: ARG002
         """Says that there is no environment."""
         _missing(self._name)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from rllib_compat.registry.legacy_api import missing
 
 if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import AlgorithmConfig
+    from rllib_compat.ray_versions.types import AlgorithmConfig, RLModule
 
 
 class LegacyPolicy:
@@ -33,7 +33,7 @@ class LegacyPolicy:
     def __init__(
         self,
         policy_id: str,
-        module: Any,
+        module: RLModule,
         config: AlgorithmConfig,
         store: Callable[[Mapping[str, Any]], None] | None = None,
         load: Callable[[], Mapping[str, Any]] | None = None,
@@ -103,7 +103,7 @@ class LegacyPolicy:
     def compute_single_action(
         self,
         obs: object,
-        state: Any = None,
+        state: Iterable[Any] | None = None,
         *args: Any,
         **kwargs: Any,
     ) -> tuple[Any, list[Any], dict[str, Any]]:

@@ -81,7 +81,7 @@ class PolicyOfSameName:
 
     policies: tuple[str, ...]
 
-    def __call__(self, agent_id: Any, episode: object = None, **kwargs: Any) -> str:
+    def __call__(self, agent_id: object, episode: object = None, **kwargs: object) -> str:
         """The policy's id.
 
         Raises:
@@ -100,7 +100,7 @@ class PolicyOfSameName:
 
 
 @public("rllib_compat.adapters")
-def policy_by_number(agent_id: Any, episode: object = None, **kwargs: Any) -> str:
+def policy_by_number(agent_id: object, episode: object = None, **kwargs: object) -> str:
     """Maps agent 0 to the policy `p0`: the `PolicyMappingFn` of the examples of Ray 2.0 – 2.9."""
     del episode, kwargs
     return f"p{agent_id}"

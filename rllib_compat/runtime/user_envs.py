@@ -115,7 +115,7 @@ class RemoteEnv:
     # What this package asks its own adapters; they are in the other process.
     spec = last_raw_obs = unclipped = None
 
-    def __init__(self, vector: Any, index: int) -> None:
+    def __init__(self, vector: object, index: int) -> None:
         self._vector, self._index = vector, index
 
     @property

@@ -7,6 +7,7 @@ after an end is the reset.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -35,7 +36,7 @@ class VectorEnvFound(Exception):  # noqa: N818 - it is no error, but carries wha
         env: The `VectorEnv`.
     """
 
-    def __init__(self, env: Any) -> None:
+    def __init__(self, env: object) -> None:
         super().__init__(env)
         self.env = env
 
@@ -50,7 +51,7 @@ class SubEnvironment:
 
     wraps_legacy_env = True
 
-    def __init__(self, env: Any, unclipped: dict[str, float]) -> None:
+    def __init__(self, env: object, unclipped: dict[str, float]) -> None:
         self.env = env
         self.unclipped = unclipped
 
@@ -119,7 +120,7 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return self._batch(observations), self._infos(infos)
 
     def step(  # type: ignore[override]  # see `reset`
-        self, actions: Any
+        self, actions: object
     ) -> tuple[Any, Any, Any, Any, list[dict[str, Any]]]:
         """Steps all; those that have ended are reset instead."""
         resetting = np.flatnonzero(self._ended).tolist()
@@ -162,7 +163,7 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
         result = self.env.reset_at(index)
         return result if _has_infos(result) else (result, {})
 
-    def _batch(self, observations: Any) -> Any:
+    def _batch(self, observations: Sequence[Any]) -> Any:
         from ray.rllib.utils.spaces.space_utils import batch
 
         return batch([self._cast(observation) for observation in observations])

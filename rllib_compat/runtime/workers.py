@@ -24,7 +24,7 @@ class LegacyPolicies(Mapping[str, LegacyPolicy]):
         env_runner: The runner; its module may be replaced at any time.
     """
 
-    def __init__(self, env_runner: Any) -> None:
+    def __init__(self, env_runner: EnvRunner) -> None:
         self._env_runner = env_runner
 
     def __getitem__(self, policy_id: str) -> LegacyPolicy:
@@ -114,7 +114,7 @@ class LegacyWorker:
 
     foreach_policy_to_train = foreach_trainable_policy
 
-    def is_policy_to_train(self, policy_id: str, batch: Any = None) -> bool:
+    def is_policy_to_train(self, policy_id: str, batch: object = None) -> bool:
         """Whether a policy learns."""
         to_train = self.env_runner.config.policies_to_train
         if callable(to_train):
@@ -179,7 +179,7 @@ class LegacyWorker:
         for policy_id, values in weights.items():
             self.policy_map[policy_id].set_weights(values)
 
-    def earlier_chunks(self, episode_id: Any) -> list[Any]:
+    def earlier_chunks(self, episode_id: object) -> list[Any]:
         """The chunks of an ongoing episode that earlier samples have returned."""
         return env_runners.earlier_chunks(self.env_runner, episode_id)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -131,7 +131,7 @@ def _is_recording(source: Any) -> bool:
     return not named and "://" not in source and not registry_contains_input(source)
 
 
-def match_sampled_columns(batch: Any, columns: Mapping[str, Any]) -> None:
+def match_sampled_columns(batch: MutableMapping[str, Any], columns: Mapping[str, Any]) -> None:
     """Gives a recorded batch the columns that a policy's own samples have, in place.
 
     A replay buffer joins batches of all sources, and dies of one that has other columns: those of
