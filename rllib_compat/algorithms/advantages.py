@@ -79,7 +79,7 @@ class Advantages(ConnectorV2):  # type: ignore[misc]  # Ray has no types
                     computed = module.compute_values(columns)
             for name, column in _columns(config, columns, lengths, computed).items():
                 if module.is_stateful():
-                    column = _padded(column, lengths, module)
+                    column = _pad(column, lengths, module)
                 device = columns[Columns.REWARDS].device
                 columns[name] = torch.as_tensor(column, dtype=torch.float32, device=device)
         return batch
@@ -114,7 +114,7 @@ def _columns(
     return {Postprocessing.ADVANTAGES: made, Postprocessing.VALUE_TARGETS: targets}
 
 
-def _padded(column: Array, lengths: list[int], module: RLModule) -> Array:
+def _pad(column: Array, lengths: list[int], module: RLModule) -> Array:
     """A flat column as sequences, padded with zeros, as recurrent modules take it."""
     parts = split_and_zero_pad_n_episodes(
         column, episode_lens=lengths, max_seq_len=module.model_config["max_seq_len"]

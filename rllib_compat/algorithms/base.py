@@ -198,7 +198,7 @@ def _training_method(config_class: Any, settings: Mapping[str, str]) -> Callable
         for name, value in given.items():
             if value is not NotProvided:
                 merges = name in self.merged_settings
-                setattr(self, name, _merged(getattr(self, name), value) if merges else value)
+                setattr(self, name, _merge(getattr(self, name), value) if merges else value)
         return self
 
     defaults = DEFAULTS.get(config_class.__name__.removesuffix("Config"), {})
@@ -221,7 +221,7 @@ def _training_method(config_class: Any, settings: Mapping[str, str]) -> Callable
     return training
 
 
-def _merged(default: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(default: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """What is given, and the default where it is silent; another type has none of its keys."""
     same = given.get("type", default.get("type")) == default.get("type")
     return {**(default if same else {}), **given}

@@ -65,8 +65,8 @@ class LegacyCQLLearner:
             after = net.least(following, then, target=True)
             rewards, ended = batch[Columns.REWARDS], batch[Columns.TERMINATEDS]
             targets = td_targets(rewards, ended, after, config.gamma**config.n_step)
-            tried = self._tried(net, seen, following, config.num_actions)
-        repeated = _repeated(seen, config.num_actions)
+            tried = self._draw_actions(net, seen, following, config.num_actions)
+        repeated = _repeat(seen, config.num_actions)
         told: dict[str, Any] = {}
         losses, errors = [], []
         for critic, values in net.critics(seen, batch[Columns.ACTIONS]).items():
@@ -109,13 +109,15 @@ class LegacyCQLLearner:
         made = next((int(slot["step"]) for slot in slots), 0)
         return made + _COUNTED < int(config.bc_iters)
 
-    def _tried(self, net: _Networks, seen: object, following: object, count: int) -> list[Any]:
+    def _draw_actions(
+        self, net: _Networks, seen: object, following: object, count: int
+    ) -> list[Any]:
         """Actions for each observation, and the logarithm of how likely they were."""
         space = net.module.action_space
         shape = (len(tree.flatten(seen)[0]) * count, space.shape[-1])
         even = torch.empty(shape).uniform_(float(space.low[0]), float(space.high[0]))
-        now, now_logp = net.draw(net.policy(_repeated(seen, count)))
-        then, then_logp = net.draw(net.policy(_repeated(following, count)))
+        now, now_logp = net.draw(net.policy(_repeat(seen, count)))
+        then, then_logp = net.draw(net.policy(_repeat(following, count)))
         return [
             (even.to(now.device), np.log(0.5 ** shape[1])),
             (then, then_logp.view(-1, count)),
@@ -172,6 +174,6 @@ class _Networks:
         return values[0] if len(values) == 1 else torch.minimum(*values)
 
 
-def _repeated(seen: object, count: int) -> Any:
+def _repeat(seen: object, count: int) -> Any:
     """Each observation so many times, one after the other."""
     return tree.map_structure(lambda part: part.repeat_interleave(count, dim=0), seen)

@@ -143,12 +143,12 @@ class DDPPO(RemovedAlgorithm, PPO):  # type: ignore[misc]  # Ray has no types
         results = [result for result, _ in told if result is not None]
         training_steps.log_of_learners(self, results)
         if results and self.config.keep_local_weights_in_sync:
-            self._take_learned(("rl_module",))
+            self._take_learner_state(("rl_module",))
         return None
 
     def save_to_path(self, *args: object, **kwargs: object) -> Any:
         """Saves what env runners have learned."""
-        self._take_learned()
+        self._take_learner_state()
         return super().save_to_path(*args, **kwargs)
 
     def restore_from_path(self, *args: object, **kwargs: object) -> None:
@@ -158,7 +158,7 @@ class DDPPO(RemovedAlgorithm, PPO):  # type: ignore[misc]  # Ray has no types
 
     def set_state(self, state: object) -> None:
         """Sets a state, from which all env runners go on."""
-        self._take_learned()
+        self._take_learner_state()
         super().set_state(state)
         self._group = None
 
@@ -176,7 +176,7 @@ class DDPPO(RemovedAlgorithm, PPO):  # type: ignore[misc]  # Ray has no types
         """Makes a group of all env runners, with the newest weights and optimizers."""
         if not members:  # all have failed
             return
-        self._take_learned(members=members)
+        self._take_learner_state(members=members)
         (state,) = training_steps.foreach_learner(self, learner_state)[:1]
         indices = [one.index for one in members]
         self._group = uuid4().hex
@@ -191,7 +191,9 @@ class DDPPO(RemovedAlgorithm, PPO):  # type: ignore[misc]  # Ray has no types
             )
         )
 
-    def _take_learned(self, components: object = None, members: list[Member] | None = None) -> None:
+    def _take_learner_state(
+        self, components: object = None, members: list[Member] | None = None
+    ) -> None:
         """Takes what an env runner has learned into the algorithm's learner.
 
         Args:
@@ -382,14 +384,14 @@ class DDPPOTorchLearner(learners.GradientClippingLearner, PPOTorchLearner):  # t
 
     def apply_gradients(self, gradients_dict: Any) -> None:
         """Makes a step with the mean of these gradients and the others', which are clipped, too."""
-        super().apply_gradients(self.averaged(gradients_dict))
+        super().apply_gradients(self.average_gradients(gradients_dict))
 
     def _update_module_kl_coeff(self, *, module_id: str, **_: object) -> None:
         """Nothing: the weight of a KL penalty stays as it is, for all env runners alike."""
         weight = float(self.curr_kl_coeffs_per_module[module_id])
         self.metrics.log_value((module_id, LEARNER_RESULTS_CURR_KL_COEFF_KEY), weight, window=1)
 
-    def averaged(self, gradients_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    def average_gradients(self, gradients_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
         """The means of these gradients and the others'; waits for them."""
         if not self.connected:
             return gradients_dict

@@ -83,7 +83,7 @@ def _buffer(algorithm: str, *, prioritized: bool = True) -> dict[str, Any]:
     }
 
 
-def _replayed(algorithm: str) -> int:
+def _buffer_capacity(algorithm: str) -> int:
     capacity: int = _section(algorithm, "replay_buffer_config")["capacity"]
     return capacity
 
@@ -141,7 +141,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "MADDPG": _defaults(
             "MADDPG",
             "use_state_preprocessor min_time_s_per_iteration",
-            buffer_size=_replayed("MADDPG"),
+            buffer_size=_buffer_capacity("MADDPG"),
         ),
         "QMIX": _defaults(
             "QMIX",
@@ -154,7 +154,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "num_atoms v_min v_max sigma0 td_error_loss_fn categorical_distribution_temperature "
             "store_buffer_in_checkpoints",
             **_PRIORITIES,
-            buffer_size=_replayed("R2D2"),
+            buffer_size=_buffer_capacity("R2D2"),
             burn_in=0,
         ),
         "RNNSAC": _defaults(

@@ -262,13 +262,13 @@ def share_filter(group: EnvRunnerGroup) -> None:
     mine = connectors.observation_filter(group.local_env_runner)
     if mine is None or group.num_remote_workers() == 0:
         return
-    for seen in env_runners.foreach_env_runner(group, _take_seen, local_env_runner=False):
+    for seen in env_runners.foreach_env_runner(group, _take_filter_buffer, local_env_runner=False):
         mine.apply_changes(seen, with_buffer=False)
     give = partial(_give_statistics, statistics=mine.as_serializable())
     env_runners.foreach_env_runner(group, give, local_env_runner=False)
 
 
-def _take_seen(env_runner: EnvRunner) -> Any:
+def _take_filter_buffer(env_runner: EnvRunner) -> Any:
     """The filter of an env runner; what it has seen since the last time stands in its buffer."""
     held = connectors.observation_filter(env_runner)
     seen = held.as_serializable()

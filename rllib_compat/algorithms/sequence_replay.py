@@ -123,7 +123,7 @@ class SequenceChopper:
             weights: The importance of each.
         """
         made = {
-            name: _map(lambda *parts: _padded(parts, self.rows), *(one[name] for one in drawn))
+            name: _map(lambda *parts: _pad(parts, self.rows), *(one[name] for one in drawn))
             for name in drawn[0]
             if name != Columns.STATE_IN
         }
@@ -136,7 +136,7 @@ def _map(function: object, *structures: object) -> Any:
     return tree.map_structure(function, *structures)
 
 
-def _padded(parts: Iterable[Array], rows: int) -> Array:
+def _pad(parts: Iterable[Array], rows: int) -> Array:
     parts = list(parts)
     made = np.zeros((len(parts), rows, *parts[0].shape[1:]), parts[0].dtype)
     for row, part in zip(made, parts, strict=True):

@@ -98,7 +98,7 @@ class LegacyVTraceLearner:
         judge, judges_logp = self._judge(module, batch, make, acts, logp)
         if self._traces():
             ratios = (judges_logp - behaviour).exp()
-            rows, targets, gains = self._traced(config, batch, said, ratios)
+            rows, targets, gains = self._compute_vtrace(config, batch, said, ratios)
         else:
             rows = batch[Columns.LOSS_MASK].flatten().nonzero(as_tuple=True)[0]
             columns = (Postprocessing.VALUE_TARGETS, Postprocessing.ADVANTAGES)
@@ -146,7 +146,9 @@ class LegacyVTraceLearner:
         """The terms of the loss, with the `total_loss`."""
         raise NotImplementedError
 
-    def _traced(self, config: Any, batch: Any, said: Any, ratios: Any) -> tuple[Any, Any, Any]:
+    def _compute_vtrace(
+        self, config: Any, batch: Any, said: Any, ratios: Any
+    ) -> tuple[Any, Any, Any]:
         columns = (batch[Columns.REWARDS], said, ratios, batch[Columns.TERMINATEDS])
         rewards, values, weights, ended = (
             column.detach().cpu().double().numpy().ravel() for column in columns

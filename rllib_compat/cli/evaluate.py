@@ -147,7 +147,7 @@ def _evaluate(
         infos=given["save_info"],
         progress=given["track_progress"],
     )
-    with actors.loaded(checkpoint, known) as (actor, report), recorder:
+    with actors.load_actor(checkpoint, known) as (actor, report), recorder:
         output.report(report, verbose=verbose)
         env = rollouts.make_env(actor, render_mode=render)
         for number, episode in enumerate(

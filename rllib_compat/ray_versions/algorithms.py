@@ -48,10 +48,10 @@ def _savable(algorithm: Algorithm) -> Algorithm:
     """Mends what a Ray dies of when an algorithm is saved."""
     if (buffer := algorithm.local_replay_buffer) is not None:
         name_agents(buffer)
-    return _connected(algorithm)
+    return _with_connectors(algorithm)
 
 
-def _connected(algorithm: Algorithm) -> Algorithm:
+def _with_connectors(algorithm: Algorithm) -> Algorithm:
     """Gives connectors to an algorithm that has no env runner of its own.
 
     Ray 2.46 and 2.47 make none for one that learns from recordings and evaluates nowhere, and die

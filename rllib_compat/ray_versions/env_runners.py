@@ -170,7 +170,7 @@ def ask_env_runners(
             `max_requests_in_flight_per_env_runner`.)
     """
     manager = group._worker_manager
-    busy = Counter(index for _, index in _flying(group))
+    busy = Counter(index for _, index in _in_flight_requests(group))
     idle = [i for i in manager.actor_ids() if busy[i] < most and only in (None, i)]
     if idle:
         manager.foreach_actor_async(function, tag=_ASKED, remote_actor_ids=idle)
@@ -202,7 +202,7 @@ def wait_for_any(group: EnvRunnerGroup, others: Iterable[Any], seconds: float | 
     """
     import ray
 
-    waiting = [*(reference for reference, _ in _flying(group)), *others]
+    waiting = [*(reference for reference, _ in _in_flight_requests(group)), *others]
     if waiting:
         ray.wait(waiting, num_returns=1, timeout=seconds)
 
@@ -222,7 +222,9 @@ def wait_for_samples(algorithm: Algorithm) -> None:
 
     def waiting(fetch: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: object, **kwargs: Any) -> Any:
-            if samples := [reference for reference, _ in _flying(group, kwargs.get("tag"))]:
+            if samples := [
+                reference for reference, _ in _in_flight_requests(group, kwargs.get("tag"))
+            ]:
                 ray.wait(samples, num_returns=1, timeout=_PATIENCE)
             return fetch(*args, **kwargs)
 
@@ -237,7 +239,7 @@ def forget_requests(group: EnvRunnerGroup, seconds: float) -> None:
     """Waits until env runners have answered everything, and drops the answers."""
     import ray
 
-    if waiting := [reference for reference, _ in _flying(group)]:
+    if waiting := [reference for reference, _ in _in_flight_requests(group)]:
         ray.wait(waiting, num_returns=len(waiting), timeout=seconds)
         answers_of_env_runners(group, 0.0)
 
@@ -247,7 +249,7 @@ def healthy_env_runners(group: EnvRunnerGroup) -> int:
     return len(group._worker_manager.healthy_actor_ids())
 
 
-def _flying(group: EnvRunnerGroup, tag: str | None = _ASKED) -> list[tuple[Any, int]]:
+def _in_flight_requests(group: EnvRunnerGroup, tag: str | None = _ASKED) -> list[tuple[Any, int]]:
     """What was asked by a tag (None: any) and not answered yet, and the index of who was."""
     flying = group._worker_manager._in_flight_req_to_actor_id.items()
     return [(reference, index) for reference, (its, index) in flying if tag in (its, None)]

@@ -186,9 +186,9 @@ class EnvToModulePipeline(ShorterPipeline):
         """What the pipeline does."""
         if self._is_timed(given):
             return self._rays(**given)
-        batch = _passed(self._before, {**given, "batch": given.get("batch") or {}})
+        batch = _call_connectors(self._before, {**given, "batch": given.get("batch") or {}})
         if batch:  # a connector of the user's has added to it
-            return _passed(self._known, {**given, "batch": batch})
+            return _call_connectors(self._known, {**given, "batch": batch})
         modules, rows = given["rl_module"], dict[str, list[Any]]()
         for episode in given["episodes"]:
             for agent_id in agents_to_act(episode):
@@ -261,7 +261,7 @@ class ModuleToEnvPipeline(ShorterPipeline):
                     # Ray's own pipeline, which some calls go through, asks for them until Ray 2.5x.
                     if not episodes[index].agent_episodes[agent_id].is_done:
                         place = (row, 0, ...) if has_time else row
-                        by_env[index][agent_id] = map_structure(_taken(place), batch)
+                        by_env[index][agent_id] = map_structure(_select(place), batch)
         if self._for_env is not None:
             made[Columns.ACTIONS_FOR_ENV] = [
                 {agent_id: self._for_env(agent_id, action) for agent_id, action in actions.items()}
@@ -295,7 +295,7 @@ def _array(value: object) -> Any:
     return array.astype(_NUMBERS.get(array.dtype, array.dtype))
 
 
-def _passed(connectors: Iterable[Any], given: dict[str, Any]) -> Any:
+def _call_connectors(connectors: Iterable[Any], given: dict[str, Any]) -> Any:
     """What connectors make of a batch, one after the other."""
     for connector in connectors:
         given["batch"] = connector(**{**given, "data": given["batch"]})
@@ -318,5 +318,5 @@ def _for_env(normalizer: Any) -> Callable[[Any, Any], Any] | None:
     return for_env
 
 
-def _taken(place: object) -> Callable[[Any], Any]:
+def _select(place: object) -> Callable[[Any], Any]:
     return lambda array: array[place]

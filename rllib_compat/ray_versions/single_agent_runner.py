@@ -214,7 +214,7 @@ class Rollout:
         self._steps_before = _steps_before(runner, self._runners)
         self._forward = sampling.forward_of(runner.module, explore=explore)
         self._state = _initial_state(runner.module)
-        self._time: Callable[[Any], AbstractContextManager[Any]] = _untimed
+        self._time: Callable[[Any], AbstractContextManager[Any]] = _no_timer
 
     @property
     def _episodes(self) -> list[Any]:
@@ -248,7 +248,7 @@ class Rollout:
         runner = self._runner
         runner.direct_steps += 1
         timed = runner.direct_steps % sampling.TIMED == 1
-        self._time = _timer(runner) if timed else _untimed
+        self._time = _timer(runner) if timed else _no_timer
         outputs = self._act()
         actions = outputs.pop(Columns.ACTIONS)
         for_env = outputs.pop(Columns.ACTIONS_FOR_ENV, actions)
@@ -321,7 +321,7 @@ class Rollout:
 
     def _batch(self, observations: Any, states: Any, begun: set[int]) -> dict[str, Any]:
         """What the module gets; one with states also these, and its observations a time axis."""
-        seen = self._seen(observations)
+        seen = self._transform_observations(observations)
         if self._state is None:
             return {Columns.OBS: seen}
         # So do Ray's connectors, which may have to take it away again.
@@ -332,7 +332,7 @@ class Rollout:
             Columns.STATE_IN: map_structure(convert_to_torch_tensor, stack(rows)),
         }
 
-    def _seen(self, observations: object) -> Any:
+    def _transform_observations(self, observations: object) -> Any:
         """What the module sees of the last observations."""
         for connector in self._bypass.connectors:
             connector(
@@ -356,7 +356,7 @@ class Rollout:
                 runner._make_on_episode_callback("on_episode_step", index, episodes)
             if episode.is_done:
                 runner._make_on_episode_callback("on_episode_end", index, episodes)
-                self._done.append(_finished(runner, episode))
+                self._done.append(_finish_episode(runner, episode))
                 runner._new_episode(index, episodes)
                 if len(self._done) == most:
                     return
@@ -384,7 +384,7 @@ class Rollout:
         for chunk in found:
             chunk.validate()
             self._runner._ongoing_episodes_for_metrics[chunk.id_].append(chunk)
-        return [_finished(self._runner, chunk) for chunk in found]
+        return [_finish_episode(self._runner, chunk) for chunk in found]
 
 
 def _array(value: object) -> Any:
@@ -407,14 +407,14 @@ def _first_step(value: object) -> Any:
     return map_structure(lambda batch: batch[:, 0], value)
 
 
-def _untimed(_: object) -> AbstractContextManager[Any]:
+def _no_timer(_: object) -> AbstractContextManager[Any]:
     return nullcontext()
 
 
 def _timer(runner: CompatEnvRunner) -> Callable[[Any], AbstractContextManager[Any]]:
     """What times a step's pieces; Ray 2.40 has others (`timers.py`), which go on as they do."""
     if hasattr(runner._env_to_module, "timers"):
-        return _untimed
+        return _no_timer
     log_time: Callable[[Any], AbstractContextManager[Any]] = runner.metrics.log_time
     return log_time
 
@@ -426,7 +426,7 @@ def _steps_before(runner: CompatEnvRunner, runners: int) -> int:
     return int(runner.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME, default=0))
 
 
-def _finished(runner: CompatEnvRunner, episode: SingleAgentEpisode) -> Any:
+def _finish_episode(runner: CompatEnvRunner, episode: SingleAgentEpisode) -> Any:
     """The episode with arrays in the place of lists, unless the runner keeps them."""
     as_arrays = getattr(runner.config, "episodes_to_numpy", True)  # since Ray 2.44
     return to_numpy(episode) if getattr(runner, "episodes_to_numpy", as_arrays) else episode

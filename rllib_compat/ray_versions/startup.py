@@ -29,11 +29,11 @@ def without_cluster() -> Iterator[None]:
         stack.enter_context(_without_compiler())
         if not ray.is_initialized():
             stack.callback(setattr, ray, "put", ray.put)
-            ray.put = _not_stored
+            ray.put = _put_nothing
         yield
 
 
-def _not_stored(value: object, **_: object) -> Any:
+def _put_nothing(value: object, **_: object) -> Any:
     """Takes the place of `ray.put`: nobody will ask for the value."""
     return value
 

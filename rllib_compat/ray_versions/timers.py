@@ -55,7 +55,7 @@ _CONNECTORS = "connectors"
 _FORWARD = ("forward_exploration", "forward_inference")
 
 
-def untimed(module: RLModule) -> Any:
+def without_timers(module: RLModule) -> Any:
     """The module without what `log_sampler_times` has put into it."""
     module = copy.copy(module)
     for name in ("_legacy_timer", *_FORWARD):

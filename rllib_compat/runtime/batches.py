@@ -104,12 +104,12 @@ def read_only(batch: Any) -> Any:
     """A view on a batch that refuses writes."""
     import tree
 
-    def locked(column: object) -> Any:
+    def lock(column: object) -> Any:
         view = np.asarray(column).view()
         view.flags.writeable = False
         return view
 
-    return type(batch)({name: tree.map_structure(locked, batch[name]) for name in batch})
+    return type(batch)({name: tree.map_structure(lock, batch[name]) for name in batch})
 
 
 @frozen

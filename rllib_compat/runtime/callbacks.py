@@ -242,7 +242,9 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         """Passes the event on, unless a trainer comes that does it."""
         if not self.has_trainer:
             if any(map(handles_checkpoints, self.legacy)):
-                call_back_on_checkpoints(kwargs["algorithm"], self.saved, self.loaded)
+                call_back_on_checkpoints(
+                    kwargs["algorithm"], self.fire_checkpoint_saved, self.fire_checkpoint_restored
+                )
             self._algorithm_event("on_algorithm_init", kwargs)
 
     def on_evaluate_start(self, **kwargs: object) -> None:
@@ -265,12 +267,12 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         del given["evaluation"]
         result.update((k, v) for k, v in given.items() if v is not before.get(k))
 
-    def saved(self, trainer: object, checkpoint_dir: str) -> None:
+    def fire_checkpoint_saved(self, trainer: object, checkpoint_dir: str) -> None:
         """Tells those of ours that belong to a checkpoint that it was written; no Ray does."""
         for obj in filter(handles_checkpoints, self.legacy):
             obj.on_checkpoint_saved(trainer=trainer, checkpoint_dir=checkpoint_dir)
 
-    def loaded(self, trainer: object, checkpoint_dir: str) -> None:
+    def fire_checkpoint_restored(self, trainer: object, checkpoint_dir: str) -> None:
         """Tells those of ours that belong to a checkpoint that a trainer has restored it."""
         for obj in filter(handles_checkpoints, self.legacy):
             obj.on_checkpoint_restored(trainer=trainer, checkpoint_dir=checkpoint_dir)

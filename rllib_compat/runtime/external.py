@@ -62,7 +62,7 @@ class ServedEnv:
         if not self.external_env.is_alive():
             self.external_env.start()
         if self._episode is None:
-            self._episode, self._last = self._wait(self._started)
+            self._episode, self._last = self._wait(self._ongoing_episodes)
         return self._last["obs"], self._info(self._last)
 
     def step(self, action: object) -> tuple[Any, Any, Any, Any, Any]:
@@ -85,7 +85,7 @@ class ServedEnv:
             raise AttributeError(name)
         return getattr(self.external_env, name)
 
-    def _started(self) -> list[Any]:
+    def _ongoing_episodes(self) -> list[Any]:
         return list(environments.ongoing_episodes(self.external_env).values())
 
     def _wait(self, episodes: Any) -> tuple[Any, Any]:
@@ -148,7 +148,7 @@ class LoggedActions(ConnectorV2):  # type: ignore[misc]  # Ray has no types
 
     def __call__(self, *, batch: Mapping[str, Any], episodes: Iterable[Any], **_: object) -> Any:
         """Replaces actions in `batch`, of the episodes whose last info holds one."""
-        logged = dict(_logged(episodes))
+        logged = dict(_logged_actions(episodes))
 
         def replace_action(
             action: object,
@@ -163,7 +163,7 @@ class LoggedActions(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         return batch
 
 
-def _logged(episodes: Iterable[Any]) -> Iterable[tuple[Any, Any]]:
+def _logged_actions(episodes: Iterable[Any]) -> Iterable[tuple[Any, Any]]:
     for episode in episodes:
         parts = getattr(episode, "agent_episodes", {None: episode})
         for agent, part in parts.items():

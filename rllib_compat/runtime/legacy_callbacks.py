@@ -134,7 +134,7 @@ def resolve(source: object) -> Any:
         ConfigError: It is neither, a name that nothing has, or a dict with a name that no Ray had.
     """
     if isinstance(source, str):
-        source = _named(source)
+        source = _import_callbacks(source)
     if isinstance(source, Mapping):
         unknown = [name for name in source if name not in CALLBACK_EVENTS]
         if unknown:
@@ -155,7 +155,7 @@ def resolve(source: object) -> Any:
     return source
 
 
-def _named(path: str) -> Any:
+def _import_callbacks(path: str) -> Any:
     module, _, name = path.rpartition(".")
     try:
         return import_attribute(module, name)

@@ -90,7 +90,11 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
         agents = _declared_agents(env)
         if not agents:
             first = gym_api.reset(env, None, None)[0]
-            agents = list(self._joined(first)) if isinstance(first, Mapping) else [ONLY_AGENT]
+            agents = (
+                list(self._apply_observation_fn(first))
+                if isinstance(first, Mapping)
+                else [ONLY_AGENT]
+            )
         self._one_agent = agents == [ONLY_AGENT] and ONLY_AGENT not in _declared_agents(env)
         for agent in agents:
             self._meet(agent)
@@ -110,7 +114,7 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
             self._look_at(agent)  # a callback may have made another game of it
         if self._one_agent:
             obs, infos = {ONLY_AGENT: obs}, {ONLY_AGENT: infos}
-        obs = self._observed(obs)
+        obs = self._adapt_observations(obs)
         return obs, _for_agents(infos, obs)
 
     def step(
@@ -118,7 +122,7 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
     ) -> tuple[dict[Any, Any], dict[Any, float], dict[Any, bool], dict[Any, bool], dict[Any, Any]]:
         """Takes one step; `dones` become terminations and truncations."""
         obs, rewards, terminateds, truncateds, infos = self._step(action_dict)
-        obs = self._observed(obs)
+        obs = self._adapt_observations(obs)
         infos = _for_agents(infos, obs)
         rewards = {agent: float(r or 0.0) for agent, r in rewards.items() if agent != ALL}
         if limit := self._settings.clip_rewards:
@@ -170,16 +174,16 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
         here = agent in self._observing
         return self._observing.index(agent) if here else len(self._observing)
 
-    def _observed(self, obs: Mapping[Any, Any]) -> dict[Any, Any]:
+    def _adapt_observations(self, obs: Mapping[Any, Any]) -> dict[Any, Any]:
         self._observing = list(obs)
         self.last_raw_obs.update(obs)
-        obs = self._joined(obs)
+        obs = self._apply_observation_fn(obs)
         for agent in obs:
             if agent not in self._casts:
                 self._meet(agent)
         return {agent: self._casts[agent](value) for agent, value in obs.items()}
 
-    def _joined(self, obs: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    def _apply_observation_fn(self, obs: Mapping[Any, Any]) -> Mapping[Any, Any]:
         if self._settings.observation_fn is None:
             return obs
         nobody = dict.fromkeys(("worker", "base_env", "policies", "episode"))

@@ -74,8 +74,8 @@ def resize(image: Array, size: tuple[int, int], *, by_area: bool = True) -> Arra
         if rows.is_integer() and columns.is_integer():
             return _means(image, size)
         if rows >= 1 and columns >= 1:
-            return _covered(image, size)
-    return _interpolated(image, size, edges=by_area)
+            return _average_areas(image, size)
+    return _interpolate(image, size, edges=by_area)
 
 
 def _means(image: Array, size: tuple[int, int]) -> Array:
@@ -91,7 +91,7 @@ def _means(image: Array, size: tuple[int, int]) -> Array:
     return mean.astype(np.uint8)
 
 
-def _covered(image: Array, size: tuple[int, int]) -> Array:
+def _average_areas(image: Array, size: tuple[int, int]) -> Array:
     """The means of pixels that are covered in part, added up in OpenCV's order in float32."""
     left, across = _areas(image.shape[1], size[1])
     top, down = _areas(image.shape[0], size[0])
@@ -141,7 +141,7 @@ def _areas(old: int, new: int) -> tuple[Array, Array]:
     return table[0].astype(np.intp), table[1].astype(np.float32)
 
 
-def _interpolated(image: Array, size: tuple[int, int], *, edges: bool) -> Array:
+def _interpolate(image: Array, size: tuple[int, int], *, edges: bool) -> Array:
     """Pixels between four neighbours, in whole numbers."""
     left, across = _neighbours(image.shape[1], size[1], edges)
     top, down = _neighbours(image.shape[0], size[0], edges)
@@ -327,19 +327,19 @@ class LegacyPreprocessor:
         small = resize(small, (self.dim, self.dim), by_area=by_area)
         if self.grayscale:
             small = small.mean(2, keepdims=True).astype(np.float32)
-        made: Array = _shifted(small) if self.zero_mean else small * (1.0 / 255.0)
+        made: Array = _center_around_zero(small) if self.zero_mean else small * (1.0 / 255.0)
         return made
 
     def _memory(self, memory: Array) -> Array:
         if self._since(_FLOATS):
             memory = memory.astype(np.float32)
-        return _shifted(memory)
+        return _center_around_zero(memory)
 
     def _since(self, ray: Version) -> bool:
         return self.legacy_ray is None or Version(self.legacy_ray) >= ray
 
 
-def _shifted(array: Array) -> Array:
+def _center_around_zero(array: Array) -> Array:
     """Numbers around zero; a byte below 128 becomes one above 127 first."""
     made: Array = (array - array.dtype.type(128)) / 128
     return made

@@ -292,15 +292,15 @@ def summarize(
     """
     rewards = [episode.reward for episode in episodes]
     lengths = [episode.length for episode in episodes]
-    by_policy = _grouped(
+    by_policy = _group(
         (policy, reward)
         for episode in episodes
         for (_, policy), reward in episode.agent_rewards.items()
         if policy != ONLY_POLICY  # one agent's rewards are the episode's
     )
-    custom = _grouped(pair for episode in episodes for pair in episode.custom_metrics.items())
+    custom = _group(pair for episode in episodes for pair in episode.custom_metrics.items())
     told = {name: [v for v in custom[name] if not np.any(np.isnan(v))] for name in custom}
-    lists = _grouped(pair for episode in episodes for pair in episode.hist_data.items())
+    lists = _group(pair for episode in episodes for pair in episode.hist_data.items())
     summary: dict[str, Any] = {
         "episode_len_mean": _statistic("mean", lengths),
         "episodes_this_iter": num_new,
@@ -311,7 +311,7 @@ def summarize(
             "episode_lengths": lengths,
             **{f"policy_{policy}_reward": by_policy[policy] for policy in by_policy},
         },
-        "episode_media": _grouped(pair for e in episodes for pair in e.media.items()),
+        "episode_media": _group(pair for e in episodes for pair in e.media.items()),
     }
     if not keep_metrics:
         names = product(told, _STATISTICS)
@@ -334,7 +334,7 @@ def _statistic(kind: str, values: list[Any]) -> float:
     return float(_STATISTICS[kind](values)) if values else math.nan
 
 
-def _grouped(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
+def _group(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
     """All values of each name, in their order."""
     groups: dict[str, list[Any]] = {}
     for name, value in pairs:

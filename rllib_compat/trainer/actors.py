@@ -62,7 +62,7 @@ class Actor(Protocol):
 
 
 @contextmanager
-def loaded(path: str | Path, given: Given) -> Iterator[tuple[Actor, Report]]:
+def load_actor(path: str | Path, given: Given) -> Iterator[tuple[Actor, Report]]:
     """A checkpoint of any Ray as an actor, and the report of its conversion.
 
     Args:
@@ -166,7 +166,7 @@ class ModuleActor:
         import tree
 
         module = self._modules[policy_id]
-        obs = self._preprocessed(policy_id, module.observation_space, request.observation)
+        obs = self._preprocess(policy_id, module.observation_space, request.observation)
         states = module.get_initial_state()
         batch: dict[str, Any] = {"obs": torch.from_numpy(obs)[None]}
         if states:
@@ -177,14 +177,16 @@ class ModuleActor:
         with torch.no_grad():
             forward = module.forward_exploration if explore else module.forward_inference
             out = dict(forward(batch))
-            action = out["actions"] if "actions" in out else _sampled(module, out, explore=explore)
+            action = (
+                out["actions"] if "actions" in out else _sample_action(module, out, explore=explore)
+            )
         action = tree.map_structure(lambda a: np.asarray(a)[(0, 0) if states else 0], action)
         after = [np.asarray(s)[0] for s in tree.flatten(out.get("state_out", []))]
         space = module.action_space
         fit = fit_action(action, space, unsquash=self._normalizes(space), clip=True)
         return ComputedAction(fit, after, {}, action)
 
-    def _preprocessed(
+    def _preprocess(
         self, policy_id: str, space: gymnasium.Space[Any], observation: Struct
     ) -> np.ndarray[Any, np.dtype[np.float32]]:
         import gymnasium
@@ -227,7 +229,7 @@ def _defaults_of_its_ray(checkpoint: LegacyCheckpoint) -> dict[str, Any]:
         return {}
 
 
-def _sampled(module: RLModule, out: Mapping[str, Any], *, explore: bool) -> Any:
+def _sample_action(module: RLModule, out: Mapping[str, Any], *, explore: bool) -> Any:
     """An action from the distribution's inputs: a sample, or the best."""
     if explore:
         distribution = module.get_exploration_action_dist_cls()

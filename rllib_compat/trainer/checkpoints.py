@@ -34,7 +34,7 @@ class Checkpoints:
         self._running.algorithm.save_checkpoint(folder)
         coefficients.save(self._running.algorithm, Path(folder))
         for callbacks in self._running.adapters:
-            callbacks.saved(callbacks.owner, folder)
+            callbacks.fire_checkpoint_saved(callbacks.owner, folder)
 
     def load(self, folder: str, *, trusted: bool) -> None:
         """Loads a checkpoint of any Ray; the config that the algorithm was built of counts.
@@ -50,7 +50,7 @@ class Checkpoints:
             algorithm.learner_group.foreach_learner(learners.take_learning_rates_of_config)
         self._running.send_weights()
         for callbacks in self._running.adapters:
-            callbacks.loaded(callbacks.owner, folder)
+            callbacks.fire_checkpoint_restored(callbacks.owner, folder)
 
 
 def pack(write: Callable[[str], object]) -> bytes:

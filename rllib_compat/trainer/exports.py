@@ -50,9 +50,9 @@ class Exports:
         import torch
 
         module = self._module(policy_id)
-        folder = _made(export_dir)
+        folder = _make_folder(export_dir)
         if onnx is None:
-            torch.save(timers.untimed(module), folder / "model.pt")
+            torch.save(timers.without_timers(module), folder / "model.pt")
             return
         for package in ("onnx", "onnxscript"):
             if importlib.util.find_spec(package) is None:
@@ -80,7 +80,7 @@ class Exports:
         if algorithm.learner_group is None:
             algorithm.export_policy_checkpoint(export_dir, policy_id)
             return
-        self._module(policy_id).save_to_path(str(_made(export_dir).absolute()))
+        self._module(policy_id).save_to_path(str(_make_folder(export_dir).absolute()))
 
     def _module(self, policy_id: str) -> RLModule:
         policies = LegacyPolicies(self._running.local_runner())
@@ -125,7 +125,7 @@ def export_model(
     return folders
 
 
-def _made(folder: str) -> Path:
+def _make_folder(folder: str) -> Path:
     path = Path(folder).expanduser()
     path.mkdir(parents=True, exist_ok=True)
     return path

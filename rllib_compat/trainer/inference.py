@@ -299,7 +299,7 @@ def _compute(
 
         out |= {name: unbatch(out[name]) for name in ("actions", "actions_for_env") if name in out}
     return [
-        _computed({name: column[i] for name, column in out.items()}, agent)
+        _computed_action({name: column[i] for name, column in out.items()}, agent)
         for i in range(len(requests))
     ]
 
@@ -393,7 +393,7 @@ def agent_of(
     return next((a for a in agents if module and actions[a] == module.action_space), agents[0])
 
 
-def _computed(outputs: dict[str, Any], agent: object) -> ComputedAction:
+def _computed_action(outputs: dict[str, Any], agent: object) -> ComputedAction:
     import tree
 
     if agent is not None:

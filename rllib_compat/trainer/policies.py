@@ -203,7 +203,7 @@ class Policies:
         for group in (algorithm.env_runner_group, algorithm.eval_env_runner_group):
             if group is not None:
                 env_runners.foreach_env_runner(group, partial(_set_multi_agent, new))
-        self._running.weights_changed()
+        self._running.mark_weights_stale()
 
     def _spaces(
         self,

@@ -177,7 +177,7 @@ def require_discrete_sac(algorithm: Algorithm) -> None:
 _TORCH_SAYS = ("to satisfy the constraint", "probability tensor contains either")
 
 
-def diverged(error: Exception) -> CompatError | None:
+def divergence_of(error: Exception) -> CompatError | None:
     """What to raise in the place of torch's error; None where it is another one.
 
     It is no difference to the old Rays, which came to the same (on TensorFlow, with NaN as weights

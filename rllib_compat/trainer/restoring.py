@@ -124,7 +124,7 @@ class Restorer:
                 states = _states(converted, Budget())
             target = Path(folder) / "checkpoint"
             self._write(states, path, target)
-            with _explained(path):
+            with _explain_errors(path):
                 self._running.algorithm.load_checkpoint(str(target))
         return held
 
@@ -280,7 +280,7 @@ def _restore_old_stack(path: Path, algorithm: Algorithm) -> None:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _explain_errors(path: Path) -> Iterator[None]:
     """Turns what Ray says of states that are not whole, or not this trainer's, into our error."""
     try:
         yield

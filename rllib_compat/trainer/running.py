@@ -116,6 +116,6 @@ class RunningAlgorithm:
             env_runners.send_weights(self.algorithm, group)
         self._is_stale = False
 
-    def weights_changed(self) -> None:
+    def mark_weights_stale(self) -> None:
         """Says that the local env runner has not got the newest weights."""
         self._is_stale = True

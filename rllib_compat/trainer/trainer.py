@@ -265,10 +265,10 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         try:
             result: dict[str, Any] = self.algorithm.train()
         except (ValueError, RuntimeError) as error:
-            if (why := refusals.diverged(error)) is not None:
+            if (why := refusals.divergence_of(error)) is not None:
                 raise why from error
             raise
-        self._running.weights_changed()
+        self._running.mark_weights_stale()
         self._call_hook("after_train_result", result)
         self.last_result = result
         return result

@@ -66,12 +66,12 @@ class LegacyWorkers:
 
     def foreach_policy(self, func: Callable[..., Any]) -> list[Any]:
         """Calls `func(policy, policy_id)` for all policies of all workers."""
-        return _chained(self.foreach_worker(partial(_call_method, "foreach_policy", func)))
+        return _chain(self.foreach_worker(partial(_call_method, "foreach_policy", func)))
 
     def foreach_trainable_policy(self, func: Callable[..., Any]) -> list[Any]:
         """Calls `func(policy, policy_id)` for all trained policies of all workers."""
         method = "foreach_trainable_policy"
-        return _chained(self.foreach_worker(partial(_call_method, method, func)))
+        return _chain(self.foreach_worker(partial(_call_method, method, func)))
 
     foreach_policy_to_train = foreach_trainable_policy
 
@@ -192,5 +192,5 @@ def _train_only(policies: ToTrain, learner: Learner) -> None:
     learner.config.multi_agent(policies_to_train=policies)
 
 
-def _chained(lists: list[list[Any]]) -> list[Any]:
+def _chain(lists: list[list[Any]]) -> list[Any]:
     return [item for items in lists for item in items]

@@ -119,7 +119,7 @@ def mean_gradients(learner, batch):
     gradients = learner.compute_gradients(loss)
     named = learners.parameters_of(learner)
     own = {name: gradients[learner.get_param_ref(p)].clone() for name, p in named.items()}
-    means = learner.averaged(gradients)
+    means = learner.average_gradients(gradients)
     return {n: means[learner.get_param_ref(p)].numpy() for n, p in named.items()}, own
 
 
@@ -130,7 +130,7 @@ def means_in_env_runner(env_runner, fragments):
     means, own = mean_gradients(learner, fragments[index])
     named = learners.parameters_of(learner)
     refs = {name: learner.get_param_ref(parameter) for name, parameter in named.items()}
-    first_alone = learner.averaged({} if index else {refs[n]: g for n, g in own.items()})
+    first_alone = learner.average_gradients({} if index else {refs[n]: g for n, g in own.items()})
     return means, {name: first_alone[ref].numpy() for name, ref in refs.items()}
 
 

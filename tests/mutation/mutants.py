@@ -616,7 +616,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "what stands before Ray's own connectors is passed over",
-            '        batch = _passed(self._before, {**given, "batch": given.get("batch") or {}})',
+            '        batch = _call_connectors(self._before, {**given, "batch": given.get("batch") or {}})',
             '        batch = given.get("batch") or {}',
         ),
     ),

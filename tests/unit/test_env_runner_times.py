@@ -85,5 +85,5 @@ def test_a_module_is_exported_without_the_clock():
     env_runner = runner()
     logged(env_runner)
     assert vars(env_runner.module)
-    assert vars(ray_timers.untimed(env_runner.module)) == {}
+    assert vars(ray_timers.without_timers(env_runner.module)) == {}
     copy.copy(env_runner.module).forward_inference("batch")

@@ -94,25 +94,25 @@ def _fragments(
 def _episode(parts: list[dict[str, Any]], number: int) -> Any:
     from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-    def joined(name: str) -> Any:
+    def join(name: str) -> Any:
         return np.concatenate([part[name] for part in parts])
 
     last = parts[-1]
-    observations = joined("obs")
+    observations = join("obs")
     length = len(observations)
     # Without the observation after the last step, nothing is bootstrapped from it: it is doubled.
     final = last["new_obs"][-1:] if "new_obs" in last else observations[-1:]
     outputs = [name for name in last if name not in _OWN | {"terminated", "truncated"}]
-    infos = list(joined("infos")) if "infos" in last else [{}] * length
+    infos = list(join("infos")) if "infos" in last else [{}] * length
     episode = SingleAgentEpisode(
         id_=f"recorded_{number}",
         observations=[*observations, *final],
-        actions=list(joined("actions")),
-        rewards=list(joined("rewards")),
+        actions=list(join("actions")),
+        rewards=list(join("rewards")),
         # An info came with the observation after the step; before the first, there was none.
         infos=[{}, *(info if isinstance(info, dict) else {} for info in infos)],
         extra_model_outputs={
-            name: list(joined(name)) for name in outputs if all(name in part for part in parts)
+            name: list(join(name)) for name in outputs if all(name in part for part in parts)
         },
         terminated=last["terminated"],
         truncated=not last["terminated"],

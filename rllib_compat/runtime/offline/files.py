@@ -54,10 +54,10 @@ def from_json(line: str, where: str) -> dict[str, Any]:
         record = json.loads(line)
         kind = record["type"]
         if kind == "SampleBatch":
-            return _unpacked(record, where)
+            return _unpack(record, where)
         if kind == "MultiAgentBatch":
             batches = record["policy_batches"].items()
-            return {**record, "policy_batches": {p: _unpacked(b, where) for p, b in batches}}
+            return {**record, "policy_batches": {p: _unpack(b, where) for p, b in batches}}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptCheckpointError(
             f"A line of a recording can't be read: {error!r}.", where=where
@@ -84,12 +84,11 @@ def to_json(batch: Any, compress: Collection[str]) -> str:
             "type": "MultiAgentBatch",
             "count": batch.count,
             "policy_batches": {
-                policy: _packed(columns, compress)
-                for policy, columns in batch.policy_batches.items()
+                policy: _pack(columns, compress) for policy, columns in batch.policy_batches.items()
             },
         }
     else:
-        record = {"type": "SampleBatch", **_packed(batch, compress)}
+        record = {"type": "SampleBatch", **_pack(batch, compress)}
     return json.dumps(record, default=_jsonable)
 
 
@@ -118,14 +117,14 @@ def unpack(text: str, where: str) -> Any:
     return load(data, budget=Budget(), where=where).value
 
 
-def _packed(batch: Mapping[str, Any], compress: Collection[str]) -> dict[str, Any]:
+def _pack(batch: Mapping[str, Any], compress: Collection[str]) -> dict[str, Any]:
     columns = {name: batch[name] for name in batch}
     if "terminateds" in columns:
         columns[DONES] = np.logical_or(columns["terminateds"], columns["truncateds"])
     return {name: pack(c) if name in compress else _jsonable(c) for name, c in columns.items()}
 
 
-def _unpacked(columns: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _unpack(columns: Mapping[str, Any], where: str) -> dict[str, Any]:
     return {
         name: unpack(column, f"{where} → {name}")
         if isinstance(column, str) and name != "type"

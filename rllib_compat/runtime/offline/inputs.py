@@ -59,8 +59,8 @@ class Readers(Deferred):
     def build(self) -> Any:
         """A function of the I/O context that makes the reader, or a dict of such."""
         if isinstance(self.source, Mapping):
-            return {_reading(source, mixed=True): part for source, part in self.source.items()}
-        return _reading(self.source)
+            return {_make_readers(source, mixed=True): part for source, part in self.source.items()}
+        return _make_readers(self.source)
 
     def code(self, writer: Writer) -> ast.expr | None:
         """The call that makes them."""
@@ -103,7 +103,7 @@ def as_parquet(source: str | Sequence[str]) -> str | list[str]:
     return _FOLDERS[key].name
 
 
-def _reading(source: Any, *, mixed: bool = False) -> Any:
+def _make_readers(source: Any, *, mixed: bool = False) -> Any:
     """The function that opens a source, where Ray's own reader would execute what is in it.
 
     Args:
@@ -156,12 +156,12 @@ def match_sampled_columns(batch: MutableMapping[str, Any], columns: Mapping[str,
         elif name in COUNTERS:
             batch[name] = np.zeros(number, np.int64)
         elif name in _BEFORE and _BEFORE[name] in batch:
-            batch[name] = _shifted(batch[_BEFORE[name]], batch.get("t"))
+            batch[name] = _shift(batch[_BEFORE[name]], batch.get("t"))
         else:  # an output of a policy that did not take these steps
             batch[name] = np.zeros((number, *view.space.shape), view.space.dtype)
 
 
-def _shifted(values: Any, steps: object) -> Any:
+def _shift(values: Any, steps: object) -> Any:
     """What was there a step before, and zeros where an episode or the batch begins."""
     before = np.zeros_like(values)
     before[1:] = values[:-1]
