@@ -24,6 +24,8 @@ from rllib_compat.algorithms.pg import (
 from rllib_compat.neutral.errors import ConfigError
 
 if TYPE_CHECKING:
+    import torch
+
     from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
@@ -102,7 +104,7 @@ class A2CTorchLearner(PolicyGradientLearner):
         entropy_coeff = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()
         return policy_loss + weight * vf_loss - entropy_coeff * entropy
 
-    def apply_gradients(self, gradients_dict: Any) -> None:
+    def apply_gradients(self, gradients_dict: Mapping[Any, torch.Tensor]) -> None:
         """Applies gradients; those of microbatches once they are a train batch, summed."""
         total, part = self.config.total_train_batch_size, self.config.microbatch_size
         for reference, gradient in gradients_dict.items():

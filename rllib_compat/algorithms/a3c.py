@@ -30,6 +30,8 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import env_runners, learners, training_steps
 
 if TYPE_CHECKING:
+    import torch
+
     from rllib_compat.ray_versions.types import EnvRunner
 
 #: Module and name of a parameter → array.
@@ -170,7 +172,7 @@ class A3CTorchLearner(A2CTorchLearner):
         kept = {key: found[ref] for key, ref in refs if found.get(ref) is not None}
         return convert_to_numpy(kept), told
 
-    def apply_gradients(self, gradients_dict: Any) -> None:
+    def apply_gradients(self, gradients_dict: Mapping[Any, torch.Tensor]) -> None:
         """Applies gradients, or keeps them."""
         if self._kept is None:
             super().apply_gradients(gradients_dict)

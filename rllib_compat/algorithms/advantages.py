@@ -60,11 +60,13 @@ class Advantages(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         config: The algorithm's config; modules may have settings of their own.
     """
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: AlgorithmConfig) -> None:
         super().__init__()
         self._config = config
 
-    def __call__(self, *, rl_module: Any, batch: Any, episodes: list[Any], **_: Any) -> Any:
+    def __call__(
+        self, *, rl_module: Any, batch: Mapping[str, Any], episodes: list[Any], **_: object
+    ) -> Any:
         """Adds both columns to the batch of each module."""
         import torch
 

@@ -102,7 +102,7 @@ class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ign
         for name, default in DEFAULTS.get(self.legacy_name, {}).items():
             setattr(self, name, deepcopy(default))
 
-    def training(self, **settings: Any) -> Any:
+    def training(self, **settings: object) -> Any:
         """Sets how it learns; each config has one of its own, with its settings."""
         return super().training(**settings)
 
@@ -131,7 +131,7 @@ class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ign
             return super().get_default_rl_module_spec()
         return RLModuleSpec(module_class=self.default_module_class)
 
-    def build_env_to_module_connector(self, *args: Any, **kwargs: Any) -> Any:
+    def build_env_to_module_connector(self, *args: object, **kwargs: object) -> Any:
         """The pipeline between environment and module.
 
         Raises:
@@ -253,7 +253,9 @@ class ActorCriticLearner(learners.learner_with_targets(), TorchLearner):  # type
     #: What they were.
     optimizer: ClassVar[type] = torch.optim.Adam
 
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+    def configure_optimizers_for_module(
+        self, module_id: str, config: AlgorithmConfig | None = None
+    ) -> None:
         """Makes both optimizers."""
         config = self.config.get_config_for_module(module_id)
         module = self.module[module_id].unwrapped()

@@ -124,7 +124,7 @@ class LegacyCQLLearner:
             (now, now_logp.view(-1, count)),
         ]
 
-    def _step(self, module_id: str, name: str, loss: Any) -> None:
+    def _step(self, module_id: str, name: str, loss: torch.Tensor) -> None:
         """One step of an optimizer, which no `grad_clip` ever held back."""
         optimizer = self.get_optimizer(module_id, name)  # type: ignore[attr-defined]
         parameters = [p for group in optimizer.param_groups for p in group["params"]]

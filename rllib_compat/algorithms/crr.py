@@ -98,7 +98,7 @@ class CRRConfig(RemovedAlgorithmConfig):
         # Ray's own two actors, with a task that reads, would wait for each other on two CPUs.
         self.offline_data(map_batches_kwargs={"concurrency": 1})
 
-    def build_learner_connector(self, *args: Any, **kwargs: Any) -> Any:
+    def build_learner_connector(self, *args: object, **kwargs: object) -> Any:
         """The pipeline that makes batches; each step with the observation after it."""
         pipeline = super().build_learner_connector(*args, **kwargs)
         learners.add_next_observations(pipeline)

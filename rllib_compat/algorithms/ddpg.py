@@ -214,7 +214,7 @@ class DDPGTorchLearner(learners.ArrayBatchLearner, ActorCriticLearner):
             config.gamma ** batch.get("n_step", config.n_step),
         )
 
-    def apply_gradients(self, gradients_dict: Any) -> None:
+    def apply_gradients(self, gradients_dict: Mapping[Any, torch.Tensor]) -> None:
         """Applies gradients; those of an actor at every `policy_delay`-th update alone."""
         left = dict(gradients_dict)
         for module_id in self.module.keys():  # noqa: SIM118 - it is no dict

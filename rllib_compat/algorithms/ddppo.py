@@ -8,7 +8,7 @@ is sent to the algorithm but weights, for its users; its own learner never learn
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -162,7 +162,7 @@ class DDPPO(RemovedAlgorithm, PPO):  # type: ignore[misc]  # Ray has no types
         super().set_state(state)
         self._group = None
 
-    def _on_env_runners(self, function: Any, only: int | None = None) -> list[Any]:
+    def _on_env_runners(self, function: Callable[..., Any], only: int | None = None) -> list[Any]:
         group = self.env_runner_group
         local = group.num_remote_workers() == 0
         chosen = {} if local or only is None else {"remote_worker_ids": [only]}
@@ -382,7 +382,7 @@ class DDPPOTorchLearner(learners.GradientClippingLearner, PPOTorchLearner):  # t
             num_total_minibatches=config.num_epochs * -(-whole // size),
         )
 
-    def apply_gradients(self, gradients_dict: Any) -> None:
+    def apply_gradients(self, gradients_dict: Mapping[Any, torch.Tensor]) -> None:
         """Makes a step with the mean of these gradients and the others', which are clipped, too."""
         super().apply_gradients(self.average_gradients(gradients_dict))
 

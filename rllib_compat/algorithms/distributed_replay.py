@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -279,7 +279,7 @@ class ShardedReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no t
         return zip(self._actors, states, strict=True)
 
     @staticmethod
-    def _set(actor: Any, state: Any) -> Any:
+    def _set(actor: Any, state: Iterable[Any]) -> Any:
         return actor.set_state.remote(state)
 
 

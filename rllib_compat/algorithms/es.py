@@ -66,7 +66,7 @@ class ESTorchLearner(EvolutionLearner):
         """Adam, with `stepsize`."""
         return torch.optim.Adam(parameters), config.stepsize
 
-    def step(self, optimizer: Any) -> None:
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
         """Makes a step as ES's own Adam did: its epsilon stands before the bias is corrected."""
         for group in optimizer.param_groups:
             done = max(int(optimizer.state[p].get("step", 0)) for p in group["params"])

@@ -235,7 +235,7 @@ class MADDPGConfig(RemovedAlgorithmConfig):
         # Ray's check takes a step with an action of the space, where ours is one of a simplex.
         self.disable_env_checking = True
 
-    def get_multi_rl_module_spec(self, **kwargs: Any) -> Any:
+    def get_multi_rl_module_spec(self, **kwargs: object) -> Any:
         """Describes all modules, and tells each what its critic sees."""
         made = super().get_multi_rl_module_spec(**kwargs)
         specs = made.rl_module_specs

@@ -58,7 +58,7 @@ class LegacyMARWILLearner:
         self.metrics.log_dict({"policy_loss": policy_loss, **told}, key=module_id, window=1)
         return policy_loss + config.vf_coeff * told.get("vf_loss", torch.zeros_like(policy_loss))
 
-    def _norm(self, module_id: str, config: AlgorithmConfig, gains: Any) -> Any:
+    def _norm(self, module_id: str, config: AlgorithmConfig, gains: torch.Tensor) -> Any:
         """The mean of the squared advantages, which follows those of a batch."""
         norms = self.moving_avg_sqd_adv_norms_per_module
         rate = config.moving_average_sqd_adv_norm_update_rate

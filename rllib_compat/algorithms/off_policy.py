@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 MAX_ROUNDS = 100
 
 
-def begin_rounds(algorithm: Any) -> Rounds:
+def begin_rounds(algorithm: Algorithm) -> Rounds:
     """The rounds of a training step that begins now; the algorithm has them as its `rounds`."""
     begun = Rounds(algorithm, getattr(algorithm, "rounds", None))
     algorithm.rounds = begun
@@ -332,7 +332,7 @@ def replay_settings(config: AlgorithmConfig) -> dict[str, Any]:
     }
 
 
-def reason_to_replay_episodes(algorithm: Any) -> str | None:
+def reason_to_replay_episodes(algorithm: Algorithm) -> str | None:
     """Why an algorithm has to replay episodes; None: it may replay columns."""
     config = algorithm.config
     found = reason_in_config(config)

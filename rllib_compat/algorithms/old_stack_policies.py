@@ -7,6 +7,7 @@ Ray 1.x computed (`agents/pg/pg_torch_policy.py`, `agents/a3c/a3c_torch_policy.p
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,6 +22,8 @@ from ray.rllib.policy.torch_policy_v2 import TorchPolicyV2
 from ray.rllib.utils.torch_utils import apply_grad_clipping, explained_variance, sequence_mask
 
 if TYPE_CHECKING:
+    import gymnasium
+
     from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
@@ -30,7 +33,12 @@ class _PolicyGradient(TorchPolicyV2):  # type: ignore[misc]  # Ray has no types
     #: What `loss` leaves for the results.
     told: tuple[str, ...] = ()
 
-    def __init__(self, observation_space: Any, action_space: Any, config: Any) -> None:
+    def __init__(
+        self,
+        observation_space: gymnasium.Space[Any],
+        action_space: gymnasium.Space[Any],
+        config: Any,
+    ) -> None:
         super().__init__(
             observation_space,
             action_space,
@@ -95,7 +103,12 @@ class A2CTorchPolicy(
 
     told = ("policy_loss", "vf_loss", "policy_entropy", "vf_explained_var")
 
-    def __init__(self, observation_space: Any, action_space: Any, config: AlgorithmConfig) -> None:
+    def __init__(
+        self,
+        observation_space: gymnasium.Space[Any],
+        action_space: gymnasium.Space[Any],
+        config: AlgorithmConfig,
+    ) -> None:
         _PolicyGradient.__init__(self, observation_space, action_space, config)
 
     def _add_mixins(self, config: Any) -> None:
@@ -125,7 +138,7 @@ class A2CTorchPolicy(
         views = self.model.view_requirements
         return float(self._value(**fragment.get_single_step_input_dict(views, index="last")))
 
-    def loss(self, model: Any, dist_class: object, train_batch: Any) -> Any:
+    def loss(self, model: Any, dist_class: object, train_batch: MutableMapping[str, Any]) -> Any:
         """The sums of the policy's and the critic's losses, less that of the entropy."""
         distributions, gains = self._gains(model, dist_class, train_batch)
         values = model.value_function()

@@ -109,7 +109,7 @@ class LegacyPPOLearner(learners.OptimizerStepLearner):
         module = self.module[module_id].unwrapped()
         real = batch.get(Columns.LOSS_MASK, ...)  # of sequences, whose rest is padding
 
-        def mean(term: Any) -> Any:
+        def mean(term: torch.Tensor) -> Any:
             return term[real].mean()
 
         logits, embeddings = fwd_out[Columns.ACTION_DIST_INPUTS], fwd_out.get(Columns.EMBEDDINGS)
@@ -139,7 +139,9 @@ class LegacyPPOLearner(learners.OptimizerStepLearner):
         self._terms.setdefault(module_id, []).append(torch.stack(terms).detach())
         return loss
 
-    def _critics_loss(self, said: Any, targets: Any, batch: Mapping[str, Any], most: float) -> Any:
+    def _critics_loss(
+        self, said: torch.Tensor, targets: torch.Tensor, batch: Mapping[str, Any], most: float
+    ) -> Any:
         errors = (said - targets).square()
         if not self.legacy.clips_value_function:
             return errors.clamp(max=most)

@@ -240,7 +240,9 @@ _WithTargets: Any = learners.learner_with_targets()
 class QMIXTorchLearner(learners.ArrayBatchLearner, _WithTargets, TorchLearner):  # type: ignore[misc]
     """Computes the loss: what `QMixLoss` of QMIX's torch policy computed."""
 
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+    def configure_optimizers_for_module(
+        self, module_id: str, config: AlgorithmConfig | None = None
+    ) -> None:
         """Makes one RMSprop for the network and the mixer."""
         config = self.config.get_config_for_module(module_id)
         parameters = list(self.module[module_id].unwrapped().net.parameters())

@@ -6,6 +6,7 @@ Sequences are replayed with the states that they begin with; targets are rescale
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -67,7 +68,9 @@ class R2D2Config(SequenceReplayConfig):
 class R2D2TorchLearner(SequenceLearner):
     """Computes the loss: what `r2d2_loss` of the torch policy computed."""
 
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+    def configure_optimizers_for_module(
+        self, module_id: str, config: AlgorithmConfig | None = None
+    ) -> None:
         """Makes one Adam."""
         config = self.config.get_config_for_module(module_id)
         parameters = self.get_parameters(self.module[module_id])
@@ -77,7 +80,12 @@ class R2D2TorchLearner(SequenceLearner):
         )
 
     def compute_loss_for_module(
-        self, *, module_id: str, config: Any, batch: Any, fwd_out: Any
+        self,
+        *,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: Mapping[str, Any],
+        fwd_out: Mapping[str, Any],
     ) -> Any:
         """The mean Huber loss of all steps that are learned from, weighted by importance."""
         values, targets = fwd_out[QF_PREDS], fwd_out[TARGETS]
@@ -143,7 +151,7 @@ def rescale(value: torch.Tensor, epsilon: float) -> torch.Tensor:
     return value.sign() * ((value.abs() + 1.0).sqrt() - 1.0) + epsilon * value
 
 
-def original(scaled: Any, epsilon: float) -> Any:
+def original(scaled: torch.Tensor, epsilon: float) -> Any:
     """The inverse of the h-function.
 
     RLlib took a difference of two near numbers and divided it by `epsilon ** 2`, which cost all

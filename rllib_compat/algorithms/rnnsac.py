@@ -71,7 +71,9 @@ class RNNSACConfig(SequenceReplayConfig):
 class RNNSACTorchLearner(SequenceLearner):
     """Computes the losses: what `RNNSACTorchPolicy` computed."""
 
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+    def configure_optimizers_for_module(
+        self, module_id: str, config: AlgorithmConfig | None = None
+    ) -> None:
         """Makes an Adam for the policy, one for each critic, and one for alpha."""
         config = self.config.get_config_for_module(module_id)
         module = self.module[module_id].unwrapped()
@@ -105,7 +107,7 @@ class RNNSACTorchLearner(SequenceLearner):
         alpha, count = module.log_alpha.exp().detach(), learned.sum()
         entropy = _target_entropy(module.action_space, config)
 
-        def mean(values: Any) -> Any:
+        def mean(values: torch.Tensor) -> Any:
             return torch.where(learned, values, 0.0).sum() / count
 
         soft = fwd_out[NEXT_VALUE] - alpha * fwd_out[NEXT_LOGP]

@@ -133,7 +133,7 @@ def set_flat(module: RLModule, vector: Array, shapes: Mapping[str, tuple[int, ..
 class _Player:
     """Plays episodes in the first environment of an env runner."""
 
-    def __init__(self, env_runner: Any, search: Search) -> None:
+    def __init__(self, env_runner: EnvRunner, search: Search) -> None:
         (self._env, *_) = environments.sub_environments(env_runner.env.unwrapped)
         env_runners.reset_at_the_next_sample(env_runner)
         self._module, self._search = env_runner.module, search

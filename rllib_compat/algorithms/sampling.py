@@ -13,6 +13,8 @@ from rllib_compat.ray_versions import env_runners, training_steps
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
 
+    from rllib_compat.ray_versions.types import EnvRunner
+
 _COUNTED = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
 
 
@@ -39,7 +41,7 @@ def on_env_runners(
     return told
 
 
-def sample_at_least(env_runner: Any, least: int) -> list[Any]:
+def sample_at_least(env_runner: EnvRunner, least: int) -> list[Any]:
     """Samples at least so many steps, of whole episodes if the config says so."""
     if env_runner.config.batch_mode == "truncate_episodes":
         return list(env_runner.sample(num_timesteps=least))

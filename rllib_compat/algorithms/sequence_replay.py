@@ -24,7 +24,7 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import learners, training_steps
 
 if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import AlgorithmConfig
+    from rllib_compat.ray_versions.types import AlgorithmConfig, SingleAgentEpisode
 
 #: Column → a row for each step, and in most of them one for what was observed after the last;
 #: `state_in` is the state that the first step begins with.
@@ -76,7 +76,7 @@ class SequenceChopper:
                     module_id = part.module_id or DEFAULT_MODULE_ID
                     yield from ((module_id, sequence) for sequence in self.chop(part))
 
-    def chop(self, episode: Any) -> Iterator[Sequence]:
+    def chop(self, episode: SingleAgentEpisode) -> Iterator[Sequence]:
         """The sequences of one agent's whole episode.
 
         Raises:

@@ -40,7 +40,7 @@ class Steps:
     end: int
 
     @classmethod
-    def of(cls, episode: Any) -> Steps:
+    def of(cls, episode: SingleAgentEpisode) -> Steps:
         """The steps of an episode of one agent, or of a chunk of it."""
         return cls(
             stack_steps(episode.get_observations()),

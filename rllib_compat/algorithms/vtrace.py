@@ -135,7 +135,7 @@ class LegacyVTraceLearner:
         batch: Mapping[str, Any],  # noqa: ARG002
         make: object,  # noqa: ARG002
         acts: Any,
-        logp: Any,
+        logp: torch.Tensor,
     ) -> tuple[Any, Any]:
         """The policy whose ratios count, and its log-probabilities of the actions."""
         return acts, logp.detach()
@@ -147,7 +147,7 @@ class LegacyVTraceLearner:
         raise NotImplementedError
 
     def _compute_vtrace(
-        self, config: Any, batch: Any, said: Any, ratios: Any
+        self, config: Any, batch: Mapping[str, Any], said: Any, ratios: Any
     ) -> tuple[Any, Any, Any]:
         columns = (batch[Columns.REWARDS], said, ratios, batch[Columns.TERMINATEDS])
         rewards, values, weights, ended = (
@@ -169,7 +169,9 @@ class LegacyVTraceLearner:
         told, advantages = (tensor.to(said.dtype) for tensor in tensors)
         return torch.as_tensor(np.concatenate(rows), device=said.device), told, advantages
 
-    def _fragments(self, mask: Array, ended: Array, config: Any) -> Iterator[tuple[Array, bool]]:
+    def _fragments(
+        self, mask: Array, ended: Array, config: AlgorithmConfig
+    ) -> Iterator[tuple[Array, bool]]:
         if mask.ndim > 1:  # a row is a sequence
             yield from ((steps, True) for steps in np.split(np.arange(mask.size), len(mask)))
             return
@@ -188,7 +190,7 @@ def sequences(columns: dict[str, Any]) -> dict[str, Any]:
     # What a sequence has once; lengths come with the advantages of learners without V-trace.
     once = {n: rows.pop(n) for n in (Columns.STATE_IN, Columns.SEQ_LENS) if n in rows}
 
-    def pad(column: Any) -> Any:
+    def pad(column: torch.Tensor) -> Any:
         real = mask.reshape(*mask.shape, *[1] * (column.dim() - 2))
         return torch.where(real, column, torch.zeros_like(column))[:, :longest]
 
@@ -259,14 +261,14 @@ class LegacyAPPOLearner(LegacyVTraceLearner):
         if not self._traces() and self._learner_connector is not None:
             self._learner_connector.append(Advantages(self.config))
 
-    def _behaviour(self, make: Any, batch: Any) -> Any:
+    def _behaviour(self, make: Any, batch: Mapping[str, Any]) -> Any:
         behaviour = make(batch[Columns.ACTION_DIST_INPUTS])
         return behaviour.logp(batch[Columns.ACTIONS])
 
     def _judge(
         self,
         module: Any,
-        batch: Any,
+        batch: Mapping[str, Any],
         make: Any,
         acts: Any,  # noqa: ARG002
         logp: Any,  # noqa: ARG002
