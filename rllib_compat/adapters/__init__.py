@@ -4,6 +4,8 @@
 classes and functions, wherever their files are.
 """
 
+from typing import Any
+
 from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
@@ -50,12 +52,26 @@ _FILES = {
     "runtime.placeholders": ("LegacyEnvByName",),
     "runtime.policy_mapping": ("MappingFn", "PolicyOfSameName", "policy_by_number"),
     "runtime.vector_envs": ("VectorEnvRunner",),
+    "ray_versions.learners": ("ArrayBatchLearner", "ThreadErrorLearner"),
     "ray_versions.multi_agent_runner": ("CompatMultiAgentEnvRunner",),
     "ray_versions.single_agent_runner": ("CompatEnvRunner",),
     "ray_versions.replay": ("old_replay_buffer",),
 }
 
-__getattr__, __all__ = lazy_exports(__name__, "rllib_compat", _FILES)
+#: Names that checkpoints of version 0.2.0 have, and what they are called now.
+_RENAMED = {
+    "LegacyEnvRunner": "VectorEnvRunner",
+    "TellingEnvRunner": "CompatEnvRunner",
+    "TellingLearner": "CallbackLearner",
+    "TellingMultiAgentEnvRunner": "CompatMultiAgentEnvRunner",
+    "TellingRolloutWorker": "CompatRolloutWorker",
+}
+
+_get, __all__ = lazy_exports(__name__, "rllib_compat", _FILES)
+
+
+def __getattr__(name: str) -> Any:
+    return _get(_RENAMED.get(name, name))
 
 
 def __dir__() -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import renames
 from rllib_compat.ray_versions.configs import is_multi_agent
 from rllib_compat.ray_versions.metrics import add_up, log_item
@@ -129,6 +130,7 @@ class OptimizerStepLearner(GradientClippingLearner):
                     optimizer.step()
 
 
+@public("rllib_compat.adapters")
 class ArrayBatchLearner(OptimizerStepLearner):
     """The first base of a torch learner that is given batches of arrays, not episodes.
 
@@ -206,6 +208,7 @@ def array_batch_learner(learner_class: type) -> type:
     return type(name, (ArrayBatchLearner, learner_class), {"__module__": __name__})
 
 
+@public("rllib_compat.adapters")
 class ThreadErrorLearner:
     """Raises what was raised in the thread that a learner of IMPALA or APPO learns in.
 

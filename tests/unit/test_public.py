@@ -24,6 +24,11 @@ def test_what_checkpoints_name_is_found_wherever_its_file_is(module, name):
     assert pickle.loads(pickle.dumps(found)) is found
 
 
+def test_names_in_checkpoints_of_version_0_2_are_still_found():
+    assert adapters.TellingEnvRunner is adapters.CompatEnvRunner
+    assert adapters.TellingLearner is adapters.CallbackLearner
+
+
 def test_a_public_class_travels_by_name_even_before_its_module_is_asked_for():
     # cloudpickle puts the code of a class into the pickle if its module is not imported.
     code = (
