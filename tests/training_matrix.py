@@ -599,8 +599,7 @@ def saved_weights(trainer: Any, path: str) -> dict[str, Any]:
 
     Learners of IMPALA and APPO go on in a thread of their own: what they have then is newer.
     """
-    on_old_stack = trainer.algorithm.learner_group is None
-    if on_old_stack or trainer.translation.algorithm not in ("IMPALA", "APPO"):
+    if trainer.translation.algorithm not in ("IMPALA", "APPO"):
         return dict(trainer.get_weights())
     policies = layouts.read(path, Budget()).policies
     return {name: policy.weights for name, policy in policies.items()}
