@@ -11,6 +11,7 @@ from typing import Any, ClassVar, cast
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.core.rl_module.apis import TargetNetworkAPI
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.schedules.scheduler import Scheduler
 from ray.tune import register_trainable
@@ -18,7 +19,7 @@ from ray.tune import register_trainable
 from rllib_compat.algorithms.defaults import DEFAULTS, MODEL_DEFAULTS
 from rllib_compat.networks.previous_steps import LOOKING_BACK
 from rllib_compat.neutral.errors import ConfigError
-from rllib_compat.ray_versions import learners, tune
+from rllib_compat.ray_versions import learners, renames, tune
 from rllib_compat.runtime.env_runners import use_compat_env_runners
 from rllib_compat.runtime.observation_connectors import PreviousSteps
 
@@ -242,7 +243,37 @@ class GradientFreeLearner(TorchLearner):  # type: ignore[misc]  # Ray has no typ
         raise NotImplementedError("It does not learn by gradients.")
 
 
-class ActorCriticLearner(learners.learner_with_targets(), TorchLearner):  # type: ignore[misc]
+_DQNLearner: Any = renames.resolve("DQNLearner")
+
+
+class TargetNetworkLearner(_DQNLearner, TorchLearner):  # type: ignore[misc]
+    """Makes target networks and lets them follow, as Ray's DQN does, without any loss.
+
+    It is a class of a module: an actor that learns gets the methods of its class one by one, and
+    would have two classes of one that is made in a function.
+    """
+
+    def build(self) -> None:
+        """Builds the learner.
+
+        What adds the next observations to batches came from the config in Ray 2.40, and comes from
+        the learner since.
+        """
+        super().build()
+        pipeline = self._learner_connector
+        if pipeline is not None and self.config.add_default_connectors_to_learner_pipeline:
+            learners.add_next_observations(pipeline)
+
+    @classmethod
+    def rl_module_required_apis(cls) -> list[type]:
+        """What a module has to have."""
+        return [TargetNetworkAPI]
+
+    def _reset_noise(self) -> None:
+        """Nothing: there are no noisy layers. Ray 2.40 wants every subclass to say so."""
+
+
+class ActorCriticLearner(TargetNetworkLearner):
     """Trains the actor with one Adam and all critics with another.
 
     The module says with `parameters_of` whose parameters are whose.

@@ -13,10 +13,14 @@ import numpy as np
 import torch
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
-from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig, register
+from rllib_compat.algorithms.base import (
+    RemovedAlgorithm,
+    RemovedAlgorithmConfig,
+    TargetNetworkLearner,
+    register,
+)
 from rllib_compat.algorithms.objectives import td_targets
 from rllib_compat.algorithms.off_policy import begin_rounds
 from rllib_compat.algorithms.replay import ItemReplayBuffer
@@ -234,10 +238,7 @@ class QMIXConfig(RemovedAlgorithmConfig):
         return pipeline
 
 
-_WithTargets: Any = learners.learner_with_targets()
-
-
-class QMIXTorchLearner(learners.ArrayBatchLearner, _WithTargets, TorchLearner):  # type: ignore[misc]
+class QMIXTorchLearner(learners.ArrayBatchLearner, TargetNetworkLearner):
     """Computes the loss: what `QMixLoss` of QMIX's torch policy computed."""
 
     def configure_optimizers_for_module(

@@ -11,11 +11,14 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
-from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig
+from rllib_compat.algorithms.base import (
+    RemovedAlgorithm,
+    RemovedAlgorithmConfig,
+    TargetNetworkLearner,
+)
 from rllib_compat.algorithms.off_policy import Rounds, begin_rounds
 from rllib_compat.algorithms.replay import ItemReplayBuffer
 from rllib_compat.algorithms.transitions import Array, n_step_returns, stack_steps
@@ -207,10 +210,7 @@ def _errors(learner: Any, *_: object) -> Any:
     return learner.td_errors
 
 
-_WithTargets: Any = learners.learner_with_targets()
-
-
-class SequenceLearner(learners.ArrayBatchLearner, _WithTargets, TorchLearner):  # type: ignore[misc]  # Ray has no types
+class SequenceLearner(learners.ArrayBatchLearner, TargetNetworkLearner):
     """A learner of sequences.
 
     Attributes:

@@ -29,33 +29,6 @@ if TYPE_CHECKING:
 LOSS_MASK = "loss_mask"
 
 
-@cache
-def learner_with_targets() -> type:
-    """The learner that makes target networks and lets them follow, without any loss: DQN's.
-
-    The piece that adds the next observations to batches came from the config in Ray 2.40, and comes
-    from the learner since.
-    """
-    from ray.rllib.core.rl_module.apis import TargetNetworkAPI
-
-    class LearnerWithTargets(renames.resolve("DQNLearner")):  # type: ignore[misc]  # Ray has no types
-        def build(self) -> None:
-            super().build()
-            pipeline = self._learner_connector
-            if pipeline is None or not self.config.add_default_connectors_to_learner_pipeline:
-                return
-            add_next_observations(pipeline)
-
-        @classmethod
-        def rl_module_required_apis(cls) -> list[type]:
-            return [TargetNetworkAPI]
-
-        def _reset_noise(self) -> None:
-            """Nothing: there are no noisy layers. Ray 2.40 wants every subclass to say so."""
-
-    return LearnerWithTargets
-
-
 def add_next_observations(pipeline: ConnectorPipeline) -> None:
     """Adds the piece that adds the next observations to batches, unless it is there."""
     from ray.rllib.connectors.common.add_observations_from_episodes_to_batch import (
