@@ -112,6 +112,7 @@ BATCH = "training.train_batch_size_per_learner"
 WHOLE_BATCH = "training.train_batch_size"
 MINIBATCH = "training.minibatch_size"
 LEARNERS = "learners.num_learners"
+VECTORIZE_MODE = "env_runners.gym_env_vectorize_mode"
 GPUS = "learners.num_gpus_per_learner"
 STATE_SERVER = "env_runners.use_env_runner_state_server"
 SAMPLED = "reporting.min_sample_timesteps_per_iteration"
@@ -130,6 +131,13 @@ def _one_env_per_runner(given: SettingsView, _: Context) -> Change | None:
         return None
     message = f"the installed Ray steps one multi-agent environment per env runner, not {envs}"
     return Change({ENVS: 1}, message)
+
+
+def _multi_agent_envs_here(given: SettingsView, context: Context) -> Change | None:
+    several = "multi_agent.policies" in given or context.algorithm in ("MADDPG", "QMIX")
+    if not several or given.get(VECTORIZE_MODE) in (None, configs.vectorize_mode("sync")):
+        return None
+    return Change({VECTORIZE_MODE: ABSENT}, "the environments of a worker are in its own process")
 
 
 def _fragment_of_old_ddppo() -> Any:
@@ -245,6 +253,30 @@ BATCHES = (
         sets={ENVS: 1},
         key="num_envs_per_worker",
         change=_one_env_per_runner,
+        severity=Severity.WARNING,
+    ),
+    Step(
+        "multi_agent_processes",
+        "Ray steps multi-agent environments in the process of their env runner, never in processes "
+        "of their own.",
+        stack="new",
+        reads=(VECTORIZE_MODE, "multi_agent.policies"),
+        sets={VECTORIZE_MODE: ABSENT},
+        key="remote_worker_envs",
+        change=_multi_agent_envs_here,
+        severity=Severity.WARNING,
+    ),
+    Step(
+        "one_learner",
+        "Learners in processes of their own do not learn from recordings a minibatch at a time, "
+        "nor from sequences.",
+        algorithms=("CRR", "R2D2", "RNNSAC"),
+        stack="new",
+        reads=(LEARNERS,),
+        sets={LEARNERS: ABSENT},
+        key="num_gpus",
+        when=lambda given: bool(given.get(LEARNERS)),
+        message="it learns in the process of the algorithm, on one GPU at most",
         severity=Severity.WARNING,
     ),
     Step(

@@ -51,6 +51,8 @@ CASES = [
     ({"env_task_fn": max}, "PPO"),
     ({"soft_q": True}, "DQN"),
     ({"parameter_noise": True}, "DQN"),
+    ({"num_gpus": 2}, "R2D2"),
+    ({"remote_worker_envs": True}, "QMIX"),
 ]
 
 
