@@ -125,7 +125,7 @@ def _evaluate(
     from rllib_compat.trainer import actors, rollouts
 
     overrides = dict(given["config"] or {})
-    options.find_modules(given["env"], given["policy_mapping_fn"], given["trust"], overrides)
+    options.find_modules(given["env"], given["policy_mapping_fn"], given["trust"])
     if given["policy_mapping_fn"]:
         overrides["multiagent"] = {
             **overrides.get("multiagent", {}),

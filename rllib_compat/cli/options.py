@@ -66,6 +66,7 @@ class ConfigOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # s
         try:
             if value.lstrip().startswith("{"):
                 config = json.loads(value)
+                find_modules(config)  # the caller wrote it; a file may be a stranger's
             elif value.endswith(".pkl"):
                 config = pickles.load(Path(value), budget=budget).value
             else:

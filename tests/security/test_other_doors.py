@@ -199,6 +199,7 @@ def test_safetensors_has_a_form_for_it_or_an_error_says_so(tmp_path):
 STARTS = {
     "evaluate": ["evaluate", "checkpoint-1", "--run", "PPO"],
     "evaluate --config": ["evaluate", "checkpoint-1", "--run", "PPO", "--config", '{"lr": 1.0}'],
+    "evaluate --config FILE": ["evaluate", "checkpoint-1", "--run", "PPO", "--config", "odd.json"],
     "evaluate --env": ["evaluate", "checkpoint-1", "--run", "PPO", "--env", "own_env:Env"],
     "convert": ["convert", "checkpoint-1", "new", "--env", "own_env:Env", "--trust", "own_env:f"],
     "convert --model": ["convert", "checkpoint-1", "new", "--model", "own_env:Env"],
@@ -214,6 +215,7 @@ def test_modules_beside_a_checkpoint_pass_for_no_package(start, tmp_path):
     for name in ("numpy", "ale_py", "lz4", "gymnasium", "tensorflow", "jax", "cv2", "wandb"):
         (here / f"{name}.py").write_text(f"open('imported {name}', 'w').close()")
     (here / "own_env.py").write_text("open('asked for', 'w').close()")
+    (here / "odd.json").write_text('{"model": {"custom_options": {"x": "tensorflow.x"}}}')
     (here / "train.yaml").write_text("x: {run: PPO, env: 'own_env:Env'}")
     # As the command is started: not with `-m`, which puts the folder in front of all others.
     code = f"from rllib_compat.cli import main; main({STARTS[start]})"
