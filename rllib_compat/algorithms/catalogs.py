@@ -20,7 +20,6 @@ from rllib_compat.networks.modules.layers import (
 from rllib_compat.networks.previous_steps import LOOKING_BACK
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.ray_versions import configs, modules
-from rllib_compat.ray_versions import modules as ray_modules
 from rllib_compat.registry import keys
 from rllib_compat.runtime.connectors import set_previous_steps
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 
-_RayDQNCatalog: Any = ray_modules.dqn_catalog()
+_RayDQNCatalog: Any = modules.dqn_catalog()
 
 
 class PPOCatalog(PreviousStepsMixin, OwnEncoders, RayPPOCatalog):  # type: ignore[misc]  # no types

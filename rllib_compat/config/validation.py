@@ -189,8 +189,9 @@ class _Validation:
 def _describe(rule: str, problem: Problem, origin: Origin) -> Finding:
     found, reason = problem.found, problem.reason
     # How somebody who knows the code lets it pass by its name.
-    name = shlex.quote(problem.trust or "")  # a stranger's, and printed to be pasted
-    trust = f"; if you know and trust this code: --trust {name}" if problem.trust else ""
+    trust = ""
+    if problem.trust:  # a stranger's name, printed to be pasted
+        trust = f"; if you know and trust this code: --trust {shlex.quote(problem.trust)}"
     if reason is Reason.RLLIB:
         message = f"{found}: RLlib's own; the installed Ray has its own, too"
         return _finding(rule, problem.path, message, "", Severity.INFO)

@@ -110,9 +110,9 @@ def atomic_file(target: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
         FileSystemError: The disk is full or read-only, a name is too long, ….
     """
     with disk_errors(target):
-        _finish_killed_runs(target)
+        _remove_partials(target)
         partial, flags = _beside(target, _PARTIAL), os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        descriptor = os.open(partial, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        descriptor, held = os.open(partial, flags | getattr(os, "O_NOFOLLOW", 0), 0o666), None
         try:
             with open(descriptor, "wb") as file:  # noqa: PTH123 - it is a descriptor
                 held = _lock(partial)
@@ -227,6 +227,11 @@ def _finish_killed_runs(target: Path) -> None:
             old.rename(target)
         if descriptor is not None:
             os.close(descriptor)
+    _remove_partials(target)
+
+
+def _remove_partials(target: Path) -> None:
+    """Removes what killed runs have left of a target that was new."""
     for partial in _all_beside(target, _PARTIAL):
         descriptor = _lock(partial)
         if descriptor is not None:

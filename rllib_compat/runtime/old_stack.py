@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import old_stack
-from rllib_compat.ray_versions import old_stack as ray_old_stack
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 from rllib_compat.runtime.user_envs import user_env
 
@@ -74,7 +73,7 @@ class RunningPlan:
         algorithm: Algorithm,
     ) -> None:
         self.result: dict[str, Any] = {}
-        ray_old_stack.add_legacy_batch_names()
+        old_stack.add_legacy_batch_names()
         self._algorithm = algorithm
         self._items = plan(workers, config)
 
@@ -88,7 +87,7 @@ class RunningPlan:
             CompatError: The plan has come to its end.
         """
         try:
-            item = ray_old_stack.next_of_plan(self._algorithm, self._items)
+            item = old_stack.next_of_plan(self._algorithm, self._items)
         except StopIteration as error:
             raise CompatError(
                 "The execution plan has come to its end.",

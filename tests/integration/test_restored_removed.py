@@ -13,7 +13,6 @@ from rllib_compat.formats import layouts
 from rllib_compat.networks import rl_modules
 from rllib_compat.neutral.spaces import to_gymnasium
 from rllib_compat.ray_versions import algorithms, learners
-from rllib_compat.ray_versions import learners as ray_learners
 from rllib_compat.ray_versions import modules as ray_modules
 from rllib_compat.trainer import coefficients
 from tests.legacy.cases import all_cases
@@ -266,7 +265,7 @@ def coefficients_of(trainer):
 def acts_as_recorded(trainer, case, policy_id, network):
     """Holds what a trainer learns and acts with against what the old network gave."""
     inputs, outputs = recorded(case, policy_id, network)
-    learned = ray_learners.local_learner(trainer.algorithm).module[policy_id]
+    learned = learners.local_learner(trainer.algorithm).module[policy_id]
     made = rl_modules.ModuleNetwork(learned)(inputs)
     for name, array in outputs.items():
         np.testing.assert_allclose(made[name], array, rtol=1e-4, atol=1e-5)

@@ -13,7 +13,6 @@ from ray.rllib.utils.test_utils import check
 
 from rllib_compat.adapters import CompatMultiAgentEnvRunner
 from rllib_compat.ray_versions import configs, connectors, releases
-from rllib_compat.ray_versions import connectors as ray_connectors
 from rllib_compat.ray_versions import episodes as ray_episodes
 from rllib_compat.ray_versions.multi_agent_runner import EnvToModulePipeline, ModuleToEnvPipeline
 from rllib_compat.runtime.connectors import add_preprocessors
@@ -266,7 +265,7 @@ def test_callbacks_hear_what_they_hear_from_ray():
 
 def test_a_runner_has_its_pipelines_again_after_a_sample_even_one_that_fails():
     runner = CompatMultiAgentEnvRunner(config=ppo())
-    rays = ray_connectors.env_to_module(runner), ray_connectors.module_to_env(runner)
+    rays = connectors.env_to_module(runner), connectors.module_to_env(runner)
     runner.sample(num_timesteps=3)
     with pytest.raises(AssertionError):
         runner.sample(num_timesteps=-1, num_episodes=-1)
