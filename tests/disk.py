@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rllib_compat import convert
-from rllib_compat.neutral.errors import FileSystemError
+from rllib_compat.errors import FileSystemError
 from tests.kills import OLD, OTHER
 from tests.trees import digest_tree
 

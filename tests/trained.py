@@ -22,8 +22,8 @@ import rllib_compat as compat
 from rllib_compat import registry
 from rllib_compat.conversion.convert import prepare
 from rllib_compat.conversion.plan import Form
+from rllib_compat.errors import CompatError
 from rllib_compat.formats import layouts
-from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.spaces import to_gymnasium
 from rllib_compat.ray_versions import algorithms, learners, releases, startup
 from tests.legacy.cases import Case, all_cases

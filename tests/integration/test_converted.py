@@ -10,9 +10,9 @@ import pytest
 
 from rllib_compat import Given, convert, registry, verify
 from rllib_compat.conversion.compare import compare, float32_errors
+from rllib_compat.errors import RayNotSupportedError, TargetExistsError
 from rllib_compat.formats import layouts
 from rllib_compat.networks import rl_modules
-from rllib_compat.neutral.errors import RayNotSupportedError, TargetExistsError
 from rllib_compat.ray_versions import checkpoints, releases
 from tests.legacy.cases import all_cases, find, one_of_each
 from tests.legacy.networks import given_if_asked, given_of, read, recorded

@@ -8,7 +8,7 @@ import pytest
 
 import rllib_compat as compat
 from rllib_compat import Given, convert, verify
-from rllib_compat.neutral.errors import CompatError
+from rllib_compat.errors import CompatError
 from tests.legacy.cases import find
 from tests.marks import TRAINERS
 from tests.security import payloads

@@ -12,7 +12,7 @@ import torch
 from ray.rllib.core.rl_module.rl_module import RLModule
 
 import rllib_compat as compat
-from rllib_compat.neutral.errors import CompatError, GoneError
+from rllib_compat.errors import CompatError, GoneError
 from rllib_compat.ray_versions import learners
 from tests.marks import TRAINERS
 

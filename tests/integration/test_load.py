@@ -8,7 +8,7 @@ import pytest
 
 import rllib_compat as compat
 from rllib_compat import Given
-from rllib_compat.neutral.errors import NotYetError
+from rllib_compat.errors import NotYetError
 from tests.legacy.cases import find
 from tests.legacy.networks import given_of
 from tests.marks import TRAINERS

@@ -12,11 +12,7 @@ import numpy as np
 import pytest
 import tree
 
-from rllib_compat.neutral.errors import (
-    CheckpointError,
-    CorruptCheckpointError,
-    RayNotSupportedError,
-)
+from rllib_compat.errors import CheckpointError, CorruptCheckpointError, RayNotSupportedError
 from rllib_compat.ray_versions import learners
 from rllib_compat.runtime.observation_connectors import SEEN
 from tests import trained

@@ -12,10 +12,10 @@ import pytest
 
 import rllib_compat as compat
 from rllib_compat import legacy
+from rllib_compat.errors import GoneError, LegacyEnvError
 from rllib_compat.execution.rollout_ops import synchronous_parallel_sample
 from rllib_compat.execution.train_ops import train_one_step
 from rllib_compat.legacy.algorithm import Algorithm
-from rllib_compat.neutral.errors import GoneError, LegacyEnvError
 from rllib_compat.trainer import stock_policies
 from rllib_compat.trainer.classes import build_trainer
 from tests.legacy.cases import find

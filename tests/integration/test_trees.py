@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rllib_compat import Given, convert, verify
+from rllib_compat.errors import CompatError
 from rllib_compat.formats.layouts.v2 import MODULES
-from rllib_compat.neutral.errors import CompatError
 from tests import disk
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from rllib_compat.config import translate
 from rllib_compat.config.code import Program, format_expression, python_code
+from rllib_compat.errors import ConfigError
 from rllib_compat.neutral.deferred import build
-from rllib_compat.neutral.errors import ConfigError
 from tests.marks import examples
 from tests.properties.test_config import configs, stacks
 

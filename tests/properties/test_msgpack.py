@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from rllib_compat.errors import CorruptCheckpointError
 from rllib_compat.formats.msgpack.codec import canonical, pack, unpack
-from rllib_compat.neutral.errors import CorruptCheckpointError
 from tests.properties import strategies
 from tests.properties.same import assert_same
 

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from rllib_compat.errors import CorruptCheckpointError
 from rllib_compat.formats.pickles import Budget, load, looks_like_pickle
-from rllib_compat.neutral.errors import CorruptCheckpointError
 from tests.legacy.cases import MUSEUM
 from tests.marks import examples
 from tests.unit.pickles.assembler import same

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from rllib_compat import Given, convert
-from rllib_compat.neutral.errors import CompatError
+from rllib_compat.errors import CompatError
 from rllib_compat.ray_versions import learners, startup
 from tests.legacy.cases import find
 from tests.ray_releases.record_all import age

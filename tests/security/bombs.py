@@ -230,7 +230,7 @@ def cost(bomb: str) -> dict[str, Any]:
 
 
 def _outcome(send: Callable[[], None]) -> str:
-    from rllib_compat.neutral.errors import CompatError
+    from rllib_compat.errors import CompatError
 
     try:
         send()

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.neutral.errors import CompatError
+from rllib_compat.errors import CompatError
 from tests.legacy.cases import MUSEUM
 from tests.security.mutate import Files, mutate
 

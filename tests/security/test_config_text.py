@@ -28,7 +28,7 @@ from rllib_compat.config import Origin, translate
 from rllib_compat.config.rules import every_rule, find
 from rllib_compat.config.validation import DEEPEST_CONFIG, validate_config
 from rllib_compat.config.values.kinds import Unread
-from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.errors import ConfigError
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.registry import keys
 from tests.security.watch import MARK, watched

@@ -13,9 +13,9 @@ import pytest
 
 from rllib_compat import convert, inspect, verify
 from rllib_compat.conversion import convert_many as many
+from rllib_compat.errors import CompatError
 from rllib_compat.formats import layouts, pickles
 from rllib_compat.formats.globals import list_globals
-from rllib_compat.neutral.errors import CompatError
 from tests.security import payloads
 from tests.security.canary import watched
 

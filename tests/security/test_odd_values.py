@@ -15,6 +15,13 @@ import pytest
 from rllib_compat import Given, verify
 from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.identify import add_spaces_of_network, identify_networks
+from rllib_compat.errors import (
+    CheckpointError,
+    CompatError,
+    CorruptCheckpointError,
+    MissingInformationError,
+    NotYetError,
+)
 from rllib_compat.formats import layouts
 from rllib_compat.formats.msgpack.write import write
 from rllib_compat.networks import settings
@@ -26,13 +33,6 @@ from rllib_compat.neutral.checkpoint import (
     PolicyState,
     RunningStat,
     Source,
-)
-from rllib_compat.neutral.errors import (
-    CheckpointError,
-    CompatError,
-    CorruptCheckpointError,
-    MissingInformationError,
-    NotYetError,
 )
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from tests.legacy.cases import find

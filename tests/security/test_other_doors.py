@@ -19,7 +19,7 @@ import pytest
 from rllib_compat import convert
 from rllib_compat.cli import main
 from rllib_compat.conversion import recordings
-from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
+from rllib_compat.errors import CheckpointError, CompatError, CorruptCheckpointError
 from rllib_compat.runtime.offline import files
 from rllib_compat.trainer.checkpoints import unpack
 from tests.security import payloads

@@ -13,8 +13,8 @@ import rllib_compat as compat
 from rllib_compat import Given
 from rllib_compat.cli import main
 from rllib_compat.conversion.environment import read_stored_env
+from rllib_compat.errors import CheckpointError
 from rllib_compat.formats import pickles
-from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.ray_versions import startup
 from rllib_compat.runtime.envs import EnvSettings, adapt_env, make_env
 from tests.legacy.atari.worlds import Game, digest

@@ -9,8 +9,8 @@ import pytest
 
 from rllib_compat import Given
 from rllib_compat.conversion.convert import prepare
+from rllib_compat.errors import MissingInformationError
 from rllib_compat.formats import layouts
-from rllib_compat.neutral.errors import MissingInformationError
 from rllib_compat.neutral.report import Severity
 from rllib_compat.neutral.spaces import parse_repr
 from rllib_compat.trainer import load as module

@@ -26,11 +26,7 @@ from rllib_compat.conversion.config import fit_resources
 from rllib_compat.conversion.convert import prepare, result_of
 from rllib_compat.conversion.identify import identify_networks, require_algorithm
 from rllib_compat.conversion.plan import Form
-from rllib_compat.formats import layouts
-from rllib_compat.networks.families.q_head import exploring
-from rllib_compat.networks.graph import Graph
-from rllib_compat.neutral.check import check
-from rllib_compat.neutral.errors import (
+from rllib_compat.errors import (
     CheckpointError,
     FileSystemError,
     MissingInformationError,
@@ -38,6 +34,10 @@ from rllib_compat.neutral.errors import (
     TargetExistsError,
     VerificationError,
 )
+from rllib_compat.formats import layouts
+from rllib_compat.networks.families.q_head import exploring
+from rllib_compat.networks.graph import Graph
+from rllib_compat.neutral.check import check
 from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.report import Finding, Severity, Verdict, grouped
 from rllib_compat.neutral.spaces import box, parse_repr

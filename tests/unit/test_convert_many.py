@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from rllib_compat.conversion import convert_many as many
-from rllib_compat.neutral.errors import UnknownLayoutError
+from rllib_compat.errors import UnknownLayoutError
 from tests.legacy.cases import find
 
 SMALL = next(c for c in find(ray="0.8.5") if c.variant == "worker1")

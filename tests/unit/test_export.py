@@ -7,9 +7,9 @@ import pytest
 
 from rllib_compat import convert
 from rllib_compat.conversion.compare import WEIGHTS
+from rllib_compat.errors import CompatError, MissingInformationError
 from rllib_compat.networks.ops import in_onnx
 from rllib_compat.networks.ops.in_numpy import ACTIVATIONS, OPS
-from rllib_compat.neutral.errors import CompatError, MissingInformationError
 from tests.legacy.cases import all_cases, find
 from tests.legacy.networks import given_if_asked, read
 from tests.support import REFUSED

@@ -5,13 +5,13 @@ import shutil
 import pytest
 
 from rllib_compat import convert, inspect
-from rllib_compat.formats import layouts
-from rllib_compat.neutral.errors import (
+from rllib_compat.errors import (
     CheckpointError,
     MissingFileError,
     MissingInformationError,
     UnknownLayoutError,
 )
+from rllib_compat.formats import layouts
 from rllib_compat.neutral.report import Severity
 from tests.legacy.cases import find
 

@@ -15,9 +15,9 @@ import msgpack
 import pytest
 
 from rllib_compat.cli import main
+from rllib_compat.errors import BudgetExceededError, UnknownLayoutError
 from rllib_compat.formats.globals import Handling, list_globals
 from rllib_compat.neutral.budget import Budget
-from rllib_compat.neutral.errors import BudgetExceededError, UnknownLayoutError
 from tests.legacy.cases import all_cases
 from tests.security import payloads
 from tests.security.payloads import Call, dumps

@@ -7,10 +7,10 @@ import shutil
 import numpy as np
 import pytest
 
+from rllib_compat.errors import CorruptCheckpointError, UnknownLayoutError
 from rllib_compat.formats import layouts
 from rllib_compat.formats.layouts import LAYOUTS
 from rllib_compat.formats.layouts.folder import Folder, find_params
-from rllib_compat.neutral.errors import CorruptCheckpointError, UnknownLayoutError
 from tests.legacy.cases import all_cases, find
 from tests.trees import digest_tree
 

@@ -11,6 +11,7 @@ import msgpack_numpy
 import numpy as np
 import pytest
 
+from rllib_compat.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
 from rllib_compat.formats.layouts import own_msgpack
 from rllib_compat.formats.layouts.folder import LayoutMismatch
 from rllib_compat.formats.msgpack import write as writer
@@ -26,7 +27,6 @@ from rllib_compat.neutral.checkpoint import (
     RunningStat,
     Source,
 )
-from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Severity
 from tests.properties.same import assert_same

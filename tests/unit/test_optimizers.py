@@ -10,12 +10,12 @@ import pytest
 from rllib_compat import Given, convert
 from rllib_compat.conversion import complete as resolve
 from rllib_compat.conversion.identify import identify_networks
+from rllib_compat.errors import CheckpointError
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.network import DEFAULT
 from rllib_compat.networks.optimizers import plan, read, torch_slots, updates_of
-from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.spaces import Discrete

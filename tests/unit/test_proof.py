@@ -21,11 +21,11 @@ from rllib_compat.conversion.compare import (
 )
 from rllib_compat.conversion.convert import prepare
 from rllib_compat.conversion.write import modules
+from rllib_compat.errors import CheckpointError, VerificationError
 from rllib_compat.formats import layouts
 from rllib_compat.networks import known
 from rllib_compat.networks.graph import Graph, Step
 from rllib_compat.networks.network import Network, Target
-from rllib_compat.neutral.errors import CheckpointError, VerificationError
 from tests.legacy.cases import all_cases, find
 from tests.legacy.networks import given_if_asked, read
 from tests.support import REFUSED

@@ -10,7 +10,7 @@ import pytest
 
 import rllib_compat
 from rllib_compat import adapters, modules
-from rllib_compat.neutral.errors import RayNotSupportedError
+from rllib_compat.errors import RayNotSupportedError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import releases
 
@@ -56,7 +56,7 @@ def test_public_names_can_be_listed_and_imported():
 
 def test_every_error_is_public():
     from rllib_compat import errors
-    from rllib_compat.neutral import errors as private
+    from rllib_compat import errors as private
 
     found = [
         n for n, e in vars(private).items() if isinstance(e, type) and issubclass(e, Exception)

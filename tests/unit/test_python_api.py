@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import rllib_compat as compat
+from rllib_compat.errors import CheckpointError, ConfigError, MissingInformationError
 from rllib_compat.formats import layouts
-from rllib_compat.neutral.errors import CheckpointError, ConfigError, MissingInformationError
 from rllib_compat.neutral.spaces import Box, Discrete
 from tests.legacy.cases import find
 

@@ -3,8 +3,8 @@
 import pytest
 
 from rllib_compat import registry
+from rllib_compat.errors import ConfigError
 from rllib_compat.networks.read import reader
-from rllib_compat.neutral.errors import ConfigError
 
 ROWS = list(registry.ALGORITHMS.values())
 

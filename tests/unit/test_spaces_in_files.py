@@ -10,6 +10,7 @@ import gymnasium.spaces as g
 import numpy as np
 import pytest
 
+from rllib_compat.errors import BudgetExceededError, CorruptCheckpointError
 from rllib_compat.formats.array_text import decode_array, encode_array
 from rllib_compat.formats.msgpack.codec import canonical, unpack
 from rllib_compat.formats.spaces import (
@@ -19,7 +20,6 @@ from rllib_compat.formats.spaces import (
 )
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.budget import Budget
-from rllib_compat.neutral.errors import BudgetExceededError, CorruptCheckpointError
 from rllib_compat.neutral.spaces import (
     Box,
     DictSpace,

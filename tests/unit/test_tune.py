@@ -10,7 +10,7 @@ from ray import tune as ray_tune
 
 import rllib_compat as compat
 from rllib_compat import tune
-from rllib_compat.neutral.errors import RefusedKeysError
+from rllib_compat.errors import RefusedKeysError
 from rllib_compat.tune.loggers import LegacyLoggerCallback, Logger
 
 

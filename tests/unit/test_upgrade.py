@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rllib_compat.cli import main
-from rllib_compat.neutral.errors import CompatError
+from rllib_compat.errors import CompatError
 from rllib_compat.upgrade import Target, upgrade
 from rllib_compat.upgrade.places import is_module
 from rllib_compat.upgrade.rules import RULES

@@ -7,8 +7,8 @@ import pytest
 from rllib_compat import Given, convert
 from rllib_compat.conversion.convert import prepare
 from rllib_compat.conversion.identify import is_random
+from rllib_compat.errors import CheckpointError, NotConvertibleError
 from rllib_compat.formats import layouts
-from rllib_compat.neutral.errors import CheckpointError, NotConvertibleError
 from rllib_compat.neutral.report import Severity, Verdict
 from tests.legacy.cases import MUSEUM, find
 

@@ -15,10 +15,10 @@ from rllib_compat.cli import main
 from rllib_compat.conversion import recordings
 from rllib_compat.conversion.convert import prepare
 from rllib_compat.conversion.module_source import make_module_source, source_of
+from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.formats import layouts
 from rllib_compat.networks.chain import Chain, Layer, guess
 from rllib_compat.neutral import spaces
-from rllib_compat.neutral.errors import CheckpointError, NotYetError
 from rllib_compat.neutral.spaces import DictSpace
 from tests.legacy.cases import find
 from tests.legacy.networks import given_of

@@ -22,8 +22,8 @@ from rllib_compat.algorithms.distributed_replay import (
 from rllib_compat.algorithms.replay import WEIGHTS, TransitionReplayBuffer
 from rllib_compat.algorithms.transitions import N_STEP
 from rllib_compat.config import translate
+from rllib_compat.errors import CompatError, ConfigError
 from rllib_compat.networks.modules.exploration import Noise
-from rllib_compat.neutral.errors import CompatError, ConfigError
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.ray_versions import env_runners, releases
 from tests.marks import OTHERS_WARNINGS

@@ -16,8 +16,8 @@ from ray.rllib.utils.spaces.space_utils import unbatch
 
 from rllib_compat.algorithms.banditlinucb import steps_of
 from rllib_compat.config import translate
+from rllib_compat.errors import ConfigError, RefusedKeysError
 from rllib_compat.modules import RandomModule
-from rllib_compat.neutral.errors import ConfigError, RefusedKeysError
 from rllib_compat.ray_versions import configs
 from rllib_compat.runtime.connectors import with_preprocessors
 from tests.marks import OTHERS_WARNINGS

@@ -14,7 +14,7 @@ import gymnasium
 import torch
 
 from rllib_compat.config import translate
-from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.errors import ConfigError
 from rllib_compat.ray_versions import configs
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close

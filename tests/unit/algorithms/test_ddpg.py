@@ -10,8 +10,8 @@ import torch
 
 from rllib_compat.algorithms.defaults import DEFAULTS
 from rllib_compat.config import translate
+from rllib_compat.errors import ConfigError, RefusedKeysError
 from rllib_compat.networks.modules.exploration import Noise
-from rllib_compat.neutral.errors import ConfigError, RefusedKeysError
 from rllib_compat.neutral.report import Verdict
 from rllib_compat.ray_versions import configs
 from tests.marks import OTHERS_WARNINGS

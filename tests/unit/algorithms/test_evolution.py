@@ -20,7 +20,7 @@ from hypothesis.extra.numpy import arrays
 from rllib_compat.algorithms import evolution, rollouts
 from rllib_compat.algorithms.noise import best_gradient, centered_ranks, noise_table, weighted_sum
 from rllib_compat.config import translate
-from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.errors import ConfigError
 from rllib_compat.neutral.report import Verdict
 from rllib_compat.ray_versions import configs, connectors
 from tests.marks import OTHERS_WARNINGS

@@ -18,8 +18,8 @@ from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
 from rllib_compat.algorithms.maddpg import JointBuffer, _batches, joint_steps
 from rllib_compat.algorithms.transitions import N_STEP, n_step_returns
+from rllib_compat.errors import ConfigError, LegacyEnvError
 from rllib_compat.networks.modules import maddpg
-from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
 from rllib_compat.ray_versions import configs, releases
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close

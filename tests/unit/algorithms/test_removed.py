@@ -14,7 +14,7 @@ from rllib_compat import registry
 from rllib_compat.algorithms.advantages import advantages
 from rllib_compat.algorithms.defaults import DEFAULTS
 from rllib_compat.config import translate
-from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.errors import ConfigError
 from rllib_compat.neutral.report import Severity
 from rllib_compat.ray_versions import configs
 from rllib_compat.registry import keys

@@ -24,7 +24,7 @@ from rllib_compat.algorithms.replay import (
     TransitionReplayBuffer,
 )
 from rllib_compat.algorithms.transitions import N_STEP, NStepTransitions
-from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.errors import ConfigError
 from rllib_compat.ray_versions import configs, training_steps
 from rllib_compat.ray_versions import episodes as ray_episodes
 from tests.marks import OTHERS_WARNINGS

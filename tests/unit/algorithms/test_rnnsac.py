@@ -15,8 +15,8 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat.algorithms.sequence_replay import WEIGHTS, SequenceChopper
 from rllib_compat.config import translate
+from rllib_compat.errors import ConfigError
 from rllib_compat.networks.modules.rnnsac import drawn
-from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import configs, episodes
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from rllib_compat.cli.config import command
 from rllib_compat.config import translate
 from rllib_compat.config.files import read_experiments
-from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.errors import ConfigError
 
 TUNED = """
 pong:

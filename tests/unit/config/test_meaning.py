@@ -8,7 +8,7 @@ from rllib_compat.config import default_config, find_algorithm, translate
 from rllib_compat.config.deferred import PreviousStepsConnector
 from rllib_compat.config.rules import models
 from rllib_compat.config.rules.sampling import GONE
-from rllib_compat.neutral.errors import ConfigError, RefusedKeysError, UnknownKeysError
+from rllib_compat.errors import ConfigError, RefusedKeysError, UnknownKeysError
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.ray_versions import replay
 from rllib_compat.registry import keys

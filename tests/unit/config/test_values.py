@@ -3,7 +3,7 @@
 import pytest
 
 from rllib_compat.config import translate
-from rllib_compat.neutral.errors import RefusedKeysError
+from rllib_compat.errors import RefusedKeysError
 from rllib_compat.ray_versions import releases
 
 WRONG = [
@@ -64,7 +64,7 @@ def test_objects_whose_kind_nobody_knows_pass():
 
 
 def test_a_config_that_contains_itself_is_an_error_with_a_sentence():
-    from rllib_compat.neutral.errors import ConfigError
+    from rllib_compat.errors import ConfigError
 
     config = {"env_config": {}}
     config["env_config"]["again"] = config

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from rllib_compat import legacy
-from rllib_compat.neutral.errors import CompatError, GoneError
+from rllib_compat.errors import CompatError, GoneError
 from rllib_compat.registry import old_names
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.envs import adapt_env, make_env

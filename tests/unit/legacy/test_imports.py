@@ -10,8 +10,8 @@ import textwrap
 import pytest
 
 from rllib_compat import legacy
+from rllib_compat.errors import GoneError
 from rllib_compat.legacy import activation, import_hooks, modules
-from rllib_compat.neutral.errors import GoneError
 from rllib_compat.registry import old_names
 
 legacy.deactivate()  # to import it is to activate it; each test asks for it

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rllib_compat.errors import CheckpointError, MissingInformationError
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.families.dense import SCHEMES
@@ -14,7 +15,6 @@ from rllib_compat.networks.read import is_own
 from rllib_compat.networks.unnamed import Shape
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
 from tests.legacy.cases import find
 from tests.legacy.networks import read
 

@@ -8,12 +8,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.families.attention import CONSTANT, ordered
 from rllib_compat.networks.ops import in_numpy, in_torch
 from rllib_compat.networks.optimizers import plan
-from rllib_compat.neutral.errors import CheckpointError, NotYetError
 from rllib_compat.neutral.report import Verdict
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import read

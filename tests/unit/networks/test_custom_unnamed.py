@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rllib_compat.errors import CheckpointError
 from rllib_compat.formats import layouts
 from rllib_compat.networks import custom
-from rllib_compat.neutral.errors import CheckpointError
 from tests.legacy.cases import find
 
 (KERAS,) = find(variant="custom-keras")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rllib_compat import Given
 from rllib_compat.conversion import complete as resolve
+from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, optimizers
 from rllib_compat.networks import read as read_policy
@@ -17,7 +18,6 @@ from rllib_compat.networks.families import ddpg
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.network import TARGET_PREFIX
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.neutral.report import Verdict
 from rllib_compat.neutral.spaces import box, parse_repr
 from tests.legacy.cases import find

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rllib_compat.conversion.compare import compare, float32_errors
-from rllib_compat.neutral.errors import MissingInformationError, NotConvertibleError
+from rllib_compat.errors import MissingInformationError, NotConvertibleError
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import greedy, read, recorded
 from tests.support import REFUSED

@@ -7,13 +7,13 @@ import pytest
 
 from rllib_compat.conversion import complete
 from rllib_compat.conversion.identify import add_spaces_of_network
+from rllib_compat.errors import CheckpointError, MissingInformationError
 from rllib_compat.formats import layouts
 from rllib_compat.formats.layouts.policies import read_policy_state
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.unnamed import Shape
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
 from rllib_compat.neutral.report import Severity
 from rllib_compat.neutral.spaces import Discrete, box
 from tests.legacy.cases import find

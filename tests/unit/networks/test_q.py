@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rllib_compat import registry
 from rllib_compat.conversion import complete as resolve
+from rllib_compat.errors import CheckpointError, MissingInformationError, NotConvertibleError
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
@@ -23,11 +24,6 @@ from rllib_compat.networks.observation_filter import with_filter
 from rllib_compat.networks.optimizers import plan
 from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, RunningStat
-from rllib_compat.neutral.errors import (
-    CheckpointError,
-    MissingInformationError,
-    NotConvertibleError,
-)
 from rllib_compat.neutral.report import Verdict
 from tests.legacy.cases import find
 from tests.legacy.networks import given_if_asked, read

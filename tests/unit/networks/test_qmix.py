@@ -16,11 +16,11 @@ import torch
 from rllib_compat import Given, convert
 from rllib_compat.conversion import complete
 from rllib_compat.conversion.plan import Form
+from rllib_compat.errors import CheckpointError, CompatError
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, read
 from rllib_compat.networks.modules.grouped import grouped_space
 from rllib_compat.networks.modules.qmix import QMIXModule
-from rllib_compat.neutral.errors import CheckpointError, CompatError
 from rllib_compat.neutral.spaces import to_gymnasium
 from tests.legacy.cases import MUSEUM
 from tests.marks import OTHERS_WARNINGS

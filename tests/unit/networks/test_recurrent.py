@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.families import dense
@@ -21,7 +22,6 @@ from rllib_compat.networks.previous_steps import choices_of, previous
 from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.networks.trunks.vision import VISION
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.neutral.report import Verdict
 from rllib_compat.neutral.spaces import Discrete, MultiDiscrete, TupleSpace, box
 from tests.legacy.cases import all_cases, find

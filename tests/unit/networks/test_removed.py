@@ -8,15 +8,10 @@ import pytest
 
 from rllib_compat import Given, convert, load_policy
 from rllib_compat.conversion import complete
+from rllib_compat.errors import CheckpointError, CompatError, MissingInformationError, NotYetError
 from rllib_compat.formats import layouts
 from rllib_compat.networks import ModelSettings, read
 from rllib_compat.neutral import spaces
-from rllib_compat.neutral.errors import (
-    CheckpointError,
-    CompatError,
-    MissingInformationError,
-    NotYetError,
-)
 from tests.legacy.cases import Case, all_cases
 from tests.legacy.networks import given_if_asked
 

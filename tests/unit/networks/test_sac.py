@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.observation_filter import with_filter
 from rllib_compat.networks.optimizers import plan
 from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, RunningStat
-from rllib_compat.neutral.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.neutral.report import Verdict
 from rllib_compat.neutral.spaces import Discrete, TupleSpace, box
 from tests.legacy.cases import find

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rllib_compat.errors import CheckpointError, MissingInformationError, NotConvertibleError
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.families.dense import VISION_SCHEMES
@@ -24,11 +25,6 @@ from rllib_compat.networks.trunks.vision import (
 )
 from rllib_compat.networks.unnamed import vision_order
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import (
-    CheckpointError,
-    MissingInformationError,
-    NotConvertibleError,
-)
 from rllib_compat.neutral.report import Verdict
 from rllib_compat.neutral.spaces import DictSpace, TupleSpace, box
 from tests.legacy.cases import all_cases

@@ -16,7 +16,7 @@ from ray.rllib.offline.json_reader import from_json_data
 from ray.rllib.offline.json_writer import JsonWriter
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
-from rllib_compat.neutral.errors import CompatError, ConfigError, CorruptCheckpointError
+from rllib_compat.errors import CompatError, ConfigError, CorruptCheckpointError
 from rllib_compat.ray_versions import episodes as ray_episodes
 from rllib_compat.runtime.batches import Samples
 from rllib_compat.runtime.offline.episodes import episodes_of

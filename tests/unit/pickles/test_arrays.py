@@ -5,8 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
+from rllib_compat.errors import CorruptCheckpointError
 from rllib_compat.formats.pickles import load
-from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from tests.unit.pickles.assembler import (
     BUILD,

@@ -10,9 +10,9 @@ import time
 import numpy as np
 import pytest
 
+from rllib_compat.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
 from rllib_compat.formats.pickles import Budget, load, looks_like_pickle
 from rllib_compat.formats.pickles.arrays import LEGACY_MAGIC
-from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
 from tests.unit.pickles.assembler import (
     DTYPE_F4,
     DTYPE_OBJECT,
@@ -161,7 +161,7 @@ def outcomes():
     code = """
 import json, resource, time
 from rllib_compat.formats.pickles import load
-from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.errors import CorruptCheckpointError
 from tests.unit.pickles.test_exhaustion import BOMBS
 told = {}
 for name, bomb in BOMBS.items():

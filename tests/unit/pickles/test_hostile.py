@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
+from rllib_compat.errors import CorruptCheckpointError
 from rllib_compat.formats.pickles import load, load_torch
-from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from tests.unit.pickles.assembler import (
     BUILD,

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from packaging.version import Version
 
+from rllib_compat.errors import CorruptCheckpointError
 from rllib_compat.formats.pickles import load
 from rllib_compat.neutral import spaces
-from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.records import StandIn
 from tests.unit.pickles.assembler import (
     BUILD,

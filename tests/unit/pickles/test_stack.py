@@ -2,11 +2,11 @@
 
 import pytest
 
+from rllib_compat.errors import CorruptCheckpointError
 from rllib_compat.formats.pickles import load
 from rllib_compat.formats.pickles.names import NAMES
 from rllib_compat.formats.pickles.opcodes import Unpickler
 from rllib_compat.neutral.budget import Budget
-from rllib_compat.neutral.errors import CorruptCheckpointError
 from tests.unit.pickles.assembler import MARK, POP, STOP, items, number, text
 
 EMPTY_DICT, SETITEMS, ADDITEMS = b"}", b"u", b"\x90"

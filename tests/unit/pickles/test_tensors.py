@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from rllib_compat.errors import CorruptCheckpointError
 from rllib_compat.formats.pickles import load, load_torch
-from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.records import StandIn
 from tests.unit.pickles.assembler import STOP, call, items, named, number, raw, shape, text
 

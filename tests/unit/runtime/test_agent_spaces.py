@@ -7,7 +7,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.policy.policy import PolicySpec
 
-from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.errors import LegacyEnvError
 from rllib_compat.runtime.callbacks import adapt_callbacks
 from rllib_compat.runtime.connectors import add_preprocessors
 from rllib_compat.runtime.envs import EnvSettings, adapt_env, make_env

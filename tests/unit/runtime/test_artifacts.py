@@ -13,7 +13,7 @@ from rllib_compat.artifacts.callbacks import _Collection
 from rllib_compat.artifacts.manifest import Manifest, StoredFolder, is_plain
 from rllib_compat.artifacts.restoring import _is_inside
 from rllib_compat.artifacts.runners import PIECE, Listing, Runner, list_files, read_piece
-from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
+from rllib_compat.errors import CheckpointError, CompatError, CorruptCheckpointError
 
 LIMITS = {"max_bytes": 1 << 30, "timeout": 5.0}
 

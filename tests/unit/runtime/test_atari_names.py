@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.errors import LegacyEnvError
 from rllib_compat.runtime.atari import GAMES, arguments_of, may_be_atari
 from rllib_compat.runtime.envs import EnvSettings, make_env
 from tests.legacy.atari.worlds import Draws

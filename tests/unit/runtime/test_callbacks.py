@@ -8,7 +8,7 @@ import torch
 from ray import cloudpickle
 from ray.rllib.algorithms.ppo import PPOConfig
 
-from rllib_compat.neutral.errors import ConfigError, GoneError
+from rllib_compat.errors import ConfigError, GoneError
 from rllib_compat.runtime.batches import agent_parts
 from rllib_compat.runtime.callbacks import CallbackAdapter, DefaultCallbacks, adapt_callbacks
 from rllib_compat.runtime.evaluation import EvaluationFunction

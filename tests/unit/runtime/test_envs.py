@@ -11,8 +11,8 @@ from ray import cloudpickle
 from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
+from rllib_compat.errors import LegacyEnvError
 from rllib_compat.neutral import spaces as records
-from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.runtime.default_policy import with_default_policy
 from rllib_compat.runtime.envs import EnvSettings, adapt_env, find_creator, resolve_env_name
 from rllib_compat.runtime.gym_api import GymAdapter, caster

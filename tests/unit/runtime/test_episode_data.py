@@ -13,7 +13,7 @@ from rllib_compat.episode_data import EpisodeRecorder, read_episodes
 from rllib_compat.episode_data.files import EpisodeFiles
 from rllib_compat.episode_data.recorder import Seen
 from rllib_compat.episode_data.values import AgentData
-from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
+from rllib_compat.errors import CheckpointError, CompatError, CorruptCheckpointError
 from rllib_compat.runtime.legacy_callbacks import instantiate, resolve
 
 HEAD = {"worker": 1, "env": 0, "episode": 7, "time": 0.5, "length": 2, "reward": 1.5}

@@ -7,8 +7,8 @@ import pytest
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
 from rllib_compat import legacy
+from rllib_compat.errors import CompatError, ConfigError, GoneError
 from rllib_compat.legacy import modules
-from rllib_compat.neutral.errors import CompatError, ConfigError, GoneError
 from rllib_compat.runtime.old_stack import RunningPlan
 
 legacy.deactivate()  # to import it is to activate it

@@ -13,7 +13,7 @@ from ray.rllib.env.external_env import ExternalEnv
 from ray.rllib.env.external_multi_agent_env import ExternalMultiAgentEnv
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.errors import LegacyEnvError
 from rllib_compat.runtime.envs import EnvSettings, make_env
 from rllib_compat.runtime.external import LoggedActions, record_logged_actions
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
-from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.errors import LegacyEnvError
 from rllib_compat.runtime.policy_mapping import (
     MappingFn,
     PolicyOfSameName,

@@ -13,7 +13,7 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from rllib_compat.algorithms.a2c import A2CConfig
 from rllib_compat.algorithms.r2d2 import R2D2Config
 from rllib_compat.config import translate
-from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.errors import ConfigError
 from rllib_compat.runtime.connectors import (
     add_preprocessors,
     set_previous_steps,

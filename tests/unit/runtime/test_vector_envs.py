@@ -8,7 +8,7 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from ray.rllib.algorithms.ppo import PPOConfig
 
-from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.errors import LegacyEnvError
 from rllib_compat.runtime.envs import EnvSettings, adapt_env
 from rllib_compat.runtime.user_envs import user_env
 from rllib_compat.runtime.vector_envs import (

@@ -10,7 +10,7 @@ import pytest
 
 import rllib_compat as compat
 from rllib_compat import agents, registry
-from rllib_compat.neutral.errors import ConfigError, GoneError, RefusedKeysError
+from rllib_compat.errors import ConfigError, GoneError, RefusedKeysError
 from rllib_compat.ray_versions import old_policies
 from rllib_compat.trainer import defaults, subclasses
 from rllib_compat.trainer.classes import build_trainer, class_of_algorithm

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
+from rllib_compat.errors import CompatError
 from rllib_compat.formats import layouts
-from rllib_compat.neutral.errors import CompatError
 from rllib_compat.trainer.coefficients import FILE, saved
 from tests.legacy.cases import find
 

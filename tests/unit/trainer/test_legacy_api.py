@@ -3,7 +3,7 @@
 import pytest
 
 import rllib_compat as compat
-from rllib_compat.neutral.errors import GoneError
+from rllib_compat.errors import GoneError
 from rllib_compat.registry.legacy_api import GONE
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.workers import LegacyWorker

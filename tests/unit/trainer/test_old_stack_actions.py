@@ -4,7 +4,7 @@ import gymnasium.spaces as spaces
 import numpy as np
 import pytest
 
-from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.errors import ConfigError
 from rllib_compat.trainer.refusals import require_actions
 
 BOX = spaces.Box(-1, 1, (2,), np.float32)

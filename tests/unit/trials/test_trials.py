@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rllib_compat import cli
-from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError, TargetExistsError
+from rllib_compat.errors import CheckpointError, CorruptCheckpointError, TargetExistsError
 from rllib_compat.trials.draw import draw
 from rllib_compat.trials.read import find_trials, read_trial
 from tests.legacy.cases import MUSEUM
