@@ -257,7 +257,7 @@ TRAINING: dict[str, dict[str, Any]] = {
     "loaders": {"num_data_loader_buffers": 2},
     "broadcasts": {"broadcast_interval": 3},
     "target of APPO": {"tau": 0.5, "target_update_frequency": 2},
-    "evaluated": {"eval_prob": 1.0, "report_length": 2},
+    "evaluated": {"eval_prob": 0.5, "report_length": 2},
     "noise of evolution": {"action_noise_std": 0.1, "noise_stdev": 0.1},
     "decay of evolution": {"l2_coeff": 0.1, "stepsize": 0.1},
     "offset": {"offset": 1, "sgd_stepsize": 0.1},

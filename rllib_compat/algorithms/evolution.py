@@ -71,6 +71,13 @@ class EvolutionConfig(RemovedAlgorithmConfig):
                 where="policies",
                 fix="Train a multi-agent config with PPO.",
             )
+        if self.eval_prob >= 1:
+            raise ConfigError(
+                f"eval_prob={self.eval_prob} leaves no episode with a perturbation: an env runner "
+                "would play without an end, as it did in the old Rays.",
+                where="eval_prob",
+                fix="Give less than 1; the default is 0.003 for ES and 0.03 for ARS.",
+            )
 
 
 class EvolutionCatalog(BCCatalog):

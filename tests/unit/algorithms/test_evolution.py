@@ -318,6 +318,13 @@ def test_a_noise_table_that_is_too_small_is_told():
         config.algo_class._collect(algorithm, np.zeros(11), {})
 
 
+@pytest.mark.parametrize("name", ["ES", "ARS"])
+def test_a_share_that_leaves_no_episode_with_a_perturbation_is_refused(name):
+    config = configs.todays_config(name).environment("CartPole-v1").training(eval_prob=1.0)
+    with pytest.raises(ConfigError, match="without an end"):
+        config.validate()
+
+
 def module_of(actions, **model):
     config = configs.todays_config("ES").rl_module(model_config=model)
     seen = gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32)
