@@ -24,6 +24,7 @@ from rllib_compat.conversion.plan import Form, Plan, make_plan
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.layouts.search import why_not_replaceable
+from rllib_compat.formats.manifest import write_manifest
 from rllib_compat.formats.msgpack import write as msgpack
 from rllib_compat.networks import AnyNetwork, known, optimizers
 from rllib_compat.neutral.budget import Budget
@@ -198,6 +199,7 @@ def convert(
             else:
                 not_compared = Finding.warning("verify", Verdict.NOTE, "weights", "not compared")
                 report.extend([not_compared])
+            write_manifest(target)
     assumptions = find_assumptions(plan.checkpoint, known(plan.networks), rows)
     report.extend(row.finding() for row in assumptions)
     target_path = None if dry_run else Path(new)

@@ -168,8 +168,8 @@ def _require_ours(target: Path, why_not: Callable[[Path], str | None]) -> None:
         raise TargetExistsError(
             f"The output is there already, and is not replaced: {why}.",
             where=str(target),
-            fix="Choose another path; only a folder that holds nothing but a converted checkpoint "
-            "is replaced.",
+            fix="Choose another path, or remove it yourself; only a folder that holds nothing but "
+            "a converted checkpoint is replaced.",
         )
 
 

@@ -18,7 +18,12 @@ from packaging.version import Version
 from rllib_compat import Given, convert, inspect
 from rllib_compat.cli import main, output
 from rllib_compat.config.files import read_experiments
-from rllib_compat.errors import (
+from rllib_compat.formats import layouts, manifest
+from rllib_compat.formats.msgpack import write as msgpack_writer
+from rllib_compat.neutral.budget import Budget
+from rllib_compat.neutral.check import check
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Source
+from rllib_compat.neutral.errors import (
     BudgetExceededError,
     CheckpointError,
     CompatError,
@@ -116,17 +121,64 @@ def test_a_source_that_shrinks_while_it_is_read_is_an_error(tmp_path, monkeypatc
 # --- targets
 
 
-@pytest.mark.parametrize("found", ["notes.txt", ".git", "Documents", "checkpoint-1", "params.json"])
-def test_overwrite_replaces_nothing_but_a_converted_checkpoint(found, tmp_path):
-    old = payloads.v0_1(tmp_path / "old")
-    convert(old, tmp_path / "new", to="msgpack", inputs=2)
-    (tmp_path / "new" / found).write_text("precious")
-    before = digest_tree(tmp_path)
-    with pytest.raises(TargetExistsError, match=r"not replaced.*no part of a converted"):
-        convert(old, tmp_path / "new", to="msgpack", inputs=2, overwrite=True)
-    assert digest_tree(tmp_path) == before
-    (tmp_path / "new" / found).unlink()
-    convert(old, tmp_path / "new", to="msgpack", inputs=2, overwrite=True)
+def others_folders(converted, target):
+    """Makes folders at `target` that `--overwrite` must leave alone, one after the other."""
+
+    def copy():
+        shutil.rmtree(target, ignore_errors=True)
+        return shutil.copytree(converted, target)
+
+    for name in ("notes.txt", ".git", "Documents", "checkpoint-1", "params.json", "x.safetensors"):
+        (copy() / name).write_text("precious")
+        yield f"one of ours with {name} in it"
+    (copy() / "policies" / "default_policy" / "notes.txt").write_text("precious")
+    yield "a file deep in it"
+    (copy() / "algorithm_state.msgpck").write_bytes(b"trained on")
+    yield "a file that has changed"
+    (copy() / "link").symlink_to("/etc")
+    yield "a link in it"
+    (copy() / manifest.NAME).unlink()
+    yield "one that nobody says who wrote"
+    (copy() / manifest.NAME).write_text('{"version": 1, "sha256": {}}')
+    yield "a list that names none of it"
+    for text in (
+        "[]",
+        "",
+        '{"version": 2, "sha256": {}}',
+        '{"version": 1, "sha256": 1}',
+        "[" * 9999,
+    ):
+        (copy() / manifest.NAME).write_text(text)
+        yield f"a list that is damaged: {text[:40]}"
+    (copy() / manifest.NAME).unlink()
+    (target / manifest.NAME).symlink_to(converted / manifest.NAME)
+    yield "a list that is a link"
+    for name in ("x.safetensors", "x.onnx", "policies", "learner_group", "rllib_checkpoint.json"):
+        shutil.rmtree(target)
+        target.mkdir()
+        (target / name).write_text("precious")
+        yield f"somebody's {name}"
+    shutil.rmtree(target)
+    shutil.copytree(next(iter(find(ray="2.40.0"))).checkpoint, target)
+    yield "a checkpoint of Ray"
+
+
+def test_overwrite_replaces_nothing_but_what_was_written_there(tmp_path):
+    old, target = payloads.v0_1(tmp_path / "old"), tmp_path / "new"
+    convert(old, tmp_path / "converted", to="msgpack", inputs=2)
+    tried = 0
+    for what in others_folders(tmp_path / "converted", target):
+        before = digest_tree(tmp_path)
+        with pytest.raises(TargetExistsError, match=r"not replaced"):
+            pytest.fail(f"{what}: {convert(old, target, to='msgpack', inputs=2, overwrite=True)}")
+        assert digest_tree(tmp_path) == before, what
+        tried += 1
+    assert tried > 20
+    shutil.rmtree(target)
+    for make in (target.mkdir, lambda: None):  # what is empty is nobody's loss
+        make()
+        convert(old, target, to="msgpack", inputs=2, overwrite=True)
+    assert digest_tree(target) == digest_tree(tmp_path / "converted")
 
 
 def test_overwrite_replaces_no_file_no_home_and_not_where_one_stands(tmp_path, monkeypatch):
@@ -160,16 +212,14 @@ def test_what_appears_at_the_target_meanwhile_is_not_replaced(tmp_path, monkeypa
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
 
 
-def test_a_hard_link_of_the_source_in_a_target_keeps_its_bytes(tmp_path):
+def test_what_is_linked_to_a_file_of_a_target_keeps_its_bytes(tmp_path):
     old = payloads.v0_1(tmp_path / "old")
     convert(old, tmp_path / "new", to="msgpack", inputs=2)
-    linked = tmp_path / "new" / "algorithm_state.msgpck"
-    linked.unlink()
-    os.link(old, linked)
-    before = old.read_bytes()
-    convert(old, tmp_path / "new", to="msgpack", inputs=2, overwrite=True)
-    assert old.read_bytes() == before
-    assert linked.read_bytes() != before
+    os.link(tmp_path / "new" / "algorithm_state.msgpck", tmp_path / "linked")
+    before = (tmp_path / "linked").read_bytes()
+    convert(WORKER1.checkpoint, tmp_path / "new", to="msgpack", inputs=2, overwrite=True)
+    assert (tmp_path / "linked").read_bytes() == before
+    assert (tmp_path / "new" / "algorithm_state.msgpck").read_bytes() != before
 
 
 # --- ids

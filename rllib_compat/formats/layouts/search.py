@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PureWindowsPath
 
 from rllib_compat.formats.layouts.v2 import MODULES
+from rllib_compat.formats.manifest import why_not_ours
 from rllib_compat.neutral.errors import CorruptCheckpointError
 
 #: The file of a checkpoint of version 0.1 (`checkpoint-12`), without its side files.
@@ -38,13 +39,6 @@ _MARKS = {
     "1.x": re.compile(r"policies|algorithm_state\.msgpck|policy_state\.(pkl|msgpck)"),
     "2.x": re.compile(r"learner_group|class_and_ctor_args\.pkl|algorithm_state\.msgpack"),
 }
-
-#: All that a conversion puts into a folder, on any Ray.
-_WRITTEN = re.compile(
-    r"rllib_checkpoint\.json|(algorithm|policy)_state\.\w+|class_and_ctor_args\.pkl|metadata\.json|"
-    r"policies|learner_group|(eval_)?env_runner|offline_\w+|"
-    r".+\.(onnx|safetensors)"
-)
 
 
 def find_checkpoints(folder: Path, *, skip: Path | None = None) -> Iterator[Path]:
@@ -103,10 +97,7 @@ def why_not_replaceable(target: Path) -> str | None:
             return f"it is, or holds, {name}"
     if not target.is_dir():
         return "it is a file, not a folder"
-    for name in sorted(path.name for path in target.iterdir()):
-        if not _WRITTEN.fullmatch(name):
-            return f"it holds {name[:100]!a}, which is no part of a converted checkpoint"
-    return None
+    return why_not_ours(target)
 
 
 def last_of_trial(folder: Path) -> Path | None:
