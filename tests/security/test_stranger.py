@@ -30,11 +30,6 @@ from rllib_compat.neutral.errors import (
     ConfigError,
     TargetExistsError,
 )
-from rllib_compat.formats import layouts
-from rllib_compat.formats.msgpack import write as msgpack_writer
-from rllib_compat.neutral.budget import Budget
-from rllib_compat.neutral.check import check
-from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Source
 from rllib_compat.neutral.policy_id import PolicyId
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 from rllib_compat.runtime.envs import find_creator
