@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from rllib_compat.conversion.convert import prepare
-from rllib_compat.conversion.plan import Form
-from rllib_compat.formats import layouts
+from rllib_compat.conversion import Form, prepare
+from rllib_compat.formats import read_checkpoint
 from tests import trained
 from tests.docs import ROOT
 from tests.legacy.cases import all_cases
@@ -47,7 +46,7 @@ def rows() -> list[tuple[str, str, str, str, str]]:
             if "custom model" in reason:
                 kind, outcome = "custom model", _BY_NAME
         else:
-            plan = prepare(layouts.read(case.checkpoint), given_if_asked(case))
+            plan = prepare(read_checkpoint(case.checkpoint), given_if_asked(case))
             kind = " and ".join(sorted({network.kind for network in plan.networks.values()}))
             whole = plan.form is Form.ALGORITHM
             outcome = _trained(outcomes[str(case)]) if whole else f"{_INFERS}: {plan.reason}"

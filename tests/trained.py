@@ -20,10 +20,9 @@ import tree
 
 import rllib_compat as compat
 from rllib_compat import registry
-from rllib_compat.conversion.convert import prepare
-from rllib_compat.conversion.plan import Form
+from rllib_compat.conversion import Form, prepare
 from rllib_compat.errors import CompatError
-from rllib_compat.formats import layouts
+from rllib_compat.formats import read_checkpoint
 from rllib_compat.neutral.spaces import to_gymnasium
 from rllib_compat.ray_versions import algorithms, learners, releases, startup
 from tests.legacy.cases import Case, all_cases
@@ -69,7 +68,7 @@ def train(case: Case) -> str | None:
     """What came of it, or None where the checkpoint is refused or becomes modules only."""
     given = given_if_asked(case)
     try:
-        plan = prepare(layouts.read(case.checkpoint), given)
+        plan = prepare(read_checkpoint(case.checkpoint), given)
     except CompatError:
         return None
     if plan.form is not Form.ALGORITHM:

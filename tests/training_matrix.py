@@ -34,8 +34,8 @@ from ray.rllib.utils.torch_utils import flatten_inputs_to_1d_tensor
 import rllib_compat as compat
 from rllib_compat import registry
 from rllib_compat.errors import CompatError
-from rllib_compat.formats import layouts
-from rllib_compat.neutral.budget import Budget
+from rllib_compat.formats import read_checkpoint
+from rllib_compat.neutral import Budget
 from rllib_compat.registry import keys
 from tests import matrix_inputs
 from tests.legacy.new_networks import cases
@@ -601,7 +601,7 @@ def saved_weights(trainer: Any, path: str) -> dict[str, Any]:
     """
     if trainer.translation.algorithm not in ("IMPALA", "APPO"):
         return dict(trainer.get_weights())
-    policies = layouts.read(path, Budget()).policies
+    policies = read_checkpoint(path, Budget()).policies
     return {name: policy.weights for name, policy in policies.items()}
 
 

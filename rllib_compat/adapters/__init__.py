@@ -67,12 +67,8 @@ _RENAMED = {
     "TellingRolloutWorker": "CompatRolloutWorker",
 }
 
-_get, __all__ = lazy_exports(__name__, "rllib_compat", _FILES)
+_get, __dir__, __all__ = lazy_exports(__name__, _FILES, package="rllib_compat")
 
 
 def __getattr__(name: str) -> Any:
     return _get(_RENAMED.get(name, name))
-
-
-def __dir__() -> list[str]:
-    return __all__

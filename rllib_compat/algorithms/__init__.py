@@ -10,3 +10,17 @@ and `sac` have what Ray's own learners computed in the old Rays, and compute oth
 
 `registry.rows` says which there are; `ray_versions.configs.todays_config` makes their configs.
 """
+
+from rllib_compat.neutral.public import lazy_exports
+
+_FILES = {
+    "catalogs": ("use_legacy_networks",),
+    "defaults": ("DEFAULTS", "MODEL_DEFAULTS"),
+    "dqn": ("may_replay_columns", "replay_columns"),
+    "legacy_learners": ("use_legacy_learners",),
+    "legacy_training": ("LegacyTraining", "uses_simple_optimizer"),
+    "off_policy": ("make_replay_buffer",),
+    "replay": ("MultiAgentReplayBuffer", "TransitionReplayBuffer"),
+}
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, _FILES)

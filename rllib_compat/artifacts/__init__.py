@@ -13,8 +13,4 @@ _FILES = {
     "storage": ("extract", "verify"),
 }
 
-__getattr__, __all__ = lazy_exports(__name__, __name__, _FILES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy_exports(__name__, _FILES)

@@ -16,6 +16,8 @@ import click
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.text import printable
 
+__all__ = ["main"]
+
 # A verb is imported when it is called: `inspect` must not wait for what `convert` needs.
 _VERBS = {
     "artifacts": "List, check and unpack what simulators wrote, inside a checkpoint.",

@@ -11,8 +11,9 @@ checkpoint (`inspect`) does not wait for all the rules.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from rllib_compat.neutral.public import lazy_exports
 
 if TYPE_CHECKING:
     from rllib_compat.config.translation import Translation as Translation
@@ -21,18 +22,15 @@ if TYPE_CHECKING:
     from rllib_compat.registry.keys import default_config as default_config
     from rllib_compat.registry.keys import find_algorithm as find_algorithm
 
-_HOMES = {
-    "Origin": "rllib_compat.config.values.validator",
-    "Translation": "rllib_compat.config.translation",
-    "default_config": "rllib_compat.registry.keys",
-    "find_algorithm": "rllib_compat.registry.keys",
-    "translate": "rllib_compat.config.translator",
+_FILES = {
+    "config.code": ("python_code",),
+    "config.files": ("Experiment", "read_data", "read_experiments"),
+    "config.rules": ("every_rule", "find as find_rule"),
+    "config.translation": ("Translation",),
+    "config.translator": ("translate",),
+    "config.validation": ("validate_config",),
+    "config.values.validator": ("Origin",),
+    "registry.keys": ("default_config", "find_algorithm"),
 }
 
-__all__ = ["Origin", "Translation", "default_config", "find_algorithm", "translate"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, _FILES, package="rllib_compat")

@@ -1,1 +1,16 @@
-"""From a checkpoint to a new one: complete, identify, decide, write, verify."""
+"""From a checkpoint to a new one: complete, identify, plan, write, prove.
+
+`rllib_compat.convert`, `inspect` and `verify` are the whole of it. `prepare` goes as far as the
+plan: what the file does not say is added, the networks are known, and nothing is written.
+"""
+
+from rllib_compat.neutral.public import lazy_exports
+
+_FILES = {
+    "": ("recordings",),
+    "convert": ("prepare",),
+    "convert_many": ("convert_many as convert_folder",),
+    "plan": ("Form", "Plan"),
+}
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, _FILES)

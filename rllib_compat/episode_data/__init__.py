@@ -8,8 +8,4 @@ from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {"files": ("read_episodes",), "recorder": ("EpisodeRecorder",)}
 
-__getattr__, __all__ = lazy_exports(__name__, __name__, _FILES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy_exports(__name__, _FILES)

@@ -44,8 +44,4 @@ _FILES = {
     ),
 }
 
-__getattr__, __all__ = lazy_exports(__name__, __name__, _FILES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy_exports(__name__, _FILES)

@@ -4,8 +4,4 @@ from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {"memory": ("share_frozen",)}
 
-__getattr__, __all__ = lazy_exports(__name__, __name__, _FILES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy_exports(__name__, _FILES)

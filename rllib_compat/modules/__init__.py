@@ -26,8 +26,6 @@ _FILES = {
     "sac": ("CQLModule", "NoCatalog", "SACModule"),
 }
 
-__getattr__, __all__ = lazy_exports(__name__, "rllib_compat.networks.modules", _FILES)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__, _FILES, package="rllib_compat.networks.modules"
+)

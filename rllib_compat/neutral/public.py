@@ -31,23 +31,30 @@ def public(module: str) -> Callable[[Named], Named]:
 
 
 def lazy_exports(
-    module: str, package: str, files: Mapping[str, Iterable[str]]
-) -> tuple[Callable[[str], Any], list[str]]:
-    """The `__getattr__` and the `__all__` of a public module.
+    module: str, files: Mapping[str, Iterable[str]], *, package: str | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """The `__getattr__`, `__dir__` and `__all__` of a package that imports its files when asked.
 
     Args:
         module: Its name.
-        package: Where its files are now.
-        files: The names in each of them.
+        files: The names in each of its files: `name`, or `name as public_name`; those of "" are
+            files that are public as a whole.
+        package: Where the files are; the package itself by default.
     """
-    homes = {name: f"{package}.{file}" for file, names in files.items() for name in names}
+    homes = {}
+    for file, names in files.items():
+        for name in names:
+            private, _, public_name = name.partition(" as ")
+            homes[public_name or private] = (file, private)
 
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(homes[name]), name)
+        file, private = homes[name]
+        found = importlib.import_module(f"{package or module}.{file or private}")
+        return getattr(found, private) if file else found
 
-    return get, sorted(homes)
+    return get, lambda: sorted(homes), sorted(homes)
 
 
 def import_attribute(module: str, name: str) -> Any:

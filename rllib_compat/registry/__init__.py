@@ -1,7 +1,8 @@
 """Every algorithm that any RLlib had, and what can be asked about all of them.
 
-What an algorithm is *asked* (its keys, its defaults) is in `keys`; how its networks are
-read is in `networks/`, by the `reader` that its row names.
+Three tables are modules of their own: `keys` (the keys and defaults of every Ray), `old_names`
+(what `ray` and `gym` had) and `legacy_api` (what of old objects can't be). How an algorithm's
+networks are read is in `networks/`, by the `reader` that its row names.
 """
 
 from __future__ import annotations
@@ -13,6 +14,24 @@ from types import MappingProxyType
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.registry.algorithm import Algorithm as Algorithm
 from rllib_compat.registry.rows import ROWS
+
+__all__ = [
+    "ALGORITHMS",
+    "SUFFIXES",
+    "Algorithm",
+    "class_names",
+    "family",
+    "find",
+    "keys",
+    "legacy_api",
+    "modules",
+    "of",
+    "of_policy",
+    "old_names",
+    "replaying",
+    "todays",
+    "trained",
+]
 
 #: What follows the stem in a class name: Ray 0.6 – 1.13, Ray 0.5, Ray 2.0 on.
 SUFFIXES = ("Trainer", "Agent", "")

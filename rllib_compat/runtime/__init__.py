@@ -1,1 +1,27 @@
-"""Objects of the old world (environments, callbacks, filters) that run inside the new one."""
+"""Objects of the old world (environments, callbacks, filters) that run inside the new one.
+
+What converted checkpoints and printed code name of them is in `rllib_compat.adapters`; these are
+the others that rooms above use.
+"""
+
+from rllib_compat.neutral.public import lazy_exports
+
+_FILES = {
+    "atari": ("is_atari_name", "may_be_atari"),
+    "connectors": ("add_preprocessors", "remove_preprocessors", "set_previous_steps"),
+    "default_policy": ("with_default_policy",),
+    "env_runners": ("use_compat_env_runners",),
+    "envs": ("find_creator", "resolve_env_name"),
+    "episodes": ("LegacyEpisode",),
+    "learners": ("use_reporting_learner",),
+    "old_stack": ("RunningPlan",),
+    "placeholders": ("placeholder_env", "placeholder_multi_agent_env"),
+    "policies": ("LegacyPolicy",),
+    "policy_mapping": ("ONLY_AGENT", "ONLY_POLICY", "resolve_policy_id"),
+    "preprocessors": ("LegacyPreprocessor", "flatten_value"),
+    "results": ("RECORDS", "LegacyResults", "complete_evaluation"),
+    "user_envs": ("LegacyBaseEnv", "user_env", "with_user_api"),
+    "workers": ("LegacyWorker", "RemoteWorker", "as_legacy"),
+}
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, _FILES)

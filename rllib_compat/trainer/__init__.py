@@ -1,1 +1,19 @@
-"""The legacy Trainer API over the installed Ray."""
+"""The legacy Trainer API over the installed Ray.
+
+`rllib_compat.Trainer`, `load` and the trainers by their old names are the whole of it; these are
+its parts for what stands where old code imported Ray's modules.
+"""
+
+from rllib_compat.neutral.public import lazy_exports
+
+_FILES = {
+    "classes": ("build_trainer", "class_of_algorithm", "raise_if_removed", "trainer_class"),
+    "defaults": ("defaults_of",),
+    "fluent": ("LegacyConfig",),
+    "resources": ("with_extra",),
+    "rollout_worker": ("RolloutWorker",),
+    "stock_policies": ("policy_class", "policy_modules", "policy_names"),
+    "workers": ("LegacyWorkers",),
+}
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, _FILES)

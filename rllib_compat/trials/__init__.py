@@ -1,1 +1,7 @@
 """What trials of any Ray have logged: read from their folders, and drawn."""
+
+from rllib_compat.neutral.public import lazy_exports
+
+_FILES = {"draw": ("draw as draw_curves",), "read": ("Trial", "find_trials", "read_trial")}
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, _FILES)

@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 from rllib_compat import Given, Trainer, convert, verify
+from rllib_compat.adapters import as_parquet
 from rllib_compat.conversion import recordings
 from rllib_compat.conversion.module_source import make_module_source
 from rllib_compat.errors import CheckpointError, VerificationError
 from rllib_compat.formats import layouts
 from rllib_compat.networks import rl_modules
-from rllib_compat.neutral import spaces
-from rllib_compat.neutral.checkpoint import ObservationFilter, RunningStat
+from rllib_compat.neutral import ObservationFilter, RunningStat, spaces
 from rllib_compat.ray_versions import algorithms, connectors, learners
-from rllib_compat.runtime.offline.inputs import as_parquet
 from tests import trained
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS, marked

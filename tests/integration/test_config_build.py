@@ -7,7 +7,7 @@ import pytest
 from rllib_compat import registry
 from rllib_compat.config import default_config, translate
 from rllib_compat.errors import UnknownKeysError
-from rllib_compat.neutral.report import Severity
+from rllib_compat.neutral import Severity
 from rllib_compat.ray_versions import releases
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.config.samples import FILES, first_of_grids, read

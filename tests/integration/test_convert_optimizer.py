@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from rllib_compat import Given, convert
-from rllib_compat.conversion.convert import prepare
-from rllib_compat.formats import layouts
-from rllib_compat.networks.network import DEFAULT
-from rllib_compat.networks.optimizers import plan, read
-from rllib_compat.neutral.report import Verdict
+from rllib_compat.conversion import prepare
+from rllib_compat.formats import read_checkpoint
+from rllib_compat.networks import DEFAULT, plan_optimizers
+from rllib_compat.networks.optimizers import read
+from rllib_compat.neutral import Verdict
 from rllib_compat.ray_versions import checkpoints, learners, releases
 from tests.marks import CONVERSIONS
 from tests.unit.test_optimizers import EAGER, GRAPH, STORED, TORCH, only
@@ -22,7 +22,7 @@ LEARNER = only(STORED, ray="2.10.0", stack="learner", variant="vfshare")
 
 def same_as_old(algorithm, done):
     """How many of the old states the optimizers of an algorithm have."""
-    states, _ = plan(done.checkpoint.policies, done.networks)
+    states, _ = plan_optimizers(done.checkpoint.policies, done.networks)
     learner = learners.local_learner(algorithm)
     for policy_id, named in states.items():
         state = named[DEFAULT]
@@ -63,7 +63,7 @@ def test_from_checkpoint_has_the_old_moments_and_trains_on(case, tmp_path):
         if trains:
             algorithm.train()
             optimizer = learners.local_learner(algorithm).get_optimizer("default_policy")
-            state, _ = plan(done.checkpoint.policies, done.networks)
+            state, _ = plan_optimizers(done.checkpoint.policies, done.networks)
             steps = {float(slot["step"]) for slot in optimizer.state.values()}
             assert min(steps) > state["default_policy"][DEFAULT].step
     finally:
@@ -72,7 +72,7 @@ def test_from_checkpoint_has_the_old_moments_and_trains_on(case, tmp_path):
 
 def test_what_was_converted_reads_back(tmp_path):
     done = convert(TORCH.checkpoint, tmp_path / "new", given=Given(algorithm="PPO"), inputs=5)
-    again = prepare(layouts.read(tmp_path / "new"), Given())
+    again = prepare(read_checkpoint(tmp_path / "new"), Given())
     old, new = (
         read(checkpoint.policies["default_policy"], networks["default_policy"])[DEFAULT]
         for checkpoint, networks in (

@@ -11,7 +11,7 @@ import pytest
 from rllib_compat import Given, convert, registry, verify
 from rllib_compat.conversion.compare import compare, float32_errors
 from rllib_compat.errors import RayNotSupportedError, TargetExistsError
-from rllib_compat.formats import layouts
+from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import rl_modules
 from rllib_compat.ray_versions import checkpoints, releases
 from tests.legacy.cases import all_cases, find, one_of_each
@@ -50,7 +50,7 @@ ON_EACH_PUSH = one_of_each(CONVERTED, kind)
 
 def converted(case, target, **options):
     """Converts as a user would: with the spaces given only where they are asked for."""
-    known = any(p.action_space for p in layouts.read(case.checkpoint).policies.values())
+    known = any(p.action_space for p in read_checkpoint(case.checkpoint).policies.values())
     given = Given(algorithm="PPO") if known else given_of(case)
     return convert(case.checkpoint, target, given=given, inputs=50, **options)
 
@@ -130,7 +130,7 @@ def test_a_league_with_a_mapping_that_was_code_loads_with_all_its_policies(tmp_p
 
 def test_what_was_converted_reads_back_as_the_same_arrays(tmp_path):
     done = converted(WORKER1, tmp_path / "new")
-    again = layouts.read(tmp_path / "new")
+    again = read_checkpoint(tmp_path / "new")
     assert again.source.layout == checkpoints.writes_checkpoint_version()
     assert again.counters.iteration == done.checkpoint.counters.iteration
     assert again.counters.env_steps == done.checkpoint.counters.env_steps

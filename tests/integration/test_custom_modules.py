@@ -7,12 +7,11 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rllib_compat import Given, convert
+from rllib_compat import Given, convert, load
 from rllib_compat.conversion import recordings
 from rllib_compat.errors import CheckpointError
 from rllib_compat.formats import layouts
 from rllib_compat.ray_versions import algorithms
-from rllib_compat.trainer.load import load
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
 

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from rllib_compat import Given, convert, registry
-from rllib_compat.networks import rl_modules
-from rllib_compat.networks.network import DEFAULT, TARGET_PREFIX
-from rllib_compat.networks.optimizers import plan
+from rllib_compat.networks import DEFAULT, TARGET_PREFIX, plan_optimizers, rl_modules
 from rllib_compat.ray_versions import learners
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
@@ -46,7 +44,7 @@ def test_training_goes_on_where_it_stopped(name, tmp_path):
         runner = algorithm.env_runner
         assert runner.get_state()["num_env_steps_sampled_lifetime"] == steps
         optimizer = learner.get_optimizer("default_policy")
-        adam, _ = plan({"p": old}, {"p": network})
+        adam, _ = plan_optimizers({"p": old}, {"p": network})
         before = adam["p"][DEFAULT].step if adam else 0
         assert {float(slot["step"]) for slot in optimizer.state.values()} == (
             {before} if adam else set()
@@ -86,7 +84,7 @@ def test_r2d2_goes_on_with_its_network_its_target_and_its_optimizer(tmp_path):
         for key, array in network.target.arrays(network.arrays).items():
             np.testing.assert_array_equal(before[key], array, err_msg=key)
         optimizer = learner.get_optimizer("default_policy")
-        steps = plan({"p": old}, {"p": network})[0]["p"][DEFAULT].step
+        steps = plan_optimizers({"p": old}, {"p": network})[0]["p"][DEFAULT].step
         assert {float(slot["step"]) for slot in optimizer.state.values()} == {steps} != {0.0}
         eps = [float(group["eps"]) for group in optimizer.param_groups]
         assert eps == pytest.approx([1e-3] * len(eps))

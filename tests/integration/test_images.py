@@ -6,8 +6,7 @@ import pytest
 
 import rllib_compat as compat
 from rllib_compat import Given, convert
-from rllib_compat.networks.network import DEFAULT
-from rllib_compat.networks.optimizers import plan
+from rllib_compat.networks import DEFAULT, plan_optimizers
 from rllib_compat.ray_versions import learners
 from tests.legacy.cases import MUSEUM, find
 from tests.marks import CONVERSIONS
@@ -51,7 +50,7 @@ def test_training_goes_on_with_images_weights_and_moments(tmp_path):
         network = done.networks["default_policy"]
         for name, theirs in network.module_state().items():
             np.testing.assert_array_equal(module.get_state()[name], theirs)
-        states, _ = plan(done.checkpoint.policies, done.networks)
+        states, _ = plan_optimizers(done.checkpoint.policies, done.networks)
         slots = learner.get_optimizer("default_policy").state.values()
         assert {float(slot["step"]) for slot in slots} == {states["default_policy"][DEFAULT].step}
         before = module.get_state()

@@ -9,9 +9,8 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 import rllib_compat as compat
 from rllib_compat import Given, convert
-from rllib_compat.conversion.convert import prepare
-from rllib_compat.conversion.plan import Form
-from rllib_compat.formats import layouts
+from rllib_compat.conversion import Form, prepare
+from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import optimizers
 from rllib_compat.networks.families import qmix
 from rllib_compat.ray_versions import learners
@@ -211,7 +210,7 @@ def test_qmix_goes_on_from_an_old_checkpoint_and_from_its_own(tmp_path):
         "model": {"lstm_cell_size": 8},
     }
     (file,) = MUSEUM.glob("groups/qmix-torch-default/ckpt/*/checkpoint-2")
-    ((_, stored),) = layouts.read(file).policies.items()
+    ((_, stored),) = read_checkpoint(file).policies.items()
     trainer = compat.QMixTrainer(config=old)
     try:
         trainer.restore(str(file))
@@ -375,7 +374,7 @@ def test_a_td3_checkpoint_trains_on_with_its_targets_and_both_optimizers(tmp_pat
         algorithm.save_to_path(str(tmp_path / "saved"))
     finally:
         algorithm.stop()
-    again = prepare(layouts.read(tmp_path / "saved"), Given())
+    again = prepare(read_checkpoint(tmp_path / "saved"), Given())
     assert again.form is Form.ALGORITHM
     read = optimizers.read(
         again.checkpoint.policies["default_policy"], again.networks["default_policy"]

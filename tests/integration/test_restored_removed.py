@@ -8,8 +8,8 @@ import pytest
 
 import rllib_compat as compat
 from rllib_compat import registry
-from rllib_compat.conversion.convert import prepare
-from rllib_compat.formats import layouts
+from rllib_compat.conversion import prepare
+from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import rl_modules
 from rllib_compat.neutral.spaces import to_gymnasium
 from rllib_compat.ray_versions import algorithms, learners
@@ -81,7 +81,7 @@ def trainer_of(case, plan, folder):
 def to_restore(name, folder):
     """A case of the museum, what is made of it, and a trainer of its config."""
     case = next(case for case in all_cases() if str(case) == name)
-    plan = prepare(layouts.read(case.checkpoint), given_if_asked(case))
+    plan = prepare(read_checkpoint(case.checkpoint), given_if_asked(case))
     (folder / "steps").mkdir()
     return case, plan, trainer_of(case, plan, folder / "steps")
 
@@ -141,7 +141,7 @@ def test_recorded_steps_are_counted_on_after_a_restore(name, tmp_path):
         assert read > 0
         assert result["timesteps_total"] == plan.checkpoint.counters.env_steps + read
         path = trainer.save(str(tmp_path / "own"))
-        assert layouts.read(path).counters.env_steps == result["timesteps_total"]
+        assert read_checkpoint(path).counters.env_steps == result["timesteps_total"]
         trainer.train()
         trainer.restore(path)
         assert trainer.train()["timesteps_total"] == result["timesteps_total"] + read
@@ -179,7 +179,7 @@ OTHERS_ON_EACH_PUSH = {
 def test_a_trainer_takes_networks_that_are_not_those_of_its_config(name, tmp_path):
     """A restored SAC went on with the random weights that it was built with."""
     case = next(case for case in all_cases() if str(case) == name)
-    plan = prepare(layouts.read(case.checkpoint), given_if_asked(case))
+    plan = prepare(read_checkpoint(case.checkpoint), given_if_asked(case))
     trainer = trainer_of(case, plan, tmp_path)
     try:
         trainer.restore(str(case.checkpoint))
@@ -213,7 +213,7 @@ def test_a_trainer_takes_networks_that_are_not_those_of_its_config(name, tmp_pat
 )
 def test_another_trainer_takes_them_from_what_the_first_one_saved(name, tmp_path):
     case = next(case for case in all_cases() if str(case) == name)
-    plan = prepare(layouts.read(case.checkpoint), given_if_asked(case))
+    plan = prepare(read_checkpoint(case.checkpoint), given_if_asked(case))
     trainer, other = (trainer_of(case, plan, tmp_path) for _ in range(2))
     try:
         trainer.restore(str(case.checkpoint))
@@ -230,7 +230,7 @@ def test_a_trainer_goes_on_where_old_networks_cant_be_built(tmp_path, monkeypatc
     """It was left with an algorithm that had been stopped."""
     name = "0.7.6/sac-tf-small"
     case = next(case for case in all_cases() if str(case) == name)
-    plan = prepare(layouts.read(case.checkpoint), given_if_asked(case))
+    plan = prepare(read_checkpoint(case.checkpoint), given_if_asked(case))
     trainer = trainer_of(case, plan, tmp_path)
     build, tried = algorithms.build_algorithm, []
 

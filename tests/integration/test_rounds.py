@@ -7,8 +7,9 @@ import pytest
 import tree
 
 import rllib_compat as compat
+from rllib_compat.adapters import ArrayBatchLearner
 from rllib_compat.algorithms import off_policy
-from rllib_compat.ray_versions import learners, training_steps
+from rllib_compat.ray_versions import training_steps
 from tests.integration.test_removed_algorithms import TwoStepGameOfVectors, grouped
 from tests.marks import TRAINERS, marked
 
@@ -85,7 +86,7 @@ def test_rounds_in_one_training_step_learn_and_tell_the_same(name, make, monkeyp
     expected_weights, expected, calls = trained()
     assert min(calls) > 1
     monkeypatch.setattr(training_steps, "trains_in_this_process", lambda _: False)
-    monkeypatch.delattr(learners.ArrayBatchLearner, "after_gradient_based_update")
+    monkeypatch.delattr(ArrayBatchLearner, "after_gradient_based_update")
     rays_weights, rays, _ = trained()  # Ray's way of telling, and targets follow as in Ray
 
     last = [of_learner(result)["weights_seq_no"] for result in (results[-1], expected[-1])]

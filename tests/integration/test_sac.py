@@ -10,10 +10,10 @@ import pytest
 from rllib_compat import Given, convert
 from rllib_compat.conversion.write.checkpointable import module_specs
 from rllib_compat.conversion.write.training_state import keep_action_range, set_temperatures
+from rllib_compat.networks import plan_optimizers
 from rllib_compat.networks.network import own_name
-from rllib_compat.networks.optimizers import plan
 from rllib_compat.networks.rl_modules import set_weights
-from rllib_compat.neutral.checkpoint import LegacyCheckpoint, Source
+from rllib_compat.neutral import LegacyCheckpoint, Source
 from rllib_compat.ray_versions import learners
 from rllib_compat.ray_versions import modules as ray_modules
 from tests.legacy.cases import find
@@ -58,7 +58,7 @@ def trained_once(target, done):
         np.testing.assert_array_equal(before[own_name(name)], array.astype(np.float32))
     alpha = float(learner.curr_log_alpha[policy_id].detach()[0])
     assert alpha == pytest.approx(policy.log_alpha, abs=1e-6)
-    states, _ = plan({policy_id: policy}, {policy_id: network})
+    states, _ = plan_optimizers({policy_id: policy}, {policy_id: network})
     for name, state in states.get(policy_id, {}).items():
         slots = learner.get_optimizer(policy_id, name).state.values()
         assert {int(slot["step"]) for slot in slots} == {state.step}

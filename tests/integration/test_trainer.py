@@ -16,8 +16,7 @@ from rllib_compat.errors import GoneError, LegacyEnvError
 from rllib_compat.execution.rollout_ops import synchronous_parallel_sample
 from rllib_compat.execution.train_ops import train_one_step
 from rllib_compat.legacy.algorithm import Algorithm
-from rllib_compat.trainer import stock_policies
-from rllib_compat.trainer.classes import build_trainer
+from rllib_compat.trainer import build_trainer, policy_class
 from tests.legacy.cases import find
 from tests.marks import TRAINERS
 
@@ -143,8 +142,8 @@ def test_an_execution_plan_trains_two_kinds_of_policies_and_counts_on_after_a_re
 
     obs, act = spaces.Box(-10, 10, (3,)), spaces.Discrete(2)
     policies = {
-        "ppo": (stock_policies.policy_class("PPOTorchPolicy"), obs, act, {}),
-        "dqn": (stock_policies.policy_class("DQNTorchPolicy"), obs, act, {"hiddens": [8]}),
+        "ppo": (policy_class("PPOTorchPolicy"), obs, act, {}),
+        "dqn": (policy_class("DQNTorchPolicy"), obs, act, {"hiddens": [8]}),
     }
     config = {
         "env": TwoAgents,

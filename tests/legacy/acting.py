@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from rllib_compat import load_policy
 from rllib_compat.conversion.recordings import OUTPUTS
 from rllib_compat.neutral import spaces
-from rllib_compat.policy.load import load_policy
-from rllib_compat.policy.policy import Policy
+from rllib_compat.policy import Policy
 from tests.legacy.cases import Case
 from tests.legacy.networks import given_if_asked, raw_space
 

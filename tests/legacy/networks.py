@@ -10,11 +10,10 @@ from rllib_compat import Given
 from rllib_compat.conversion import complete as resolve
 from rllib_compat.conversion.identify import require_facts
 from rllib_compat.conversion.recordings import find_recording, inputs_of
-from rllib_compat.formats import layouts
+from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import ModelSettings, Network
 from rllib_compat.networks import read as read_policy
-from rllib_compat.neutral import spaces
-from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral import LegacyCheckpoint, spaces
 from rllib_compat.neutral.spaces import parse_repr
 from tests.legacy.cases import Case
 
@@ -45,13 +44,13 @@ def raw_space(case: Case, policy_id: str) -> spaces.Space | None:
 
 def given_if_asked(case: Case) -> Given:
     """The same, where the checkpoint itself has no spaces; a user would only be asked then."""
-    known = any(p.action_space for p in layouts.read(case.checkpoint).policies.values())
+    known = any(p.action_space for p in read_checkpoint(case.checkpoint).policies.values())
     return Given(algorithm=case.algorithm) if known else given_of(case)
 
 
 def read(case: Case) -> tuple[LegacyCheckpoint, dict[str, Network]]:
     """A case's checkpoint, and the network of each policy under its id in the checkpoint."""
-    checkpoint = layouts.read(case.checkpoint)
+    checkpoint = read_checkpoint(case.checkpoint)
     given = given_if_asked(case)
     checkpoint = resolve.complete(checkpoint, given)
     require_facts(checkpoint, given)

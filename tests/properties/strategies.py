@@ -8,17 +8,20 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rllib_compat.neutral import spaces
-from rllib_compat.neutral.checkpoint import (
+from rllib_compat.neutral import (
     Counters,
+    Finding,
+    GlobalRef,
     LegacyCheckpoint,
     ObservationFilter,
     PolicyState,
     RunningStat,
+    Severity,
     Source,
+    StandIn,
+    Verdict,
+    spaces,
 )
-from rllib_compat.neutral.records import GlobalRef, StandIn
-from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 names = st.text("abcdefghij_0123456789", min_size=1, max_size=8)
 text = st.text(max_size=10)

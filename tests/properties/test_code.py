@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rllib_compat.config import translate
-from rllib_compat.config.code import Program, format_expression, python_code
+from rllib_compat.config import python_code, translate
+from rllib_compat.config.code import Program, format_expression
 from rllib_compat.errors import ConfigError
 from rllib_compat.neutral.deferred import build
 from tests.marks import examples

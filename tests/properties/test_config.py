@@ -7,11 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rllib_compat import registry
-from rllib_compat.config import translate
-from rllib_compat.config.rules import every_rule
+from rllib_compat.config import every_rule, translate
+from rllib_compat.neutral import GlobalRef, Verdict
 from rllib_compat.neutral.deferred import Deferred
-from rllib_compat.neutral.records import GlobalRef
-from rllib_compat.neutral.report import Verdict
 from rllib_compat.registry import keys
 from tests.marks import examples
 

@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rllib_compat.errors import CorruptCheckpointError
-from rllib_compat.formats.msgpack.codec import canonical, pack, unpack
+from rllib_compat.formats import pack, unpack
+from rllib_compat.formats.msgpack.codec import canonical
 from tests.properties import strategies
 from tests.properties.same import assert_same
 

@@ -8,16 +8,15 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 
+from rllib_compat.formats import pack, unpack, write_msgpack
 from rllib_compat.formats.layouts import own_msgpack
-from rllib_compat.formats.msgpack import write as writer
-from rllib_compat.formats.msgpack.codec import pack, unpack
 from rllib_compat.formats.msgpack.state import from_plain, to_plain
 from rllib_compat.formats.spaces import (
     from_ray_dict,
     to_preprocessed_dict,
     to_ray_dict,
 )
-from rllib_compat.neutral.budget import Budget
+from rllib_compat.neutral import Budget
 from tests.properties import strategies
 from tests.properties.same import assert_same
 
@@ -44,7 +43,7 @@ def test_a_checkpoint_of_any_era_survives_as_plain_data(checkpoint):
 @given(strategies.checkpoints)
 def test_a_checkpoint_of_any_era_survives_a_msgpack_checkpoint(checkpoint):
     with tempfile.TemporaryDirectory() as folder:
-        writer.write(checkpoint, Path(folder))
+        write_msgpack(checkpoint, Path(folder))
         back = own_msgpack.read(Path(folder), Budget())
     back = replace(back, source=replace(back.source, path=checkpoint.source.path))
     assert_same(back, checkpoint)
@@ -56,7 +55,7 @@ def test_ray_can_unpack_every_file_that_is_written(checkpoint):
     import msgpack_numpy
 
     with tempfile.TemporaryDirectory() as folder:
-        writer.write(checkpoint, Path(folder))
+        write_msgpack(checkpoint, Path(folder))
         for file in Path(folder).rglob("*.msgpck"):
             # As Ray calls it: with text keys only. It knows no dates among the numbers.
             msgpack_numpy.unpackb(file.read_bytes())

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from rllib_compat.errors import CorruptCheckpointError
-from rllib_compat.formats.pickles import Budget, load, looks_like_pickle
+from rllib_compat.formats import load_pickle, looks_like_pickle
+from rllib_compat.formats.pickles import Budget
 from tests.legacy.cases import MUSEUM
 from tests.marks import examples
 from tests.unit.pickles.assembler import same
@@ -104,7 +105,7 @@ values = st.recursive(leaves, extend, max_leaves=12)
 @given(values, PROTOCOLS)
 def test_reads_what_python_reads(value, protocol):
     data = pickle.dumps(value, protocol)
-    ours = load(data)
+    ours = load_pickle(data)
     assert same(ours.value, pickle.loads(data))
     assert ours.size == len(data)
     assert not ours.unknown
@@ -142,7 +143,7 @@ def test_random_opcodes_are_told_and_never_crash(rng: random.Random):
 
 def load_or_blame(data):
     try:
-        load(data, budget=replace(SMALL), where="here")
+        load_pickle(data, budget=replace(SMALL), where="here")
     except CorruptCheckpointError as error:
         blame = error
     else:
@@ -157,7 +158,7 @@ REAL = ("0.7.6/a2c-torch-small", "0.8.5/ppo-torch-cont-meanstd")
 
 def real_pickles(case):
     outer = (MUSEUM / case / "checkpoint_2" / "checkpoint-2").read_bytes()
-    return [outer, bytes(load(outer).value["worker"])]
+    return [outer, bytes(load_pickle(outer).value["worker"])]
 
 
 @pytest.mark.parametrize("case", REAL)
@@ -166,7 +167,7 @@ def test_a_real_checkpoint_cut_short_is_told(case):
         # Where it ends in the middle of weights, one place is as good as another.
         for end in [*range(0, len(data), 5), *range(len(data) - 200, len(data))]:
             with pytest.raises(CorruptCheckpointError):
-                load(data[:end])
+                load_pickle(data[:end])
 
 
 @pytest.mark.parametrize(("case", "step"), [(REAL[0], 13), (REAL[1], 3)])

@@ -29,8 +29,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rllib_compat.errors import CompatError
 from rllib_compat.formats import manifest
-from rllib_compat.neutral.errors import CompatError
 from tests.legacy.cases import MUSEUM
 from tests.security.mutate import Files, mutate
 
@@ -87,7 +87,7 @@ def _convert(path: Path, target: Path) -> None:
 
 
 def _names(path: Path, _: Path) -> None:
-    from rllib_compat.formats.globals import list_globals
+    from rllib_compat.formats import list_globals
 
     list_globals(path)
 
@@ -103,8 +103,7 @@ def _verify(path: Path, target: Path) -> None:
 
 def _config(path: Path, _: Path) -> None:
     """Every file of the checkpoint that `rllib-compat config` would take."""
-    from rllib_compat.config import translate
-    from rllib_compat.config.files import read_experiments
+    from rllib_compat.config import read_experiments, translate
 
     for file in (p for p in path.rglob("*") if p.suffix in (".json", ".yaml", ".pkl")):
         for experiment in read_experiments(str(file)):
@@ -118,11 +117,12 @@ def _optimizers(path: Path, _: Path) -> None:
     from rllib_compat import Given
     from rllib_compat.conversion.complete import complete
     from rllib_compat.conversion.identify import identify_networks
-    from rllib_compat.formats import layouts
-    from rllib_compat.networks.optimizers import plan, torch_slots
+    from rllib_compat.formats import read_checkpoint
+    from rllib_compat.networks import plan_optimizers
+    from rllib_compat.networks.optimizers import torch_slots
 
-    checkpoint, networks = identify_networks(complete(layouts.read(path), Given()), Given())
-    plans, findings = plan(checkpoint.policies, networks)
+    checkpoint, networks = identify_networks(complete(read_checkpoint(path), Given()), Given())
+    plans, findings = plan_optimizers(checkpoint.policies, networks)
     for policy_id, states in plans.items():
         for state in states.values():
             torch_slots(state, networks[policy_id])

@@ -24,12 +24,11 @@ import time
 
 import pytest
 
-from rllib_compat.config import Origin, translate
-from rllib_compat.config.rules import every_rule, find
-from rllib_compat.config.validation import DEEPEST_CONFIG, validate_config
+from rllib_compat.config import Origin, every_rule, find_rule, translate, validate_config
+from rllib_compat.config.validation import DEEPEST_CONFIG
 from rllib_compat.config.values.kinds import Unread
 from rllib_compat.errors import ConfigError
-from rllib_compat.neutral.records import GlobalRef, StandIn
+from rllib_compat.neutral import GlobalRef, StandIn
 from rllib_compat.registry import keys
 from tests.security.watch import MARK, watched
 
@@ -186,7 +185,7 @@ def test_every_default_of_every_ray_fits_its_declaration():
     for section, key in keys.every_key():
         part = "model" if section == "model_config" else section
         name = f"{part}.{key}" if section in keys.PARTS else key
-        rule = find(name, ("DQN" if section in (*keys.PARTS, "common") else section,))
+        rule = find_rule(name, ("DQN" if section in (*keys.PARTS, "common") else section,))
         for run in keys.section(section)[key]:
             if rule is None or rule.section or len(run) < 3 or "$" in str(run[2]):
                 continue  # sections have rules of their own; `$` marks what was no literal

@@ -14,8 +14,7 @@ import pytest
 from rllib_compat import convert, inspect, verify
 from rllib_compat.conversion import convert_many as many
 from rllib_compat.errors import CompatError
-from rllib_compat.formats import layouts, pickles
-from rllib_compat.formats.globals import list_globals
+from rllib_compat.formats import list_globals, load_pickle, load_torch, read_checkpoint
 from tests.security import payloads
 from tests.security.canary import watched
 
@@ -137,9 +136,9 @@ def test_a_file_of_torch_is_data(form, places):
     _, new, code = places
     new.mkdir()
     with watched(code, new) as seen:
-        pickles.load_torch(form(payloads.dumps({"w": payloads.Call()})))
+        load_torch(form(payloads.dumps({"w": payloads.Call()})))
         inner = payloads.long_bytes(form(payloads.dumps(payloads.Call())))
-        pickles.load(b"ctorch.storage\n_load_from_bytes\n" + inner + b"\x85R.")
+        load_pickle(b"ctorch.storage\n_load_from_bytes\n" + inner + b"\x85R.")
     seen.assert_clean()
 
 
@@ -151,7 +150,7 @@ def test_a_folder_of_one_layout_that_holds_files_of_another_is_told(places):
     (tree / "class_and_ctor_args.pkl").rename(old / "class_and_ctor_args.pkl")
     with watched(code, new) as seen:
         with pytest.raises(CompatError, match=r"2\.x"):
-            layouts.read(old)
+            read_checkpoint(old)
         all_doors(old, new)
     seen.assert_clean()
 

@@ -22,19 +22,20 @@ from rllib_compat.errors import (
     MissingInformationError,
     NotYetError,
 )
-from rllib_compat.formats import layouts
-from rllib_compat.formats.msgpack.write import write
+from rllib_compat.formats import read_checkpoint, write_msgpack
 from rllib_compat.networks import settings
-from rllib_compat.neutral import check as checks
-from rllib_compat.neutral.checkpoint import (
+from rllib_compat.neutral import (
     Counters,
+    Finding,
     LegacyCheckpoint,
     ObservationFilter,
     PolicyState,
     RunningStat,
+    Severity,
     Source,
+    Verdict,
 )
-from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral import check as checks
 from tests.legacy.cases import find
 from tests.security.payloads import v0_1
 
@@ -97,7 +98,7 @@ def test_no_value_of_a_config_surprises_a_reader_of_networks(algorithm, monkeypa
     monkeypatch.setattr(settings, "_given", lambda value: Asked(given(value)))
     for case in some(algorithm):
         try:
-            checkpoint = complete(layouts.read(case.checkpoint), Given())
+            checkpoint = complete(read_checkpoint(case.checkpoint), Given())
         except CompatError:
             continue
         with contextlib.suppress(CompatError):
@@ -147,7 +148,7 @@ def test_arrays_that_contradict_each_other_are_no_surprise(algorithm):
     ]  # fmt: skip
     for case in rng.sample(cases, min(6, len(cases))):
         try:
-            checkpoint = complete(layouts.read(case.checkpoint), Given())
+            checkpoint = complete(read_checkpoint(case.checkpoint), Given())
         except CompatError:
             continue
         policy = next(iter(checkpoint.policies.values()))
@@ -214,7 +215,7 @@ def test_every_field_of_a_record_is_checked(part, name, tmp_path):
 
 @pytest.mark.parametrize("epsilon", ["1e-8", [1e-8], b"", None, True])
 def test_a_filters_epsilon_is_a_number(epsilon, tmp_path):
-    sound = layouts.read(v0_1(tmp_path / "old"))
+    sound = read_checkpoint(v0_1(tmp_path / "old"))
     (policy,) = sound.policies.values()
     stat = RunningStat(1, np.zeros(4), np.zeros(4))
     with pytest.raises(CheckpointError, match="contradicts itself"):
@@ -233,10 +234,10 @@ def test_a_filters_epsilon_is_a_number(epsilon, tmp_path):
 
 
 def test_policies_without_weights_are_nothing_to_compare(tmp_path):
-    sound = layouts.read(v0_1(tmp_path / "old"))
+    sound = read_checkpoint(v0_1(tmp_path / "old"))
     (policy,) = sound.policies.values()
     (tmp_path / "new").mkdir()
-    write(sound.with_policies([replace(policy, weights={})]), tmp_path / "new")
+    write_msgpack(sound.with_policies([replace(policy, weights={})]), tmp_path / "new")
     with pytest.raises(NotYetError, match="no policy has weights"):
         verify(tmp_path / "new", tmp_path / "new", given=Given("PPO"), inputs=2)
 

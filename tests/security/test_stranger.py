@@ -17,22 +17,29 @@ from packaging.version import Version
 
 from rllib_compat import Given, convert, inspect
 from rllib_compat.cli import main, output
-from rllib_compat.config.files import read_experiments
-from rllib_compat.formats import layouts, manifest
-from rllib_compat.formats.msgpack import write as msgpack_writer
-from rllib_compat.neutral.budget import Budget
-from rllib_compat.neutral.check import check
-from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Source
-from rllib_compat.neutral.errors import (
+from rllib_compat.config import read_experiments
+from rllib_compat.errors import (
     BudgetExceededError,
     CheckpointError,
     CompatError,
     ConfigError,
     TargetExistsError,
 )
+from rllib_compat.formats import layouts, manifest
+from rllib_compat.formats.msgpack import write as msgpack_writer
+from rllib_compat.neutral import (
+    Budget,
+    Finding,
+    LegacyCheckpoint,
+    PolicyState,
+    Report,
+    Severity,
+    Source,
+    Verdict,
+)
+from rllib_compat.neutral.check import check
 from rllib_compat.neutral.policy_id import PolicyId
-from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
-from rllib_compat.runtime.envs import find_creator
+from rllib_compat.runtime import find_creator
 from tests.legacy.cases import find
 from tests.security import payloads
 from tests.security.canary import MODULE, watched

@@ -11,12 +11,12 @@ import pytest
 
 import rllib_compat as compat
 from rllib_compat import Given
+from rllib_compat.adapters import EnvSettings, adapt_env, make_env
 from rllib_compat.cli import main
 from rllib_compat.conversion.environment import read_stored_env
 from rllib_compat.errors import CheckpointError
-from rllib_compat.formats import pickles
+from rllib_compat.formats import load_pickle
 from rllib_compat.ray_versions import startup
-from rllib_compat.runtime.envs import EnvSettings, adapt_env, make_env
 from tests.legacy.atari.worlds import Game, digest
 
 NAME = "MadeNoFrameskip-v4"
@@ -96,7 +96,7 @@ def test_a_class_that_was_written_by_value_tells_its_name_and_what_stands_around
     """Trainers save what `adapt_env` made; no code of it is run to read it."""
     settings = EnvSettings(NAME, horizon=7, atari={"dim": 42, "framestack": 4}, legacy_ray="1.13.0")
     saved = cloudpickle.dumps({"env": adapt_env(settings), "env_config": {"a": 1}})
-    found = read_stored_env(pickles.load(saved).value, "PPO")
+    found = read_stored_env(load_pickle(saved).value, "PPO")
     assert (found.name, found.env_config) == (NAME, {"a": 1})
     assert EnvSettings(NAME, **found.settings) == settings
 

@@ -12,8 +12,7 @@ import pytest
 
 from rllib_compat import convert
 from rllib_compat.errors import CheckpointError, FileSystemError, TargetExistsError
-from rllib_compat.formats import atomic
-from rllib_compat.formats.atomic import atomic_directory, atomic_file
+from rllib_compat.formats import atomic, atomic_directory, atomic_file
 from tests import disk, kills
 from tests.trees import digest_tree
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from rllib_compat import Given
-from rllib_compat.conversion.convert import prepare
+from rllib_compat.conversion import prepare
 from rllib_compat.errors import MissingInformationError
-from rllib_compat.formats import layouts
-from rllib_compat.neutral.report import Severity
+from rllib_compat.formats import read_checkpoint
+from rllib_compat.neutral import Severity
 from rllib_compat.neutral.spaces import parse_repr
 from rllib_compat.trainer import load as module
 from tests.legacy.cases import all_cases
@@ -39,7 +39,7 @@ class Asymmetric(gymnasium.Env):
 
 
 def bounds(given, env):
-    checkpoint = layouts.read(case(ASYMMETRIC).checkpoint)
+    checkpoint = read_checkpoint(case(ASYMMETRIC).checkpoint)
     checkpoint = replace(checkpoint, config={**checkpoint.config, "env": env})
     plan = prepare(checkpoint, given, to="msgpack")
     return [f for f in plan.checkpoint.findings if f.rule == "bounds"]
@@ -58,7 +58,7 @@ def test_bounds_of_sacs_actions_that_old_gym_printed_are_a_warning():
 def test_bounds_that_old_gym_did_not_print_are_asked_for_in_the_shape_of_the_actions():
     known = replace(given_if_asked(case(ASYMMETRIC)), action_spaces={None: parse_repr("Box(2,)")})
     with pytest.raises(MissingInformationError, match=re.escape("Box([-2, -2], [2, 2], (2,))")):
-        prepare(layouts.read(case(ASYMMETRIC).checkpoint), known)
+        prepare(read_checkpoint(case(ASYMMETRIC).checkpoint), known)
 
 
 def test_an_environment_with_other_bounds_than_the_policys_is_a_warning():
@@ -75,7 +75,7 @@ def test_an_environment_with_other_bounds_than_the_policys_is_a_warning():
 
 def test_critics_that_keep_their_own_layers_are_not_said_to_have_the_policys():
     known = replace(given_if_asked(case(ASYMMETRIC)), action_spaces={None: TRUE})
-    plan = prepare(layouts.read(case(ASYMMETRIC).checkpoint), known)
+    plan = prepare(read_checkpoint(case(ASYMMETRIC).checkpoint), known)
     assert plan.networks["default_policy"].summary == (
         "sac 5-16-16-4 relu, twin critics 7-24-24-1 relu"
     )
@@ -87,7 +87,7 @@ def test_critics_that_keep_their_own_layers_are_not_said_to_have_the_policys():
 @pytest.mark.parametrize("name", ["0.7.6/marwil-tf-json", "2.0.1/cql-torch-default"])
 def test_learning_from_recordings_without_any_is_told_before_ray_dies_of_it(name):
     class Done:
-        plan = prepare(layouts.read(case(name).checkpoint), given_if_asked(case(name)))
+        plan = prepare(read_checkpoint(case(name).checkpoint), given_if_asked(case(name)))
         checkpoint, translation = plan.checkpoint, plan.translation
 
     with pytest.raises(MissingInformationError, match="learns from recorded steps"):
@@ -105,7 +105,7 @@ def test_load_takes_what_an_error_asks_for_by_the_names_that_it_uses():
 
 
 def test_a_conversion_says_that_learning_needs_recordings_even_if_none_were_named():
-    read = layouts.read(case("0.7.6/marwil-tf-json").checkpoint)
+    read = read_checkpoint(case("0.7.6/marwil-tf-json").checkpoint)
     config = {key: value for key, value in read.config.items() if key not in ("input", "input_")}
     given = given_if_asked(case("0.7.6/marwil-tf-json"))
 
@@ -122,7 +122,7 @@ def test_a_conversion_says_that_learning_needs_recordings_even_if_none_were_name
 def test_an_algorithm_that_samples_for_itself_is_not_asked():
     class Done:
         plan = prepare(
-            layouts.read(case("0.8.5/ppo-tf-worker1").checkpoint), Given(algorithm="PPO")
+            read_checkpoint(case("0.8.5/ppo-tf-worker1").checkpoint), Given(algorithm="PPO")
         )
         checkpoint, translation = plan.checkpoint, plan.translation
 

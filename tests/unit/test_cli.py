@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rllib_compat import Inspection
 from rllib_compat.cli import main, options, output
-from rllib_compat.conversion.inspect import Inspection
-from rllib_compat.formats import layouts
-from rllib_compat.neutral.report import Report, Severity, Verdict
+from rllib_compat.formats import read_checkpoint
+from rllib_compat.neutral import Report, Severity, Verdict
 from tests.legacy.cases import find
 
 CASE = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
@@ -66,7 +66,7 @@ def test_inspect_shows_classes_that_are_not_known_and_exits_with_1(run):
 
 def test_classes_of_this_package_are_not_listed_as_unknown():
     named = {"ray.rllib.Thing": 1, "rllib_compat.modules.SACModule": 2}
-    checkpoint = replace(layouts.read(CASE.checkpoint), stand_ins=named)
+    checkpoint = replace(read_checkpoint(CASE.checkpoint), stand_ins=named)
     assert Inspection(checkpoint, Report("")).stand_ins == {"ray.rllib.Thing": 1}
 
 
@@ -135,7 +135,7 @@ def test_verify_finds_a_changed_weight_and_exits_with_1(run, tmp_path):
     old = shutil.copytree(CASE.path, tmp_path / "old")
     run("convert", CASE.path, tmp_path / "new", "--to", "msgpack", "-n", "5")
     file = old / "checkpoint_2" / "checkpoint-2"
-    (policy,) = layouts.read(old).policies.values()
+    (policy,) = read_checkpoint(old).policies.values()
     kernel = np.array(policy.weights["default_policy/fc_out/kernel"])
     changed = kernel + np.float32(0.01)
     file.write_bytes(file.read_bytes().replace(kernel.tobytes(), changed.tobytes()))

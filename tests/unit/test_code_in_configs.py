@@ -9,8 +9,8 @@ import pytest
 
 from rllib_compat import Given, convert, inspect
 from rllib_compat.conversion import complete as resolve
-from rllib_compat.conversion.convert import prepare
-from rllib_compat.formats import layouts
+from rllib_compat.conversion import prepare
+from rllib_compat.formats import read_checkpoint
 from rllib_compat.neutral.spaces import parse_repr
 from tests.legacy.cases import find
 
@@ -67,7 +67,7 @@ HOSTILE = [
 def test_text_that_names_code_is_not_imported_by_inspect_or_by_translating(trap, config):
     old = trap(**config)
     inspect(old, given=SPACES)
-    plan = prepare(layouts.read(old), SPACES)
+    plan = prepare(read_checkpoint(old), SPACES)
     told = [*plan.checkpoint.findings, *plan.findings, *plan.translation.report]
     for key in config:
         assert any(key in f.path for f in told), key
@@ -84,7 +84,7 @@ def test_a_dry_run_and_msgpack_do_not_import_it_either(trap, tmp_path, config):
 def test_a_name_of_code_passes_only_if_the_caller_trusts_exactly_that(trap, tmp_path):
     old = trap(callbacks="mymod.Callbacks", sample_collector="evilmod.Collector")
     for trust in ((), ("mymod:Other",), ("mymod:Callbacks",)):
-        translation = prepare(layouts.read(old), replace(SPACES, trust=trust)).translation
+        translation = prepare(read_checkpoint(old), replace(SPACES, trust=trust)).translation
         trusted = trust == ("mymod:Callbacks",)
         assert ("mymod:Callbacks" in str(translation.report.facts.get("trusted"))) == trusted
         assert (translation.legacy_callbacks is not None) == trusted
@@ -104,13 +104,13 @@ def test_the_report_tells_how_to_trust_a_name_and_which_were_trusted(trap, tmp_p
 
 
 def test_what_the_caller_gives_is_trusted():
-    checkpoint = layouts.read(WORKER1.checkpoint)
+    checkpoint = read_checkpoint(WORKER1.checkpoint)
     checkpoint = resolve.complete(checkpoint, Given(env="my.module:Env"))
     assert checkpoint.config["env"] == "my.module:Env"
 
 
 def test_a_config_that_is_given_as_a_file_is_not_trusted(trap):
     given = replace(SPACES, config={"callbacks": "evilmod.Callbacks"})
-    translation = prepare(layouts.read(trap()), given).translation
+    translation = prepare(read_checkpoint(trap()), given).translation
     assert translation.legacy_callbacks is None
     assert any("Callbacks" in f.message for f in translation.report)

@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rllib_compat import Given, convert, inspect, verify
+from rllib_compat import Given, convert, inspect, load, verify
+from rllib_compat.conversion import Form, prepare
 from rllib_compat.conversion import complete as resolve
 from rllib_compat.conversion import config as config_module
 from rllib_compat.conversion.compare import (
@@ -23,9 +24,8 @@ from rllib_compat.conversion.compare import (
     sample_inputs,
 )
 from rllib_compat.conversion.config import fit_resources
-from rllib_compat.conversion.convert import prepare, result_of
+from rllib_compat.conversion.convert import result_of
 from rllib_compat.conversion.identify import identify_networks, require_algorithm
-from rllib_compat.conversion.plan import Form
 from rllib_compat.errors import (
     CheckpointError,
     FileSystemError,
@@ -37,12 +37,11 @@ from rllib_compat.errors import (
 from rllib_compat.formats import layouts
 from rllib_compat.networks.families.q_head import exploring
 from rllib_compat.networks.graph import Graph
+from rllib_compat.neutral import Finding, GlobalRef, Severity, Verdict
 from rllib_compat.neutral.check import check
-from rllib_compat.neutral.records import GlobalRef
-from rllib_compat.neutral.report import Finding, Severity, Verdict, grouped
+from rllib_compat.neutral.report import grouped
 from rllib_compat.neutral.spaces import box, parse_repr
 from rllib_compat.ray_versions import configs, startup
-from rllib_compat.trainer.load import load
 from tests.legacy.cases import all_cases, find
 from tests.legacy.networks import given_if_asked
 from tests.trees import digest_tree

@@ -11,8 +11,8 @@ from rllib_compat.errors import (
     MissingInformationError,
     UnknownLayoutError,
 )
-from rllib_compat.formats import layouts
-from rllib_compat.neutral.report import Severity
+from rllib_compat.formats import read_checkpoint
+from rllib_compat.neutral import Severity
 from tests.legacy.cases import find
 
 POINTER = b"""version https://git-lfs.github.com/spec/v1
@@ -76,7 +76,7 @@ def test_a_git_lfs_pointer_in_any_place_is_told_with_the_command(make, file, tmp
     assert place.is_file()
     place.write_bytes(POINTER)
     with pytest.raises(MissingFileError, match=r"pointer: the file itself of 2,104,332") as caught:
-        layouts.read(folder)
+        read_checkpoint(folder)
     assert "git lfs pull" in str(caught.value)
     assert caught.value.where == place.relative_to(folder).as_posix()
 
@@ -84,7 +84,7 @@ def test_a_git_lfs_pointer_in_any_place_is_told_with_the_command(make, file, tmp
 def test_a_pointer_in_the_place_of_a_json_file_is_reported_as_one(tmp_path):
     folder = policies_folder(tmp_path)
     (folder / "rllib_checkpoint.json").write_bytes(POINTER)
-    rows = [row for row in layouts.read(folder).findings if row.path == "rllib_checkpoint.json"]
+    rows = [row for row in read_checkpoint(folder).findings if row.path == "rllib_checkpoint.json"]
     assert [row.message.partition(":")[0] for row in rows] == ["left out"]
     assert "Git-LFS" in rows[0].message
 
@@ -103,7 +103,7 @@ def test_inspect_shows_config_and_counters_beside_a_pointer(trial):
 def test_metadata_without_its_file_shows_what_it_tells(trial):
     file_of(trial).unlink()
     with pytest.raises(MissingFileError, match="not there"):
-        layouts.read(trial / "checkpoint_2")
+        read_checkpoint(trial / "checkpoint_2")
     for path in (trial, trial / "checkpoint_2", trial / "checkpoint_2/checkpoint-2"):
         found = inspect(path)
         assert found.ray_version == "0.8.5"
@@ -116,7 +116,7 @@ def test_a_trial_whose_last_checkpoint_is_lost_says_that_an_earlier_one_was_take
     (later / "checkpoint-2").unlink()
     for file in later.glob("checkpoint-2*"):
         file.rename(later / file.name.replace("checkpoint-2", "checkpoint-10"))
-    (row,) = (f for f in layouts.read(trial).findings if f.rule == "missing")
+    (row,) = (f for f in read_checkpoint(trial).findings if f.rule == "missing")
     assert row.path == "checkpoint_10/checkpoint-10"
     assert "checkpoint-2 was taken" in row.message
 
@@ -133,7 +133,7 @@ def test_a_folder_without_policies_still_shows_its_config(tmp_path):
 def test_what_was_downloaded_instead_of_the_file_is_told(trial, content, told):
     file_of(trial).write_bytes(content)
     with pytest.raises(MissingFileError, match=told):
-        layouts.read(file_of(trial))
+        read_checkpoint(file_of(trial))
 
 
 def test_a_config_that_is_a_pointer_is_told_where_the_config_is_needed(trial):
@@ -156,7 +156,7 @@ def test_an_empty_config_that_was_given_means_rays_defaults(trial):
 def test_an_archive_is_to_be_unpacked(trial, kind, tmp_path):
     archive = shutil.make_archive(str(tmp_path / "packed"), kind, trial)
     with pytest.raises(UnknownLayoutError, match="It is an archive") as caught:
-        layouts.read(archive)
+        read_checkpoint(archive)
     assert "Unpack it" in str(caught.value)
 
 
@@ -164,20 +164,20 @@ def test_a_truncated_file_is_damaged_and_says_so(trial):
     file = file_of(trial)
     file.write_bytes(file.read_bytes()[:-100])
     with pytest.raises(CheckpointError, match=r"ends early|truncated"):
-        layouts.read(file)
+        read_checkpoint(file)
 
 
 def test_the_iteration_is_known_without_metadata(trial):
     for side_file in (trial / "checkpoint_2").glob("*.tune_metadata"):
         side_file.unlink()
-    assert layouts.read(file_of(trial)).counters.iteration == 2
+    assert read_checkpoint(file_of(trial)).counters.iteration == 2
 
 
 def test_a_trials_folder_gives_its_last_checkpoint_of_any_layout(trial, tmp_path):
     later = shutil.copytree(trial / "checkpoint_2", trial / "checkpoint_10")
     for file in later.iterdir():
         file.rename(later / file.name.replace("checkpoint-2", "checkpoint-10"))
-    checkpoint = layouts.read(trial)
+    checkpoint = read_checkpoint(trial)
     (note,) = (f for f in checkpoint.findings if f.rule == "several-checkpoints")
     assert "checkpoint-2, checkpoint-10" in note.message
     for make in (policies_folder, tree):
@@ -185,7 +185,7 @@ def test_a_trials_folder_gives_its_last_checkpoint_of_any_layout(trial, tmp_path
         folder.mkdir()
         first = make(folder)
         shutil.copytree(first, folder / "checkpoint_000009")
-        found = layouts.read(folder)
+        found = read_checkpoint(folder)
         assert found.source.path.name == "checkpoint_000009"
         assert any(f.rule == "several-checkpoints" for f in found.findings)
 
@@ -193,7 +193,7 @@ def test_a_trials_folder_gives_its_last_checkpoint_of_any_layout(trial, tmp_path
 def test_an_experiments_folder_lists_its_checkpoints(trial, tmp_path):
     shutil.copytree(trial, tmp_path / "PPO_CartPole-v0_1")
     with pytest.raises(UnknownLayoutError, match="--recursive") as caught:
-        layouts.read(tmp_path)
+        read_checkpoint(tmp_path)
     assert "PPO_CartPole-v0_1/checkpoint_2/checkpoint-2" in str(caught.value)
 
 
@@ -201,8 +201,8 @@ def test_capital_letters_and_a_trailing_slash_are_no_obstacle(trial, tmp_path):
     capital = shutil.copytree(trial, tmp_path / "capital")
     (capital / "checkpoint_2").rename(capital / "Checkpoint_2")
     (capital / "Checkpoint_2/checkpoint-2").rename(capital / "Checkpoint_2/Checkpoint-2")
-    assert layouts.read(capital).policies
-    assert layouts.read(f"{capital}/Checkpoint_2/").policies
+    assert read_checkpoint(capital).policies
+    assert read_checkpoint(f"{capital}/Checkpoint_2/").policies
 
 
 @pytest.mark.parametrize(
@@ -215,24 +215,24 @@ def test_capital_letters_and_a_trailing_slash_are_no_obstacle(trial, tmp_path):
 )
 def test_a_path_that_is_none_here_is_told(path, told):
     with pytest.raises(UnknownLayoutError, match=told):
-        layouts.read(path)
+        read_checkpoint(path)
 
 
 def test_a_wrong_number_lists_the_checkpoints_that_are_there(trial):
     with pytest.raises(UnknownLayoutError, match="there are: checkpoint_2"):
-        layouts.read(trial / "checkpoint_100")
+        read_checkpoint(trial / "checkpoint_100")
 
 
 def test_the_first_form_of_ray_2_1_is_read(tmp_path):
     """`state.pkl` and `checkpoint_version.txt`, as nightly builds before Ray 2.1 wrote them."""
     case = find(ray="2.1.0", algorithm="PPO")[0]
     folder = shutil.copytree(case.checkpoint, tmp_path / "first")
-    now = layouts.read(folder)
+    now = read_checkpoint(folder)
     (folder / "algorithm_state.pkl").rename(folder / "state.pkl")
     for place in (folder, *(folder / "policies").iterdir()):
         (place / "rllib_checkpoint.json").unlink(missing_ok=True)
         (place / "checkpoint_version.txt").write_text("v1")
-    first = layouts.read(folder)
+    first = read_checkpoint(folder)
     assert first.algorithm == now.algorithm == "PPO"
     assert first.counters == now.counters
     assert set(first.policies) == set(now.policies)

@@ -9,7 +9,7 @@ import pytest
 
 from rllib_compat.conversion.policies import KNOWN_ENVS, known_spaces
 from rllib_compat.neutral import spaces
-from rllib_compat.runtime.envs import resolve_env_name
+from rllib_compat.runtime import resolve_env_name
 from tests.legacy.cases import find
 
 NAMES = [f"{stem}-v{version}" for stem, row in KNOWN_ENVS.items() for version in row[0]]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rllib_compat.errors import CorruptCheckpointError, UnknownLayoutError
-from rllib_compat.formats import layouts
+from rllib_compat.formats import read_checkpoint
 from rllib_compat.formats.layouts import LAYOUTS
 from rllib_compat.formats.layouts.folder import Folder, find_params
 from tests.legacy.cases import all_cases, find
@@ -43,7 +43,7 @@ def newer(tmp_path):
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_checkpoint_of_the_museum_is_read_with_its_policies_and_its_ray(case):
-    checkpoint = layouts.read(case.checkpoint)
+    checkpoint = read_checkpoint(case.checkpoint)
     expected = LAYOUT_OF.get(checkpoint.source.layout)
     assert expected is None or case.ray in expected
     assert case.version < (2, 1) or expected
@@ -57,8 +57,8 @@ def test_every_checkpoint_of_the_museum_is_read_with_its_policies_and_its_ray(ca
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.msgpack_checkpoint], ids=str)
 def test_what_ray_wrote_as_msgpack_holds_the_same_weights_as_its_pickle(case):
-    pickled = layouts.read(case.checkpoint)
-    packed = layouts.read(case.msgpack_checkpoint)
+    pickled = read_checkpoint(case.checkpoint)
+    packed = read_checkpoint(case.msgpack_checkpoint)
     assert packed.source.layout == "1.1 msgpack"
     for policy_id, policy in pickled.policies.items():
         for name, array in policy.weights.items():
@@ -67,14 +67,14 @@ def test_what_ray_wrote_as_msgpack_holds_the_same_weights_as_its_pickle(case):
 
 def test_reading_touches_nothing(old):
     before = digest_tree(old.parent)
-    layouts.read(old)
+    read_checkpoint(old)
     assert digest_tree(old.parent) == before
 
 
 @pytest.mark.parametrize("depth", ["file", "folder", "trial"])
 def test_a_file_its_folder_and_the_trial_above_are_the_same_checkpoint(old, depth):
     path = {"file": old / "checkpoint-2", "folder": old, "trial": old.parent}[depth]
-    checkpoint = layouts.read(path)
+    checkpoint = read_checkpoint(path)
     assert checkpoint.counters.iteration == 2
     assert checkpoint.config["num_sgd_iter"] == 3
 
@@ -84,7 +84,7 @@ def test_of_several_checkpoints_the_last_is_taken_and_the_report_says_so(old):
     (old.parent / "checkpoint_10" / "checkpoint-2").rename(
         old.parent / "checkpoint_10" / "checkpoint-10"
     )
-    checkpoint = layouts.read(old.parent)
+    checkpoint = read_checkpoint(old.parent)
     assert [f.path for f in checkpoint.findings if f.rule == "several-checkpoints"] == [
         "checkpoint_10/checkpoint-10"
     ]
@@ -92,8 +92,8 @@ def test_of_several_checkpoints_the_last_is_taken_and_the_report_says_so(old):
 
 def test_a_renamed_file_is_known_by_its_content(old):
     (old / "checkpoint-2").rename(old / "best_model")
-    assert layouts.read(old / "best_model").policies
-    assert layouts.read(old).policies
+    assert read_checkpoint(old / "best_model").policies
+    assert read_checkpoint(old).policies
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_renamed_file_is_known_by_its_content(old):
 )
 def test_a_damaged_side_file_is_told_and_the_weights_come_out_all_the_same(old, damage):
     (old / "checkpoint-2.tune_metadata").write_bytes(damage)
-    checkpoint = layouts.read(old)
+    checkpoint = read_checkpoint(old)
     assert checkpoint.policies["default_policy"].weights
     assert [f.path for f in checkpoint.findings if f.rule == "side-file"] == [
         "checkpoint-2.tune_metadata"
@@ -110,7 +110,7 @@ def test_a_damaged_side_file_is_told_and_the_weights_come_out_all_the_same(old, 
 
 def test_params_json_serves_where_params_pkl_is_damaged(old):
     (old.parent / "params.pkl").write_bytes(b"\x80\x04broken")
-    assert layouts.read(old).config["num_sgd_iter"] == 3
+    assert read_checkpoint(old).config["num_sgd_iter"] == 3
 
 
 def test_a_config_that_lies_beside_the_checkpoint_is_taken_with_a_warning(old):
@@ -118,7 +118,7 @@ def test_a_config_that_lies_beside_the_checkpoint_is_taken_with_a_warning(old):
     logs.mkdir()
     for name in ("params.pkl", "params.json"):
         (old.parent / name).rename(logs / name)
-    checkpoint = layouts.read(old)
+    checkpoint = read_checkpoint(old)
     assert checkpoint.config["num_sgd_iter"] == 3
     assert "beside" in next(f.message for f in checkpoint.findings if f.rule == "params")
 
@@ -131,7 +131,7 @@ def test_two_configs_beside_the_checkpoint_are_none(old):
     for name in ("params.pkl", "params.json"):
         (old.parent / name).unlink()
     assert find_params(old) is None
-    assert layouts.read(old).config == {}
+    assert read_checkpoint(old).config == {}
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_two_configs_beside_the_checkpoint_are_none(old):
 def test_a_path_that_is_stored_in_a_file_is_never_followed(newer, stored):
     file = newer / "rllib_checkpoint.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"state_file": stored}))
-    checkpoint = layouts.read(newer)
+    checkpoint = read_checkpoint(newer)
     assert checkpoint.policies
     assert any(
         f.rule == "stored-path" and stored in f.message.replace("\\\\", "\\")
@@ -152,7 +152,7 @@ def test_a_path_that_is_stored_in_a_file_is_never_followed(newer, stored):
 @pytest.mark.parametrize("content", ["", "{", "[]", '"text"', "{" * 100_000])
 def test_a_damaged_rllib_checkpoint_json_does_not_stop_the_weights(newer, content):
     (newer / "rllib_checkpoint.json").write_text(content)
-    assert layouts.read(newer).policies["default_policy"].weights
+    assert read_checkpoint(newer).policies["default_policy"].weights
 
 
 def test_a_link_out_of_the_checkpoint_is_refused(newer, tmp_path):
@@ -162,18 +162,18 @@ def test_a_link_out_of_the_checkpoint_is_refused(newer, tmp_path):
     state.unlink()
     state.symlink_to(secret)
     with pytest.raises(CorruptCheckpointError, match="leads out"):
-        layouts.read(newer)
+        read_checkpoint(newer)
 
 
 def test_missing_policies_are_an_error_that_says_to_copy_them(newer):
     shutil.rmtree(newer / "policies")
     with pytest.raises(CorruptCheckpointError, match="no policies") as caught:
-        layouts.read(newer)
+        read_checkpoint(newer)
     assert "policies" in caught.value.fix
 
 
 def test_a_policys_folder_alone_is_a_checkpoint(newer):
-    checkpoint = layouts.read(newer / "policies" / "default_policy")
+    checkpoint = read_checkpoint(newer / "policies" / "default_policy")
     assert checkpoint.source.layout == "1.1 policy"
     assert list(checkpoint.policies) == ["default_policy"]
     assert checkpoint.config["model"]["fcnet_hiddens"]
@@ -184,37 +184,37 @@ def test_a_truncated_checkpoint_is_an_error_and_not_half_a_policy(old, cut):
     file = old / "checkpoint-2"
     file.write_bytes(file.read_bytes()[:cut])
     with pytest.raises((CorruptCheckpointError, UnknownLayoutError)):
-        layouts.read(file)
+        read_checkpoint(file)
 
 
 def test_a_refused_path_says_what_each_layout_missed(tmp_path):
     (tmp_path / "notes.txt").write_text("no checkpoint")
     with pytest.raises(UnknownLayoutError) as caught:
-        layouts.read(tmp_path)
+        read_checkpoint(tmp_path)
     for layout in LAYOUTS:
         assert f"{layout.name}: " in str(caught.value)
 
 
 def test_a_path_that_is_not_there_says_just_that(tmp_path):
     with pytest.raises(UnknownLayoutError, match="no such file"):
-        layouts.read(tmp_path / "nothing")
+        read_checkpoint(tmp_path / "nothing")
 
 
 def test_any_other_pickle_is_no_checkpoint(tmp_path):
     (tmp_path / "checkpoint-1").write_bytes(pickle.dumps({"a": 1}))
     with pytest.raises(UnknownLayoutError, match="none of the keys"):
-        layouts.read(tmp_path)
+        read_checkpoint(tmp_path)
 
 
 def test_a_worker_without_policies_is_damaged(tmp_path):
     file = tmp_path / "checkpoint-1"
     file.write_bytes(pickle.dumps({"worker": pickle.dumps({"filters": {}})}))
     with pytest.raises(CorruptCheckpointError, match="no policies"):
-        layouts.read(file)
+        read_checkpoint(file)
 
 
 def test_every_file_that_was_read_has_its_digest_in_the_source(newer):
-    digests = layouts.read(newer).source.digests
+    digests = read_checkpoint(newer).source.digests
     assert digests.keys() >= {
         "algorithm_state.pkl",
         "rllib_checkpoint.json",
@@ -226,7 +226,7 @@ def test_every_file_that_was_read_has_its_digest_in_the_source(newer):
 
 def test_the_learner_of_a_1_2_checkpoint_has_the_same_weights_as_its_policy():
     case = next(c for c in find(ray="2.10.0") if c.stack == "learner")
-    (policy,) = layouts.read(case.checkpoint).policies.values()
+    (policy,) = read_checkpoint(case.checkpoint).policies.values()
     assert policy.learner_weights
     for name, array in policy.weights.items():
         np.testing.assert_array_equal(policy.learner_weights[name], array)
@@ -234,7 +234,7 @@ def test_the_learner_of_a_1_2_checkpoint_has_the_same_weights_as_its_policy():
 
 def test_a_filter_filters_as_the_old_ray_did():
     case = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
-    (policy,) = layouts.read(case.checkpoint).policies.values()
+    (policy,) = read_checkpoint(case.checkpoint).policies.values()
     expected = case.expected("default_policy")
     filtered = policy.observation_filter(expected.observations[""])
     np.testing.assert_allclose(filtered, expected.inputs, atol=1e-6)

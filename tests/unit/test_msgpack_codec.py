@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from rllib_compat.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
+from rllib_compat.formats import pack, unpack
 from rllib_compat.formats.msgpack import codec
-from rllib_compat.formats.msgpack.codec import MAX_DEPTH, canonical, pack, pack_to, unpack
+from rllib_compat.formats.msgpack.codec import MAX_DEPTH, canonical, pack_to
 from rllib_compat.ray_versions import checkpoints
 from tests.legacy.cases import MUSEUM
 

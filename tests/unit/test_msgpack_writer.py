@@ -12,23 +12,24 @@ import numpy as np
 import pytest
 
 from rllib_compat.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
+from rllib_compat.formats import pack, unpack
 from rllib_compat.formats.layouts import own_msgpack
 from rllib_compat.formats.layouts.folder import LayoutMismatch
 from rllib_compat.formats.msgpack import write as writer
-from rllib_compat.formats.msgpack.codec import pack, unpack
 from rllib_compat.formats.msgpack.state import from_plain, to_plain
-from rllib_compat.neutral import spaces
-from rllib_compat.neutral.budget import Budget
-from rllib_compat.neutral.checkpoint import (
+from rllib_compat.neutral import (
+    Budget,
     Counters,
+    GlobalRef,
     LegacyCheckpoint,
     ObservationFilter,
     PolicyState,
     RunningStat,
+    Severity,
     Source,
+    StandIn,
+    spaces,
 )
-from rllib_compat.neutral.records import GlobalRef, StandIn
-from rllib_compat.neutral.report import Severity
 from tests.properties.same import assert_same
 
 

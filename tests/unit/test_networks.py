@@ -4,19 +4,13 @@ import numpy as np
 import pytest
 
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
-from rllib_compat.networks import ModelSettings
+from rllib_compat.networks import ModelSettings, from_canonical, to_canonical
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.families.dense import SCHEMES, fold_slopes, network_of
-from rllib_compat.networks.mapping import (
-    Name,
-    from_canonical,
-    keras,
-    require_same_names,
-    to_canonical,
-)
+from rllib_compat.networks.mapping import Name, keras, require_same_names
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.unnamed import Shape
-from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral import PolicyState
 from rllib_compat.neutral.spaces import Box, parse_repr
 from tests.legacy.cases import find
 

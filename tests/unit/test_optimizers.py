@@ -11,13 +11,11 @@ from rllib_compat import Given, convert
 from rllib_compat.conversion import complete as resolve
 from rllib_compat.conversion.identify import identify_networks
 from rllib_compat.errors import CheckpointError
-from rllib_compat.formats import layouts
-from rllib_compat.networks import ModelSettings
+from rllib_compat.formats import read_checkpoint
+from rllib_compat.networks import DEFAULT, ModelSettings, plan_optimizers
 from rllib_compat.networks import read as read_policy
-from rllib_compat.networks.network import DEFAULT
-from rllib_compat.networks.optimizers import plan, read, torch_slots, updates_of
-from rllib_compat.neutral.records import GlobalRef, StandIn
-from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.networks.optimizers import read, torch_slots, updates_of
+from rllib_compat.neutral import GlobalRef, Severity, StandIn, Verdict
 from rllib_compat.neutral.spaces import Discrete
 from tests.legacy.cases import find
 from tests.legacy.networks import given_of
@@ -30,7 +28,7 @@ EXACT, DERIVED, RESET, ABSENT = Verdict.EXACT, Verdict.DERIVED, Verdict.RESET, V
 
 
 def policies_of(case):
-    checkpoint = layouts.read(case.checkpoint)
+    checkpoint = read_checkpoint(case.checkpoint)
     known = any(p.action_space for p in checkpoint.policies.values())
     checkpoint = resolve.complete(checkpoint, Given(algorithm="PPO") if known else given_of(case))
     networks = {}
@@ -69,7 +67,7 @@ def test_the_museum_has_every_form():
 @pytest.mark.parametrize("case", CARRIED, ids=str)
 def test_moments_have_the_names_and_shapes_of_their_weights(case):
     policies, networks = policies_of(case)
-    states, findings = plan(policies, networks)
+    states, findings = plan_optimizers(policies, networks)
     assert states
     assert {f.verdict for f in findings} <= {DERIVED, EXACT, ABSENT}
     assert (DERIVED in {f.verdict for f in findings}) == (case.framework == "tf")
@@ -88,7 +86,7 @@ def test_moments_have_the_names_and_shapes_of_their_weights(case):
 def test_moments_are_those_of_gradients_that_their_weights_can_have(case):
     """What no wrong order would show: which gradients of a network vanish together."""
     policies, networks = policies_of(case)
-    states, _ = plan(policies, networks)
+    states, _ = plan_optimizers(policies, networks)
     for policy_id, named in states.items():
         state = named[DEFAULT]
         for name, square in state.square.items():
@@ -105,7 +103,7 @@ def test_moments_are_those_of_gradients_that_their_weights_can_have(case):
 
 @pytest.mark.parametrize("case", SWISH, ids=str)
 def test_with_slopes_moved_into_the_weights_the_optimizer_starts_anew(case):
-    states, (finding,) = plan(*policies_of(case))
+    states, (finding,) = plan_optimizers(*policies_of(case))
     assert not states
     assert (finding.verdict, finding.severity) == (RESET, Severity.WARNING)
     assert "slopes of swish" in finding.message
@@ -228,16 +226,16 @@ def test_what_a_ray_rounds_when_it_loads_a_state_goes_over():
         group |= {"lr": float(np.float32(0.001)), "params": np.array(group["params"]).astype(str)}
 
     policy, network = one(TORCH)
-    told = plan({"p": policy}, {"p": network})[1]
+    told = plan_optimizers({"p": policy}, {"p": network})[1]
     policy = replace(policy, optimizer=_change(rounded)(policy.optimizer))
-    assert plan({"p": policy}, {"p": network})[1] == told
+    assert plan_optimizers({"p": policy}, {"p": network})[1] == told
 
 
 @pytest.mark.parametrize("reason", BROKEN)
 def test_half_a_state_or_another_optimizers_is_left_behind_with_the_reason(reason):
     policy, network = one(TORCH)
     policy = replace(policy, optimizer=BROKEN[reason](policy.optimizer))
-    states, (finding,) = plan({"p": policy}, {"p": network})
+    states, (finding,) = plan_optimizers({"p": policy}, {"p": network})
     assert not states
     assert finding.verdict is RESET
     assert reason in finding.message
@@ -249,7 +247,7 @@ def test_a_damaged_file_of_the_learners_optimizer_costs_only_the_optimizer(tmp_p
     copied = shutil.copytree(case.checkpoint, tmp_path / "old")
     (file,) = (copied / "learner" / "optimizer_state").iterdir()
     file.write_bytes(file.read_bytes()[:100])
-    checkpoint = layouts.read(copied)
+    checkpoint = read_checkpoint(copied)
     assert [f.rule for f in checkpoint.findings if f.path.endswith(".pt")] == ["side-file"]
     assert checkpoint.policies["default_policy"].learner_optimizer is None
 
@@ -258,7 +256,7 @@ def test_a_policy_that_made_no_update_starts_as_it_was():
     policy, network = one(TORCH)
     (stored,) = policy.optimizer
     policy = replace(policy, optimizer=[{**stored, "state": {}}])
-    states, (finding,) = plan({"p": policy}, {"p": network})
+    states, (finding,) = plan_optimizers({"p": policy}, {"p": network})
     assert not states
     assert finding.verdict is EXACT
 
@@ -266,7 +264,7 @@ def test_a_policy_that_made_no_update_starts_as_it_was():
 def test_other_settings_are_told():
     policy, network = one(TORCH)
     policy.optimizer[0]["param_groups"][0]["eps"] = 1e-5
-    _, (finding,) = plan({"p": policy}, {"p": network})
+    _, (finding,) = plan_optimizers({"p": policy}, {"p": network})
     assert finding.verdict is EXACT
     assert "its eps was 1e-05, and is 1e-08 now" in finding.message
 
@@ -275,7 +273,7 @@ def test_other_settings_are_told():
 def test_the_state_goes_through_our_msgpack_form(case, tmp_path):
     convert(case.checkpoint, tmp_path / "packed", to="msgpack", given=given_of(case), inputs=5)
     policy, network = one(case)
-    again = layouts.read(tmp_path / "packed").policies[policy.policy_id]
+    again = read_checkpoint(tmp_path / "packed").policies[policy.policy_id]
     old, new = read(policy, network)[DEFAULT], read(again, network)[DEFAULT]
     assert old.step == new.step
     for name, mean in old.mean.items():
@@ -299,7 +297,7 @@ def test_a_critic_that_never_learned_goes_on_with_moments_of_zero():
     idle = {str(number) for name, number in pairs if "value" in name}
     left = {number: slot for number, slot in stored["state"].items() if str(number) not in idle}
     stored = {**stored, "state": left}
-    states, (finding,) = plan({"p": replace(policy, optimizer=[stored])}, {"p": network})
+    states, (finding,) = plan_optimizers({"p": replace(policy, optimizer=[stored])}, {"p": network})
     state = states["p"]["default_optimizer"]
     assert finding.verdict is Verdict.EXACT
     assert "the critic had made no update" in finding.message
@@ -311,12 +309,12 @@ def test_sacs_epsilon_is_todays_and_another_one_is_told():
     """Ray's SAC has 1e-7 on torch, as it always had."""
     (case,) = find(ray="1.13.0", algorithm="SAC", framework="torch", variant="disc")
     given = given_of(case)
-    read = resolve.complete(layouts.read(case.checkpoint), given)
+    read = resolve.complete(read_checkpoint(case.checkpoint), given)
     completed, networks = identify_networks(read, given)
     (policy,) = completed.policies.values()
-    _, (kept,) = plan({policy.policy_id: policy}, networks)
+    _, (kept,) = plan_optimizers({policy.policy_id: policy}, networks)
     assert "eps" not in kept.message
     for group in policy.optimizer:
         group["param_groups"][0]["eps"] = 1e-8
-    _, (other,) = plan({policy.policy_id: policy}, networks)
+    _, (other,) = plan_optimizers({policy.policy_id: policy}, networks)
     assert "its eps was 1e-08, and is 1e-07 now" in other.message

@@ -7,10 +7,9 @@ import pickle
 import numpy as np
 import pytest
 
-from rllib_compat.formats import layouts
-from rllib_compat.formats.msgpack import write as msgpack
+from rllib_compat.formats import read_checkpoint, write_msgpack
+from rllib_compat.neutral import Verdict
 from rllib_compat.neutral.policy_id import LONGEST, PolicyIds, to_policy_id, why_unsafe
-from rllib_compat.neutral.report import Verdict
 
 HOSTILE = {
     "an absolute path": "/etc/cron.d",
@@ -109,21 +108,21 @@ def test_a_checkpoint_with_hostile_ids_is_written_below_its_target_only(tmp_path
     old.mkdir()
     new.mkdir(parents=True)
     ids = [str(tmp_path / "away"), "../../away", "..", "", "a/b", "a_b", "A_B"]
-    checkpoint = layouts.read(_old_checkpoint(old, ids))
+    checkpoint = read_checkpoint(_old_checkpoint(old, ids))
     assert len(checkpoint.policies) == len(ids)
     assert [p.old_id for p in checkpoint.policies.values()] == ids
     assert sum(f.rule == "policy-id" for f in checkpoint.findings) == 6
-    msgpack.write(checkpoint, new)
+    write_msgpack(checkpoint, new)
     assert {p.name for p in tmp_path.iterdir()} == {"old", "deep"}
     assert {p.name for p in (tmp_path / "deep").iterdir()} == {"new"}
-    again = layouts.read(new)
+    again = read_checkpoint(new)
     assert [p.old_id for p in again.policies.values()] == ids
 
 
 def test_weights_are_found_under_the_name_that_the_old_ray_gave_them(tmp_path):
     from rllib_compat.networks.named import plain_names
 
-    checkpoint = layouts.read(_old_checkpoint(tmp_path, ["team/red"]))
+    checkpoint = read_checkpoint(_old_checkpoint(tmp_path, ["team/red"]))
     (policy,) = checkpoint.policies.values()
     assert policy.policy_id == "team_red"
     assert plain_names(policy)[0].keys() == {"w"}

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rllib_compat import convert, verify
-from rllib_compat.conversion import recordings
+from rllib_compat.conversion import prepare, recordings
 from rllib_compat.conversion.assumptions import find_assumptions
 from rllib_compat.conversion.compare import (
     compare_networks,
@@ -19,13 +19,12 @@ from rllib_compat.conversion.compare import (
     float32_errors,
     sample_inputs,
 )
-from rllib_compat.conversion.convert import prepare
 from rllib_compat.conversion.write import modules
 from rllib_compat.errors import CheckpointError, VerificationError
-from rllib_compat.formats import layouts
-from rllib_compat.networks import known
+from rllib_compat.formats import read_checkpoint
+from rllib_compat.networks import Network, known
 from rllib_compat.networks.graph import Graph, Step
-from rllib_compat.networks.network import Network, Target
+from rllib_compat.networks.network import Target
 from tests.legacy.cases import all_cases, find
 from tests.legacy.networks import given_if_asked, read
 from tests.support import REFUSED
@@ -270,7 +269,7 @@ def test_without_a_recording_a_wrong_activation_is_at_least_listed_as_assumed(ed
 def test_bounds_heads_filters_and_activations_are_listed_as_assumed():
     def assumed(name):
         case = next(case for case in all_cases() if str(case) == name)
-        plan = prepare(layouts.read(case.checkpoint), given_if_asked(case), to="msgpack")
+        plan = prepare(read_checkpoint(case.checkpoint), given_if_asked(case), to="msgpack")
         return {row.what: row for row in find_assumptions(plan.checkpoint, known(plan.networks))}
 
     ddpg = assumed("0.8.5/ddpg-torch-asym2")

@@ -14,6 +14,11 @@ from rllib_compat.errors import RayNotSupportedError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import releases
 
+#: The rooms that others talk to, besides the modules that stay.
+ROOMS = (
+    *("algorithms", "config", "conversion", "formats", "networks", "neutral", "policy"),
+    *("registry", "runtime", "trainer", "trials", "upgrade"),
+)
 NAMED = [(module, name) for module in (adapters, modules) for name in module.__all__]
 
 
@@ -63,6 +68,13 @@ def test_every_error_is_public():
     ]
     assert len(found) > 10
     assert all(getattr(errors, name) is getattr(private, name) for name in found)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_what_a_room_lists_is_there(room):
+    found = importlib.import_module(f"rllib_compat.{room}")
+    assert found.__doc__
+    assert all(getattr(found, name) is not None for name in found.__all__)
 
 
 def test_public_gives_a_module_and_imports_it():

@@ -11,7 +11,7 @@ import pytest
 
 import rllib_compat as compat
 from rllib_compat.errors import CheckpointError, ConfigError, MissingInformationError
-from rllib_compat.formats import layouts
+from rllib_compat.formats import read_checkpoint
 from rllib_compat.neutral.spaces import Box, Discrete
 from tests.legacy.cases import find
 
@@ -82,7 +82,7 @@ def test_a_verification_tells_and_does_not_raise(converted, tmp_path):
     assert same.equal
     old = shutil.copytree(CASE.path, tmp_path / "old")
     file = old / "checkpoint_2" / "checkpoint-2"
-    (policy,) = layouts.read(old).policies.values()
+    (policy,) = read_checkpoint(old).policies.values()
     kernel = np.array(policy.weights["default_policy/fc_out/kernel"])
     file.write_bytes(file.read_bytes().replace(kernel.tobytes(), (kernel + 1).tobytes()))
     other = compat.verify(old, converted.target, algorithm="PPO", inputs=20)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from rllib_compat.conversion.write import training_state
-from rllib_compat.neutral.checkpoint import Counters, LegacyCheckpoint, PolicyState, Source
-from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.neutral import Counters, LegacyCheckpoint, PolicyState, Severity, Source, Verdict
 from rllib_compat.ray_versions import metrics
 
 pytest.importorskip("ray")

@@ -10,7 +10,7 @@ from ray import tune as ray_tune
 from rllib_compat import registry
 from rllib_compat.cli import main, train
 from rllib_compat.errors import ConfigError, RefusedKeysError
-from rllib_compat.neutral.report import Verdict
+from rllib_compat.neutral import Verdict
 from rllib_compat.tune import experiments
 
 CONFIGS = sorted((Path(__file__).parents[1] / "legacy_configs").glob("*.json"))

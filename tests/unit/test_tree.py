@@ -8,10 +8,10 @@ from collections import OrderedDict, deque
 import numpy as np
 import pytest
 
+from rllib_compat.adapters import EpisodeRecord
 from rllib_compat.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
 from rllib_compat.formats.layouts import tree
-from rllib_compat.neutral.budget import Budget
-from rllib_compat.runtime.episodes import EpisodeRecord
+from rllib_compat.neutral import Budget
 
 
 class Canary:

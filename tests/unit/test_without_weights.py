@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from rllib_compat import Given, convert
-from rllib_compat.conversion.convert import prepare
+from rllib_compat.conversion import prepare
 from rllib_compat.conversion.identify import is_random
 from rllib_compat.errors import CheckpointError, NotConvertibleError
-from rllib_compat.formats import layouts
-from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.formats import read_checkpoint
+from rllib_compat.neutral import Severity, Verdict
 from tests.legacy.cases import MUSEUM, find
 
 HEURISTIC = MUSEUM / "trials/1.13.0-ppo-heuristic/checkpoint_000002"
@@ -33,7 +33,7 @@ def test_the_policies_beside_a_heuristic_are_converted_and_its_row_says_what_to_
 def test_msgpack_keeps_a_policy_without_weights(tmp_path):
     done = convert(HEURISTIC, tmp_path / "new", to="msgpack", inputs=10)
     assert done.differences
-    assert set(layouts.read(tmp_path / "new").policies) == {"learned", "other"}
+    assert set(read_checkpoint(tmp_path / "new").policies) == {"learned", "other"}
 
 
 def test_only_rays_own_random_policy_becomes_the_random_module():
@@ -57,7 +57,7 @@ def test_a_checkpoint_whose_policies_all_were_code_is_refused():
 
 
 def test_one_network_that_is_not_known_does_not_hold_back_the_others():
-    league = layouts.read(LEAGUE.checkpoint)
+    league = read_checkpoint(LEAGUE.checkpoint)
     first, *others = league.policies.values()
     weights = {**first.weights, "my_own.layer": next(iter(first.weights.values()))}
     league = league.with_policies([replace(first, weights=weights), *others])

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from rllib_compat import inspect
 from rllib_compat.cli import main
-from rllib_compat.conversion import recordings
-from rllib_compat.conversion.convert import prepare
+from rllib_compat.conversion import prepare, recordings
 from rllib_compat.conversion.module_source import make_module_source, source_of
 from rllib_compat.errors import CheckpointError, NotYetError
-from rllib_compat.formats import layouts
+from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks.chain import Chain, Layer, guess
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.spaces import DictSpace
@@ -41,7 +40,7 @@ def arrays(torch, **layers):
 
 @pytest.mark.parametrize("case", CUSTOM, ids=str)
 def test_the_layers_of_every_real_custom_model_are_found_and_its_activation_is_recorded(case):
-    checkpoint = layouts.read(case.checkpoint)
+    checkpoint = read_checkpoint(case.checkpoint)
     made = make_module_source(checkpoint, given_of(case))
     assert [layer.gives for layer in made.chain.policy] == [20, 2]
     assert [layer.gives for layer in made.chain.value] == [20, 1]
@@ -109,7 +108,7 @@ def test_what_is_no_chain_is_no_guess(given, said):
 def test_a_network_of_rllibs_own_needs_no_module():
     case = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
     with pytest.raises(NotYetError, match="custom"):
-        make_module_source(layouts.read(case.checkpoint), given_of(case))
+        make_module_source(read_checkpoint(case.checkpoint), given_of(case))
 
 
 def test_a_recording_that_no_activation_fits_is_told():
@@ -117,7 +116,7 @@ def test_a_recording_that_no_activation_fits_is_told():
     arrays = recordings.load(case.path / "expected.npz")
     odd = {k: v + 1 if "dist_inputs" in k else v for k, v in arrays.items()}
     with pytest.raises(CheckpointError, match="relu is off by"):
-        make_module_source(layouts.read(case.checkpoint), given_of(case), odd)
+        make_module_source(read_checkpoint(case.checkpoint), given_of(case), odd)
 
 
 def test_what_is_written_computes_whatever_the_layers_are_called(tmp_path, monkeypatch, capsys):
@@ -181,7 +180,7 @@ def test_a_module_that_the_caller_gives_is_asked_though_the_config_names_no_cust
     case = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
     given = replace(given_of(case), model="no_such_module:Mine")
     with pytest.raises(CheckpointError, match=r"no_such_module:Mine.* can't be imported"):
-        prepare(layouts.read(case.checkpoint), given, to="checkpointable")
+        prepare(read_checkpoint(case.checkpoint), given, to="checkpointable")
 
 
 def shape_of(source):
@@ -201,7 +200,7 @@ ODD = st.text(st.sampled_from("ab_ 0.\"'\\\n\r\x00{}()=;#:,\u2028\ud800é"), max
 
 @functools.cache
 def a_policy():
-    return next(iter(layouts.read(CUSTOM[0].checkpoint).policies.values()))
+    return next(iter(read_checkpoint(CUSTOM[0].checkpoint).policies.values()))
 
 
 def module_of(layer, policy_id, part):

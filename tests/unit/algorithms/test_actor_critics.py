@@ -16,17 +16,16 @@ from ray.rllib.core.learner.learner import Learner
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
 from rllib_compat import translate
-from rllib_compat.algorithms.catalogs import use_legacy_networks
-from rllib_compat.algorithms.dqn import may_replay_columns, replay_columns
-from rllib_compat.algorithms.legacy_learners import use_legacy_learners
+from rllib_compat.algorithms import (
+    may_replay_columns,
+    replay_columns,
+    use_legacy_learners,
+    use_legacy_networks,
+)
 from rllib_compat.algorithms.vtrace import chunks, fragments, vtrace
 from rllib_compat.ray_versions import modules, releases
-from rllib_compat.runtime.learners import (
-    TensorFlowRMSprop,
-    use_legacy_optimizer,
-    use_reporting_learner,
-)
-from rllib_compat.runtime.results import LegacyResults
+from rllib_compat.runtime import LegacyResults, use_reporting_learner
+from rllib_compat.runtime.learners import TensorFlowRMSprop, use_legacy_optimizer
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
 from tests.unit.algorithms.test_losses import HEADS, MODULE, RECORDS, SEPARATE

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllib_compat.algorithms import distributed_replay, remote_sampling
+from rllib_compat.algorithms import TransitionReplayBuffer, distributed_replay, remote_sampling
 from rllib_compat.algorithms.apex import APEX, APEXConfig, epsilon_of_worker
 from rllib_compat.algorithms.apex_ddpg import APEX_DDPGConfig, scale_of_worker
 from rllib_compat.algorithms.distributed_replay import (
@@ -19,12 +19,12 @@ from rllib_compat.algorithms.distributed_replay import (
     ReplayShard,
     ShardedReplayBuffer,
 )
-from rllib_compat.algorithms.replay import WEIGHTS, TransitionReplayBuffer
+from rllib_compat.algorithms.replay import WEIGHTS
 from rllib_compat.algorithms.transitions import N_STEP
 from rllib_compat.config import translate
 from rllib_compat.errors import CompatError, ConfigError
 from rllib_compat.networks.modules.exploration import Noise
-from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.neutral import Severity, Verdict
 from rllib_compat.ray_versions import env_runners, releases
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_replay import chunk, seen

@@ -14,12 +14,12 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.spaces.space_utils import unbatch
 
+from rllib_compat.adapters import with_preprocessors
 from rllib_compat.algorithms.banditlinucb import steps_of
 from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError, RefusedKeysError
 from rllib_compat.modules import RandomModule
 from rllib_compat.ray_versions import configs
-from rllib_compat.runtime.connectors import with_preprocessors
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import close
 from tests.unit.algorithms.test_losses import MODULE, RECORDS

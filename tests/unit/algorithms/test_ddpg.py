@@ -8,11 +8,11 @@ pytest.importorskip("ray")
 import gymnasium
 import torch
 
-from rllib_compat.algorithms.defaults import DEFAULTS
+from rllib_compat.algorithms import DEFAULTS
 from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError, RefusedKeysError
 from rllib_compat.networks.modules.exploration import Noise
-from rllib_compat.neutral.report import Verdict
+from rllib_compat.neutral import Verdict
 from rllib_compat.ray_versions import configs
 from tests.marks import OTHERS_WARNINGS
 

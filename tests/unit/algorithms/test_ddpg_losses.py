@@ -11,8 +11,8 @@ pytest.importorskip("ray")
 import gymnasium
 import torch
 
+from rllib_compat.networks import to_canonical
 from rllib_compat.networks.families.ddpg import LOW, RANGE, TORCH
-from rllib_compat.networks.mapping import to_canonical
 from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX
 from rllib_compat.ray_versions import configs, learners
 from tests.marks import OTHERS_WARNINGS

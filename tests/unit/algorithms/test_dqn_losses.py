@@ -15,11 +15,9 @@ import torch
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from rllib_compat.config import translate
-from rllib_compat.networks import ModelSettings, read
+from rllib_compat.networks import TARGET_PREFIX, ModelSettings, read
 from rllib_compat.networks.modules import exploration
-from rllib_compat.networks.network import TARGET_PREFIX
-from rllib_compat.neutral import spaces
-from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral import PolicyState, spaces
 from rllib_compat.ray_versions import configs
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings

@@ -21,7 +21,7 @@ from rllib_compat.algorithms import evolution, rollouts
 from rllib_compat.algorithms.noise import best_gradient, centered_ranks, noise_table, weighted_sum
 from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError
-from rllib_compat.neutral.report import Verdict
+from rllib_compat.neutral import Verdict
 from rllib_compat.ray_versions import configs, connectors
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import close
@@ -105,7 +105,7 @@ class Group:
 
     @staticmethod
     def _runner():
-        from rllib_compat.runtime.connectors import mean_std_filter
+        from rllib_compat.adapters import mean_std_filter
 
         connector = mean_std_filter()
         connector.input_observation_space = gymnasium.spaces.Box(-9.0, 9.0, (3,), np.float64)
@@ -207,7 +207,7 @@ class Line(gymnasium.Env):
 def runner_on_a_line(**settings):
     from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
-    from rllib_compat.runtime.connectors import add_preprocessors
+    from rllib_compat.runtime import add_preprocessors
 
     config = configs.todays_config("ARS").environment(Line)
     config.rl_module(model_config={"fcnet_hiddens": []}).env_runners(**settings)

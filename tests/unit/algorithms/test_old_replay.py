@@ -14,13 +14,16 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
 from rllib_compat import translate
-from rllib_compat.algorithms.dqn import replay_columns
-from rllib_compat.algorithms.legacy_learners import use_legacy_learners
-from rllib_compat.algorithms.off_policy import make_replay_buffer
-from rllib_compat.algorithms.replay import WEIGHTS, DrawnRows, TransitionReplayBuffer
+from rllib_compat.algorithms import (
+    TransitionReplayBuffer,
+    make_replay_buffer,
+    replay_columns,
+    use_legacy_learners,
+)
+from rllib_compat.algorithms.replay import WEIGHTS, DrawnRows
 from rllib_compat.algorithms.transitions import N_STEP
 from rllib_compat.ray_versions import episodes
-from rllib_compat.runtime.env_runners import use_compat_env_runners
+from rllib_compat.runtime import use_compat_env_runners
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
 from tests.unit.algorithms.test_losses import RECORDS

@@ -9,9 +9,9 @@ pytest.importorskip("ray")
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
+from rllib_compat.algorithms import MultiAgentReplayBuffer, make_replay_buffer
 from rllib_compat.algorithms.dqn import DQNConfig
-from rllib_compat.algorithms.off_policy import make_replay_buffer, reason_in_config
-from rllib_compat.algorithms.replay import MultiAgentReplayBuffer
+from rllib_compat.algorithms.off_policy import reason_in_config
 from rllib_compat.ray_versions import episodes
 from tests.marks import OTHERS_WARNINGS
 

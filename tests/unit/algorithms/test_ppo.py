@@ -22,12 +22,10 @@ from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from rllib_compat import translate
-from rllib_compat.algorithms.legacy_learners import use_legacy_learners
-from rllib_compat.algorithms.legacy_training import LegacyTraining, uses_simple_optimizer
+from rllib_compat.algorithms import LegacyTraining, use_legacy_learners, uses_simple_optimizer
 from rllib_compat.algorithms.ppo import PPO, passes
 from rllib_compat.ray_versions import algorithms, episodes, releases, startup, training_steps
-from rllib_compat.runtime.env_runners import use_compat_env_runners
-from rllib_compat.runtime.learners import use_reporting_learner
+from rllib_compat.runtime import use_compat_env_runners, use_reporting_learner
 from rllib_compat.runtime.results import LEARNER_STATS
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close

@@ -17,16 +17,16 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
+from rllib_compat.adapters import ParameterNoise
 from rllib_compat.config import translate
 from rllib_compat.errors import NotYetError
 from rllib_compat.modules import ExploringQModule
 from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.modules import exploration
 from rllib_compat.networks.modules.exploration import NoisyLinear, WeightNoise, noise
-from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral import PolicyState
 from rllib_compat.policy import actions as choosing
 from rllib_compat.ray_versions import modules
-from rllib_compat.runtime.exploration import ParameterNoise
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_dqn_losses import SPACES, Recorded
 from tests.unit.algorithms.test_losses import MODULE, RECORDS

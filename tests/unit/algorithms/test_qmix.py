@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
+from rllib_compat.adapters import EnvSettings
 from rllib_compat.algorithms.qmix import Fragment, draw_fragments, fragment, sequences
 from rllib_compat.algorithms.replay import ItemReplayBuffer
 from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError, LegacyEnvError
 from rllib_compat.networks.modules.grouped import Grouping, grouped_space
 from rllib_compat.ray_versions import configs
-from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.multi_agent import adapt_multi_agent
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings

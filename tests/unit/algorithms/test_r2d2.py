@@ -19,13 +19,12 @@ from rllib_compat.algorithms.replay import ItemReplayBuffer
 from rllib_compat.algorithms.sequence_replay import WEIGHTS, SequenceChopper
 from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError
-from rllib_compat.modules import R2D2GraphModule, R2D2Module
+from rllib_compat.modules import ConfiguredModule, R2D2GraphModule, R2D2Module
 from rllib_compat.networks import ModelSettings, read
-from rllib_compat.networks.modules.configured import ConfiguredModule, network_of
+from rllib_compat.networks.modules.configured import network_of
 from rllib_compat.networks.modules.q import QF_PREDS
 from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX
-from rllib_compat.neutral import spaces
-from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral import PolicyState, spaces
 from rllib_compat.ray_versions import configs, episodes
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings

@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rllib_compat import registry
+from rllib_compat.algorithms import DEFAULTS
 from rllib_compat.algorithms.advantages import advantages
-from rllib_compat.algorithms.defaults import DEFAULTS
-from rllib_compat.config import translate
+from rllib_compat.config import default_config, translate
 from rllib_compat.errors import ConfigError
-from rllib_compat.neutral.report import Severity
+from rllib_compat.neutral import Severity
 from rllib_compat.ray_versions import configs
-from rllib_compat.registry import keys
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_losses import MODULE, Recorded, local_learner, updated
 
@@ -80,13 +79,13 @@ def as_one_dict(last, rest):
 @pytest.mark.parametrize("name", OURS)
 def test_defaults_are_those_of_the_last_ray_that_had_the_algorithm(name):
     # An exploration class asked for it since Ray 0.8.1, and nothing did by default.
-    last = {"parameter_noise": None, **keys.default_config(name, LAST)}
+    last = {"parameter_noise": None, **default_config(name, LAST)}
     config = configs.todays_config(name)
     if name == "MADDPG":  # which kept an older name
         last = last | {"grad_clip": last["grad_norm_clipping"]}
         last["buffer_size"] = last["replay_buffer_config"]["capacity"]
     if name in ("R2D2", "RNNSAC"):  # whose buffer had them
-        older = keys.default_config(name, "1.13.0")  # which wrote all of them down
+        older = default_config(name, "1.13.0")  # which wrote all of them down
         buffer = older | older["replay_buffer_config"] | last["replay_buffer_config"]
         buffer |= {"buffer_size": buffer["capacity"], "burn_in": buffer["replay_burn_in"]}
         last = buffer | last | {key: buffer[key] for key in ("buffer_size", "burn_in")}

@@ -15,10 +15,9 @@ import torch
 from ray.rllib.core import DEFAULT_MODULE_ID
 
 from rllib_compat import translate
-from rllib_compat.algorithms.dqn import may_replay_columns, replay_columns
-from rllib_compat.algorithms.legacy_learners import use_legacy_learners
+from rllib_compat.algorithms import may_replay_columns, replay_columns, use_legacy_learners
 from rllib_compat.ray_versions import algorithms, startup
-from rllib_compat.runtime.env_runners import use_compat_env_runners
+from rllib_compat.runtime import use_compat_env_runners
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_losses import RECORDS
 

@@ -3,7 +3,7 @@
 import pytest
 
 from rllib_compat.config import translate
-from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.neutral import Severity, Verdict
 from tests.unit.config.samples import setting
 
 ENVS = "env_runners.num_envs_per_env_runner"

@@ -5,10 +5,10 @@ from functools import cache
 import pytest
 
 from rllib_compat import registry
+from rllib_compat.adapters import EnvSettings
 from rllib_compat.config import completion, default_config, defaults, translate
 from rllib_compat.config.defaults import todays_default
 from rllib_compat.registry import keys
-from rllib_compat.runtime.env_settings import EnvSettings
 from tests.unit.config.samples import setting
 
 ORDER = keys.versions()

@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from rllib_compat.cli.config import command
-from rllib_compat.config import translate
-from rllib_compat.config.files import read_experiments
+from rllib_compat.config import read_experiments, translate
 from rllib_compat.errors import ConfigError
 
 TUNED = """

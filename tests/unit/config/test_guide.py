@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rllib_compat.config import translate
-from rllib_compat.config.rules import every_rule
+from rllib_compat.config import every_rule, translate
 from rllib_compat.ray_versions import releases
 
 GUIDE = Path(__file__).parents[3] / "migration_guide"

@@ -9,10 +9,10 @@ from rllib_compat.config.deferred import PreviousStepsConnector
 from rllib_compat.config.rules import models
 from rllib_compat.config.rules.sampling import GONE
 from rllib_compat.errors import ConfigError, RefusedKeysError, UnknownKeysError
-from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.neutral import Severity, Verdict
 from rllib_compat.ray_versions import replay
 from rllib_compat.registry import keys
-from rllib_compat.runtime.envs import resolve_env_name
+from rllib_compat.runtime import resolve_env_name
 from tests.unit.config.samples import setting, verdicts
 
 MINIMUM_SAMPLED = "reporting.min_sample_timesteps_per_iteration"

@@ -3,7 +3,7 @@
 import pytest
 
 from rllib_compat.config import translate
-from rllib_compat.neutral.report import Verdict
+from rllib_compat.neutral import Verdict
 
 ATTENTION = {"model": {"use_attention": True, "attention_dim": 16}}
 

@@ -3,13 +3,11 @@
 import gymnasium
 import pytest
 
+from rllib_compat.adapters import MappingFn, Readers, Recording
 from rllib_compat.config import translate
-from rllib_compat.neutral.records import GlobalRef, StandIn
-from rllib_compat.neutral.report import Verdict
-from rllib_compat.runtime.offline.files import Recording
-from rllib_compat.runtime.offline.inputs import ParquetRecordings, Readers
-from rllib_compat.runtime.policy_mapping import MappingFn
-from rllib_compat.trainer.stock_policies import policy_class
+from rllib_compat.neutral import GlobalRef, StandIn, Verdict
+from rllib_compat.runtime.offline.inputs import ParquetRecordings
+from rllib_compat.trainer import policy_class
 from tests.unit.config.samples import setting, verdicts
 
 OBS, ACT = gymnasium.spaces.Box(-1, 1, (3,)), gymnasium.spaces.Discrete(2)

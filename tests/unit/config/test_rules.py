@@ -7,9 +7,10 @@ from collections import Counter
 import pytest
 
 from rllib_compat import registry
-from rllib_compat.config.rules import FAMILIES, every_rule, find
+from rllib_compat.config import every_rule, find_rule
+from rllib_compat.config.rules import FAMILIES
 from rllib_compat.networks.families.q_head import EXPLORING
-from rllib_compat.neutral.report import Verdict
+from rllib_compat.neutral import Verdict
 from rllib_compat.ray_versions import configs
 from rllib_compat.registry import keys
 
@@ -35,15 +36,15 @@ def test_every_key_of_every_living_algorithm_has_a_rule():
             name, algorithm = f"{part}.{key}", "DQN"
         else:
             name, algorithm = key, "PPO" if section == "common" else section
-        whole = find(name.partition(".")[0], (algorithm,))
+        whole = find_rule(name.partition(".")[0], (algorithm,))
         covered = whole is not None and whole.convert is not None  # it looks at its parts itself
-        if find(name, (algorithm,)) is None and not covered and not _of_replay(name):
+        if find_rule(name, (algorithm,)) is None and not covered and not _of_replay(name):
             missing.append((section, key))
     assert not missing
 
 
 def _of_replay(name):
-    return find(name, ("DQN",)) is not None
+    return find_rule(name, ("DQN",)) is not None
 
 
 def test_keys_of_removed_algorithms_are_known():

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from rllib_compat import legacy
-from rllib_compat.runtime.envs import find_creator
+from rllib_compat.runtime import find_creator
 
 legacy.deactivate()
 

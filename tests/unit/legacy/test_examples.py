@@ -19,10 +19,9 @@ import numpy as np
 import pytest
 
 from rllib_compat import legacy
+from rllib_compat.adapters import EnvSettings, adapt_env, make_env
 from rllib_compat.errors import CompatError, GoneError
 from rllib_compat.registry import old_names
-from rllib_compat.runtime.env_settings import EnvSettings
-from rllib_compat.runtime.envs import adapt_env, make_env
 from rllib_compat.trainer.subclasses import own_policy
 
 legacy.deactivate()  # to import it is to activate it; each test asks for it

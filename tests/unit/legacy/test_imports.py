@@ -83,8 +83,7 @@ def test_ray_itself_and_installed_libraries_get_todays_modules():
 
 def test_todays_module_of_the_same_name_is_the_old_one_for_user_code_alone():
     found = run("from ray.rllib.algorithms.ppo import PPO, DEFAULT_CONFIG\nfrom ray import tune")
-    from rllib_compat import tune
-    from rllib_compat.trainer.trainer import Trainer
+    from rllib_compat import Trainer, tune
 
     assert issubclass(found["PPO"], Trainer)
     assert found["tune"].run is tune.run

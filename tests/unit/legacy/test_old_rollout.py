@@ -7,8 +7,8 @@ import gymnasium
 import numpy as np
 
 from rllib_compat import legacy
+from rllib_compat.adapters import EnvSettings, adapt_env
 from rllib_compat.legacy import modules, rollout
-from rllib_compat.runtime.envs import EnvSettings, adapt_env
 
 legacy.deactivate()  # to import it is to activate it
 

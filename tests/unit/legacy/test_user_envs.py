@@ -4,7 +4,7 @@ import gymnasium
 import pytest
 
 from rllib_compat import legacy
-from rllib_compat.runtime.workers import LegacyWorker
+from rllib_compat.runtime import LegacyWorker
 from tests.unit.runtime.runners import runner
 
 legacy.deactivate()  # to import it is to activate it; each test asks for it

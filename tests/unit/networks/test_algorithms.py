@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 
 from rllib_compat.errors import CheckpointError, MissingInformationError
-from rllib_compat.networks import ModelSettings
+from rllib_compat.networks import ModelSettings, from_canonical
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.families.dense import SCHEMES
-from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.named import MOVING_AVERAGE
 from rllib_compat.networks.read import is_own
 from rllib_compat.networks.unnamed import Shape
-from rllib_compat.neutral import spaces
-from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral import PolicyState, spaces
 from tests.legacy.cases import find
 from tests.legacy.networks import read
 

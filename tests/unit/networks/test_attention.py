@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rllib_compat.errors import CheckpointError, NotYetError
-from rllib_compat.networks import ModelSettings
+from rllib_compat.networks import ModelSettings, plan_optimizers
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.families.attention import CONSTANT, ordered
 from rllib_compat.networks.ops import in_numpy, in_torch
-from rllib_compat.networks.optimizers import plan
-from rllib_compat.neutral.report import Verdict
+from rllib_compat.neutral import Verdict
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import read
 
@@ -119,7 +118,7 @@ def test_the_memory_has_the_length_of_acting_and_other_training_is_told(case):
 def test_adam_goes_on_and_constants_are_no_weights(case):
     checkpoint, policy, settings = policy_of(case)
     network = read_policy(policy, settings).known
-    _, findings = plan(checkpoint.policies, {policy.policy_id: network})
+    _, findings = plan_optimizers(checkpoint.policies, {policy.policy_id: network})
     assert findings[0].verdict in (Verdict.EXACT, Verdict.DERIVED)
     assert not any(CONSTANT.fullmatch(name) for name in network.unused)
 

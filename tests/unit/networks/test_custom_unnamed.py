@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rllib_compat.errors import CheckpointError
-from rllib_compat.formats import layouts
+from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import custom
 from tests.legacy.cases import find
 
@@ -15,7 +15,7 @@ LAYERS = {"hidden_1": (5, 9), "hidden_2": (9, 7), "out": (7, 3), "value": (7, 1)
 
 
 def stored():
-    return layouts.read(KERAS.checkpoint).policies["default_policy"]
+    return read_checkpoint(KERAS.checkpoint).policies["default_policy"]
 
 
 def listed(*shapes):

@@ -11,14 +11,11 @@ from hypothesis import strategies as st
 from rllib_compat import Given
 from rllib_compat.conversion import complete as resolve
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
-from rllib_compat.formats import layouts
-from rllib_compat.networks import ModelSettings, optimizers
+from rllib_compat.formats import read_checkpoint
+from rllib_compat.networks import TARGET_PREFIX, ModelSettings, from_canonical, optimizers
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.families import ddpg
-from rllib_compat.networks.mapping import from_canonical
-from rllib_compat.networks.network import TARGET_PREFIX
-from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.report import Verdict
+from rllib_compat.neutral import PolicyState, Verdict
 from rllib_compat.neutral.spaces import box, parse_repr
 from tests.legacy.cases import find
 from tests.legacy.networks import read
@@ -213,7 +210,7 @@ def test_bounds_that_somebody_gives_for_each_dimension_are_taken(text):
 
 def test_actions_of_a_real_policy_are_refused_without_their_bounds_and_exact_with_them():
     (case,) = find(ray="0.8.5", algorithm="DDPG", variant="asym2")
-    checkpoint = layouts.read(case.checkpoint)
+    checkpoint = read_checkpoint(case.checkpoint)
     (policy,) = checkpoint.policies.values()
     expected = case.expected()
     for text, exact in (
@@ -222,7 +219,7 @@ def test_actions_of_a_real_policy_are_refused_without_their_bounds_and_exact_wit
         ("Box([-2. 0.], [2. 1.], (2,), float32)", True),
     ):
         told = Given(algorithm="DDPG", action_spaces={None: parse_repr(text)})
-        done = resolve.complete(layouts.read(case.checkpoint), told)
+        done = resolve.complete(read_checkpoint(case.checkpoint), told)
         (policy,) = done.policies.values()
         if not exact:
             with pytest.raises(MissingInformationError, match="range of the actions"):
@@ -272,7 +269,7 @@ def test_a_list_without_names_is_the_same_network():
 
 def test_a_space_as_old_gym_printed_it_gets_the_bounds_of_its_environment():
     (case,) = find(ray="0.8.5", algorithm="APEX_DDPG")
-    checkpoint = layouts.read(case.checkpoint)
+    checkpoint = read_checkpoint(case.checkpoint)
     checkpoint = resolve.complete(
         checkpoint, Given(algorithm="APEX_DDPG", action_spaces={None: parse_repr("Box(1,)")})
     )

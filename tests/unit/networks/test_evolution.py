@@ -8,14 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rllib_compat.errors import CheckpointError, MissingInformationError
-from rllib_compat.networks import ModelSettings
+from rllib_compat.networks import ModelSettings, from_canonical
 from rllib_compat.networks.families import evolution
 from rllib_compat.networks.families.dense import SCHEMES
-from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.observation_filter import can_hold, with_filter
 from rllib_compat.networks.unnamed import Shape
-from rllib_compat.neutral import spaces
-from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, RunningStat
+from rllib_compat.neutral import ObservationFilter, PolicyState, RunningStat, spaces
 from tests.legacy.cases import find
 from tests.legacy.networks import read
 

@@ -5,8 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from rllib_compat.networks import Network, fresh
-from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.networks import ModelSettings, Network, fresh
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import raw_space, read
 from tests.support import REFUSED

@@ -17,19 +17,18 @@ pytest.importorskip("ray")
 import torch
 
 from rllib_compat import registry, translate
-from rllib_compat.algorithms.catalogs import use_legacy_networks
+from rllib_compat.algorithms import use_legacy_networks
 from rllib_compat.errors import ConfigError
-from rllib_compat.networks import fresh
+from rllib_compat.modules import ConfiguredModule
+from rllib_compat.networks import ModelSettings, fresh, read
 from rllib_compat.networks.modules import configured
-from rllib_compat.networks.modules.configured import NETWORK, ConfiguredModule, network_of
-from rllib_compat.networks.read import read
+from rllib_compat.networks.modules.configured import NETWORK, network_of
 from rllib_compat.networks.rl_modules import ModuleNetwork
-from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.neutral import spaces
-from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral import PolicyState, spaces
 from rllib_compat.neutral.spaces import Discrete, box
 from rllib_compat.ray_versions import configs, modules
-from rllib_compat.trainer.defaults import defaults_of, merge
+from rllib_compat.trainer import defaults_of
+from rllib_compat.trainer.defaults import merge
 from tests.legacy.new_networks import cases
 from tests.marks import OTHERS_WARNINGS
 

@@ -16,8 +16,7 @@ import tree
 
 from rllib_compat import Given
 from rllib_compat.conversion.identify import identify_network
-from rllib_compat.neutral import spaces
-from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, Source
+from rllib_compat.neutral import LegacyCheckpoint, PolicyState, Source, spaces
 from rllib_compat.ray_versions import configs
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_initial_weights import built

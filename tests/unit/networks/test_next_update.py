@@ -15,8 +15,8 @@ from ray.rllib.core.columns import Columns
 
 from rllib_compat import convert
 from rllib_compat.algorithms.sequence_replay import WEIGHTS
-from rllib_compat.conversion.plan import Form
-from rllib_compat.formats import layouts
+from rllib_compat.conversion import Form
+from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import ModelSettings, read
 from rllib_compat.ray_versions import algorithms as ray_algorithms
 from rllib_compat.ray_versions import learners, startup
@@ -252,5 +252,5 @@ def test_noise_on_weights_goes_on_as_large_as_it_was(algorithm, tmp_path):
         assert noise.get_state() == {"deviations": {"": stored}}
     finally:
         ray_algorithms.stop_algorithm(loaded)
-    (again,) = layouts.read(tmp_path / "new").policies.values()
+    (again,) = read_checkpoint(tmp_path / "new").policies.values()
     assert again.exploration == {"cur_stddev": stored}

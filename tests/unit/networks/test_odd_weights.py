@@ -8,13 +8,12 @@ import pytest
 from rllib_compat.conversion import complete
 from rllib_compat.conversion.identify import add_spaces_of_network
 from rllib_compat.errors import CheckpointError, MissingInformationError
-from rllib_compat.formats import layouts
+from rllib_compat.formats import read_checkpoint
 from rllib_compat.formats.layouts.policies import read_policy_state
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.unnamed import Shape
-from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.report import Severity
+from rllib_compat.neutral import PolicyState, Severity
 from rllib_compat.neutral.spaces import Discrete, box
 from tests.legacy.cases import find
 from tests.legacy.networks import given_if_asked
@@ -66,7 +65,7 @@ def test_a_number_that_no_updates_of_the_kl_coefficient_give_does_not_cut_a_vect
 
 def of_case(**wanted):
     (case,) = find(**wanted)
-    checkpoint = complete.complete(layouts.read(case.checkpoint), given_if_asked(case))
+    checkpoint = complete.complete(read_checkpoint(case.checkpoint), given_if_asked(case))
     (policy,) = checkpoint.policies.values()
     return policy, ModelSettings.of(checkpoint, policy)
 

@@ -11,20 +11,22 @@ from hypothesis import strategies as st
 from rllib_compat import registry
 from rllib_compat.conversion import complete as resolve
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotConvertibleError
-from rllib_compat.formats import layouts
-from rllib_compat.networks import ModelSettings
+from rllib_compat.formats import read_checkpoint
+from rllib_compat.networks import (
+    DEFAULT,
+    TARGET_PREFIX,
+    ModelSettings,
+    from_canonical,
+    plan_optimizers,
+)
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.families import q_head, q_names
 from rllib_compat.networks.families.q_head import Head
 from rllib_compat.networks.graph import Builder, Graph
-from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.named import Named
-from rllib_compat.networks.network import DEFAULT, TARGET_PREFIX
 from rllib_compat.networks.observation_filter import with_filter
-from rllib_compat.networks.optimizers import plan
 from rllib_compat.networks.trunks.dense import DENSE
-from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, RunningStat
-from rllib_compat.neutral.report import Verdict
+from rllib_compat.neutral import ObservationFilter, PolicyState, RunningStat, Verdict
 from tests.legacy.cases import find
 from tests.legacy.networks import given_if_asked, read
 
@@ -37,7 +39,7 @@ def case_of(name):
 def policy_of(name):
     """The only policy of a case, and what its config says of the network."""
     case = case_of(name)
-    checkpoint = layouts.read(case.checkpoint)
+    checkpoint = read_checkpoint(case.checkpoint)
     checkpoint = resolve.complete(checkpoint, given_if_asked(case))
     (policy,) = checkpoint.policies.values()
     return policy, ModelSettings.of(checkpoint, policy)
@@ -208,7 +210,7 @@ def test_the_number_of_actions_follows_from_a_flat_vector():
 def test_adam_goes_on_without_what_it_never_trained(name, verdict, steps):
     policy, _ = policy_of(name)
     network = network_of(name)
-    states, findings = plan({"p": policy}, {"p": network})
+    states, findings = plan_optimizers({"p": policy}, {"p": network})
     assert [f.verdict for f in findings] == [verdict]
     state = states["p"][DEFAULT]
     assert state.step == steps
@@ -283,7 +285,7 @@ def test_the_own_module_gives_the_learner_what_todays_module_gives(name):
     torch = pytest.importorskip("torch")
     import gymnasium as gym
 
-    from rllib_compat.networks.modules.q import QModule
+    from rllib_compat.modules import QModule
 
     network = network_of(name)
     module = QModule(
@@ -318,7 +320,7 @@ def test_actions_are_explored_where_q_values_are_zero_and_masked_ones_are_not():
     torch = pytest.importorskip("torch")
     import gymnasium as gym
 
-    from rllib_compat.networks.modules.q import QModule
+    from rllib_compat.modules import QModule
     from rllib_compat.ray_versions import modules
 
     network = network_of("0.8.5/dqn-torch-nohiddens")

@@ -9,20 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
-from rllib_compat.networks import ModelSettings
+from rllib_compat.networks import (
+    DEFAULT,
+    ModelSettings,
+    from_canonical,
+    plan_optimizers,
+    to_canonical,
+)
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.families import dense
 from rllib_compat.networks.families.recurrent import names_of, split_cells
-from rllib_compat.networks.mapping import from_canonical, to_canonical
 from rllib_compat.networks.named import Named
-from rllib_compat.networks.network import DEFAULT
 from rllib_compat.networks.ops import in_numpy, in_torch
-from rllib_compat.networks.optimizers import plan
 from rllib_compat.networks.previous_steps import choices_of, previous
 from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.networks.trunks.vision import VISION
-from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.report import Verdict
+from rllib_compat.neutral import PolicyState, Verdict
 from rllib_compat.neutral.spaces import Discrete, MultiDiscrete, TupleSpace, box
 from tests.legacy.cases import all_cases, find
 from tests.legacy.networks import read
@@ -176,7 +178,7 @@ def test_an_lstm_that_ray_silently_left_out_is_told():
 def test_adam_goes_on_with_both_of_torchs_biases(name):
     checkpoint, policy, settings = only("1.13.0", name)
     network = read_policy(policy, settings).known
-    states, findings = plan(checkpoint.policies, {policy.policy_id: network})
+    states, findings = plan_optimizers(checkpoint.policies, {policy.policy_id: network})
     assert [f.verdict for f in findings] == [Verdict.EXACT]
     mean = states[policy.policy_id][DEFAULT].mean
     np.testing.assert_allclose(mean["lstm.bias"], mean["lstm.recurrent_bias"], atol=1e-7)

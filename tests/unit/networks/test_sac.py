@@ -9,13 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
-from rllib_compat.networks import ModelSettings
+from rllib_compat.networks import ModelSettings, from_canonical, plan_optimizers
 from rllib_compat.networks import read as read_policy
-from rllib_compat.networks.mapping import from_canonical
 from rllib_compat.networks.observation_filter import with_filter
-from rllib_compat.networks.optimizers import plan
-from rllib_compat.neutral.checkpoint import ObservationFilter, PolicyState, RunningStat
-from rllib_compat.neutral.report import Verdict
+from rllib_compat.neutral import ObservationFilter, PolicyState, RunningStat, Verdict
 from rllib_compat.neutral.spaces import Discrete, TupleSpace, box
 from tests.legacy.cases import find
 from tests.legacy.networks import read
@@ -245,7 +242,7 @@ def test_actions_that_were_not_normalized_are_not_squashed(normalized):
 def test_each_of_four_optimizers_goes_over():
     for wanted in ({"ray": "0.8.7", "framework": "torch"}, {"ray": "2.0.1"}, {"ray": "2.40.0"}):
         _, policy, network = only(read(case(**wanted)))
-        states, (finding,) = plan({"p": policy}, {"p": network})
+        states, (finding,) = plan_optimizers({"p": policy}, {"p": network})
         assert finding.verdict is Verdict.EXACT
         assert list(states["p"]) == ["policy", "qf", "qf_twin", "alpha"]
         critic = states["p"]["qf"].mean
@@ -257,7 +254,7 @@ def test_each_of_four_optimizers_goes_over():
 def test_optimizers_of_another_number_start_anew_and_say_why():
     _, policy, network = only(read(case(ray="2.0.1")))
     policy = replace(policy, optimizer=policy.optimizer[:3])
-    states, (finding,) = plan({"p": policy}, {"p": network})
+    states, (finding,) = plan_optimizers({"p": policy}, {"p": network})
     assert not states
     assert finding.verdict is Verdict.RESET
     assert "3 optimizers" in finding.message
@@ -279,7 +276,7 @@ def test_the_lagrange_multiplier_of_cql_and_its_optimizer_are_told_and_left():
     told = dataclasses.replace(ModelSettings.of(checkpoint, policy), algorithm="CQL")
     network = read_policy(policy, told).known
     assert "log_alpha_prime" in network.unused
-    states, _ = plan({"p": policy}, {"p": network})
+    states, _ = plan_optimizers({"p": policy}, {"p": network})
     assert list(states["p"]) == ["policy", "qf", "qf_twin", "alpha"]
 
 

@@ -8,14 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotConvertibleError
-from rllib_compat.networks import ModelSettings
+from rllib_compat.networks import (
+    DEFAULT,
+    ModelSettings,
+    from_canonical,
+    plan_optimizers,
+    to_canonical,
+)
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.families.dense import VISION_SCHEMES
 from rllib_compat.networks.graph import Builder, Graph
-from rllib_compat.networks.mapping import from_canonical, to_canonical
-from rllib_compat.networks.network import DEFAULT
 from rllib_compat.networks.observations import require_components
-from rllib_compat.networks.optimizers import plan, torch_slots
+from rllib_compat.networks.optimizers import torch_slots
 from rllib_compat.networks.trunks.vision import (
     DEFAULTS,
     Filter,
@@ -24,8 +28,7 @@ from rllib_compat.networks.trunks.vision import (
     size_after,
 )
 from rllib_compat.networks.unnamed import vision_order
-from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.report import Verdict
+from rllib_compat.neutral import PolicyState, Verdict
 from rllib_compat.neutral.spaces import DictSpace, TupleSpace, box
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import read
@@ -264,7 +267,7 @@ def test_parts_that_ray_did_not_save_are_refused_with_the_reason():
 )
 def test_the_moments_of_adam_are_carried(case):
     checkpoint, networks = read(case)
-    states, (found,) = plan(checkpoint.policies, networks)
+    states, (found,) = plan_optimizers(checkpoint.policies, networks)
     assert found.verdict in (Verdict.EXACT, Verdict.DERIVED), found.message
     state, network = states["default_policy"][DEFAULT], networks["default_policy"]
     squares = torch_slots(state, network)

@@ -8,8 +8,9 @@ import pytest
 import tree
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 
+from rllib_compat.adapters import PreLearner
 from rllib_compat.config import translate
-from rllib_compat.runtime.offline.drawn import DrawnEpisodes, PreLearner, split_actions
+from rllib_compat.runtime.offline.drawn import DrawnEpisodes, split_actions
 from tests.unit.offline.test_recordings import played
 
 SPACES = [

@@ -16,19 +16,12 @@ from ray.rllib.offline.json_reader import from_json_data
 from ray.rllib.offline.json_writer import JsonWriter
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
+from rllib_compat.adapters import Readers, Recording, as_parquet
 from rllib_compat.errors import CompatError, ConfigError, CorruptCheckpointError
 from rllib_compat.ray_versions import episodes as ray_episodes
 from rllib_compat.runtime.batches import Samples
 from rllib_compat.runtime.offline.episodes import episodes_of
-from rllib_compat.runtime.offline.files import (
-    Recording,
-    Writer,
-    find_files,
-    pack,
-    read_lines,
-    unpack,
-)
-from rllib_compat.runtime.offline.inputs import Readers, as_parquet
+from rllib_compat.runtime.offline.files import Writer, find_files, pack, read_lines, unpack
 
 
 def played(steps, *, start=0, end="", id_="a"):

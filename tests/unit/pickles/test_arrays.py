@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rllib_compat.errors import CorruptCheckpointError
-from rllib_compat.formats.pickles import load
-from rllib_compat.neutral.records import GlobalRef, StandIn
+from rllib_compat.formats import load_pickle
+from rllib_compat.neutral import GlobalRef, StandIn
 from tests.unit.pickles.assembler import (
     BUILD,
     DTYPE_F4,
@@ -33,10 +33,10 @@ BYTES = FOUR.tobytes()
 
 @pytest.mark.parametrize("core", ["numpy.core.multiarray", "numpy._core.multiarray", "numpy"])
 def test_arrays_of_every_numpy_are_read(core):
-    loaded = load(array(DTYPE_F4, shape(2, 2), raw(BYTES), core=core) + STOP)
+    loaded = load_pickle(array(DTYPE_F4, shape(2, 2), raw(BYTES), core=core) + STOP)
     np.testing.assert_array_equal(loaded.value, FOUR.reshape(2, 2))
     assert not loaded.unknown
-    scalar = load(call(core, "scalar", DTYPE_F4, raw(BYTES[4:8])) + STOP).value
+    scalar = load_pickle(call(core, "scalar", DTYPE_F4, raw(BYTES[4:8])) + STOP).value
     assert isinstance(scalar, np.float32)
     assert scalar == 2
 
@@ -48,33 +48,33 @@ def test_arrays_of_every_numpy_are_read(core):
 def test_arrays_of_buffers_are_read(core, order):
     name = "_numpy_frombuffer" if "cloudpickle" in core else "_frombuffer"
     made = call(core, name, raw(BYTES), DTYPE_F4, shape(2, 2), text(order))
-    np.testing.assert_array_equal(load(made + STOP).value, FOUR.reshape(2, 2, order=order))
+    np.testing.assert_array_equal(load_pickle(made + STOP).value, FOUR.reshape(2, 2, order=order))
 
 
 def test_python_2_wrote_its_bytes_as_text():
     data = bytes(range(256)) * 4
     made = array(DTYPE_F4, shape(256), old_string(data))
-    assert load(made + STOP).value.tobytes() == data
-    assert load(old_string(b"w\xe9ights") + STOP).value == "wéights"
-    assert load(rb"S'a\x00\n\'\xe9'" + b"\n" + STOP).value == "a\x00\n'é"
+    assert load_pickle(made + STOP).value.tobytes() == data
+    assert load_pickle(old_string(b"w\xe9ights") + STOP).value == "wéights"
+    assert load_pickle(rb"S'a\x00\n\'\xe9'" + b"\n" + STOP).value == "a\x00\n'é"
     scalar = call("numpy.core.multiarray", "scalar", DTYPE_F4, old_string(BYTES[:4]))
-    assert load(scalar + STOP).value == 1
+    assert load_pickle(scalar + STOP).value == 1
 
 
 def test_fortran_order_is_kept_in_value():
     made = array(DTYPE_F4, shape(2, 2), raw(BYTES), fortran=b"\x88")
-    np.testing.assert_array_equal(load(made + STOP).value, [[1, 3], [2, 4]])
+    np.testing.assert_array_equal(load_pickle(made + STOP).value, [[1, 3], [2, 4]])
 
 
 def test_big_endian_is_kept_in_value():
     for protocol in range(6):
-        made = load(pickle.dumps(FOUR.astype(">f4"), protocol)).value
+        made = load_pickle(pickle.dumps(FOUR.astype(">f4"), protocol)).value
         np.testing.assert_array_equal(made, FOUR)
 
 
 def test_objects_in_arrays_become_values_and_records():
     made = array(DTYPE_OBJECT, shape(2), listed(text("a"), call("my.env", "State", number(1))))
-    loaded = load(made + STOP)
+    loaded = load_pickle(made + STOP)
     assert loaded.value.dtype == object
     assert loaded.value[0] == "a"
     assert isinstance(loaded.value[1], StandIn)
@@ -83,7 +83,7 @@ def test_objects_in_arrays_become_values_and_records():
 
 def test_subclasses_of_arrays_become_records():
     made = call("numpy.core.multiarray", "_reconstruct", named("a", "B"), items(), raw(b"b"))
-    loaded = load(made + items(number(1)) + BUILD + STOP)
+    loaded = load_pickle(made + items(number(1)) + BUILD + STOP)
     assert isinstance(loaded.value, StandIn)
     assert loaded.value.args[0] == GlobalRef("a", "B")
     assert loaded.value.state == (1,)
@@ -92,7 +92,7 @@ def test_subclasses_of_arrays_become_records():
 def test_dtypes_of_other_packages_become_records():
     made = call("numpy", "dtype", text("bfloat16"), number(0), number(1))
     state = items(number(3), text("<"), NONE, NONE, NONE, number(-1), number(-1), number(0))
-    assert isinstance(load(made + state + BUILD + STOP).value, StandIn)
+    assert isinstance(load_pickle(made + state + BUILD + STOP).value, StandIn)
 
 
 def dtype(code, state):
@@ -145,11 +145,11 @@ BROKEN = {
 @pytest.mark.parametrize("payload", BROKEN.values(), ids=BROKEN)
 def test_an_array_that_contradicts_itself_is_told(payload):
     with pytest.raises(CorruptCheckpointError):
-        load(payload + STOP)
+        load_pickle(payload + STOP)
 
 
 def test_an_integer_for_a_shape_is_one_axis():
-    assert load(array(DTYPE_F4, number(4), raw(BYTES)) + STOP).value.shape == (4,)
+    assert load_pickle(array(DTYPE_F4, number(4), raw(BYTES)) + STOP).value.shape == (4,)
 
 
 def test_structured_arrays_are_read():
@@ -157,9 +157,9 @@ def test_structured_arrays_are_read():
     value = np.zeros(3, kind)
     value["a"] = 1.5
     for protocol in range(6):
-        np.testing.assert_array_equal(load(pickle.dumps(value, protocol)).value, value)
+        np.testing.assert_array_equal(load_pickle(pickle.dumps(value, protocol)).value, value)
 
 
 def test_structured_arrays_of_objects_become_records():
     value = np.zeros(2, [("a", object)])
-    assert isinstance(load(pickle.dumps(value.dtype, 4)).value, StandIn)
+    assert isinstance(load_pickle(pickle.dumps(value.dtype, 4)).value, StandIn)

@@ -2,11 +2,10 @@
 
 import pickle
 
-from rllib_compat.formats.pickles import load
+from rllib_compat.formats import load_pickle
 from rllib_compat.formats.pickles.names import NAMES
 from rllib_compat.formats.pickles.opcodes import Unpickler
-from rllib_compat.neutral.budget import Budget
-from rllib_compat.neutral.records import StandIn
+from rllib_compat.neutral import Budget, StandIn
 from tests.unit.pickles.assembler import (
     EMPTY_TUPLE,
     STOP,
@@ -23,19 +22,19 @@ RECONSTRUCT = named("copyreg", "_reconstructor")
 
 def test_a_subclass_of_a_list_keeps_its_items_as_protocol_0_stores_them():
     base = items(named("mine", "Numbers"), named("builtins", "list"), listed(number(1), number(2)))
-    made = load(RECONSTRUCT + base + b"R" + STOP).value
+    made = load_pickle(RECONSTRUCT + base + b"R" + STOP).value
     assert type(made) is StandIn
     assert made.args[2] == [1, 2]
 
 
 def test_an_object_without_a_base_state_is_made_of_its_class_alone():
     base = items(named("collections", "OrderedDict"), named("builtins", "object"), b"N")
-    assert load(RECONSTRUCT + base + b"R" + STOP).value == {}
+    assert load_pickle(RECONSTRUCT + base + b"R" + STOP).value == {}
 
 
 def test_keywords_that_a_constructor_does_not_take_are_kept():
     called = named("collections", "OrderedDict") + EMPTY_TUPLE + mapped((text("a"), number(1)))
-    made = load(b"\x80\x04" + called + b"\x92" + STOP).value
+    made = load_pickle(b"\x80\x04" + called + b"\x92" + STOP).value
     assert type(made) is StandIn
     assert made.kwargs == {"a": 1}
 

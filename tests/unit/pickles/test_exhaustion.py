@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from rllib_compat.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
-from rllib_compat.formats.pickles import Budget, load, looks_like_pickle
+from rllib_compat.formats import load_pickle, looks_like_pickle
+from rllib_compat.formats.pickles import Budget
 from rllib_compat.formats.pickles.arrays import LEGACY_MAGIC
 from tests.unit.pickles.assembler import (
     DTYPE_F4,
@@ -206,32 +207,32 @@ def test_a_bomb_does_not_go_off(name, outcomes):
 def test_every_budget_ends_the_work_and_is_named(attribute, bomb):
     budget = Budget(**{attribute: 1000})
     with pytest.raises(BudgetExceededError, match=rf"\(budget: {attribute}\)"):
-        load(bomb + STOP, budget=budget, where="checkpoint-2")
-    load(bomb + STOP, budget=Budget(depth=3000))
+        load_pickle(bomb + STOP, budget=budget, where="checkpoint-2")
+    load_pickle(bomb + STOP, budget=Budget(depth=3000))
 
 
 def test_a_range_is_no_longer_than_a_list_may_be():
     """It costs nothing to make; whoever goes through it later has no budget."""
     made = call("builtins", "range", number(0), number(2000), number(1)) + STOP
-    assert load(made).value == range(2000)
+    assert load_pickle(made).value == range(2000)
     with pytest.raises(BudgetExceededError, match="elements"):
-        load(made, budget=Budget(elements=1000))
+        load_pickle(made, budget=Budget(elements=1000))
 
 
 def test_a_budget_is_shared_by_all_pickles_that_it_is_given_to():
     budget = Budget(copies=10_000)
     data = text("x" * 700) + put(1) + POP
     data += listed(*[call("_codecs", "encode", get(1), text("latin1"))] * 10) + STOP
-    load(data, budget=budget)
-    load(data, budget=budget)
+    load_pickle(data, budget=budget)
+    load_pickle(data, budget=budget)
     with pytest.raises(BudgetExceededError):
-        load(data, budget=budget)
+        load_pickle(data, budget=budget)
 
 
 def test_a_value_may_be_as_deep_as_the_budget_and_no_deeper():
-    load(nest(b"]", b"a", 399) + STOP)
+    load_pickle(nest(b"]", b"a", 399) + STOP)
     with pytest.raises(BudgetExceededError):
-        load(nest(b"]", b"a", 401) + STOP)
+        load_pickle(nest(b"]", b"a", 401) + STOP)
 
 
 def test_depth_counts_the_longest_way_to_a_shared_part():
@@ -239,13 +240,15 @@ def test_depth_counts_the_longest_way_to_a_shared_part():
     deep = nest(b"]", b"a", 300)
     chain = put(1) + POP + listed(get(1), b"]" * 300 + get(1) + b"a" * 300)
     with pytest.raises(BudgetExceededError):
-        load(deep + chain + STOP)
+        load_pickle(deep + chain + STOP)
 
 
 def test_circles_are_read():
-    loaded = load(b"]\x94" + get(0) + b"a" + STOP).value
+    loaded = load_pickle(b"]\x94" + get(0) + b"a" + STOP).value
     assert loaded[0] is loaded
-    loaded = load(named("a", "B") + b")\x81" + put(0) + mapped((text("me"), get(0))) + b"b.").value
+    loaded = load_pickle(
+        named("a", "B") + b")\x81" + put(0) + mapped((text("me"), get(0))) + b"b."
+    ).value
     assert loaded.state["me"] is loaded
 
 
@@ -254,7 +257,7 @@ def test_a_large_array_costs_no_copy(tmp_path):
     path = tmp_path / "checkpoint-1"
     path.write_bytes(pickle.dumps({"w": weights, "blob": bytes(1 << 20)}, 4))
     start = time.perf_counter()
-    loaded = load(path).value
+    loaded = load_pickle(path).value
     assert time.perf_counter() - start < 0.2
     assert not loaded["w"].flags.writeable
     assert not loaded["w"].flags.owndata
@@ -265,7 +268,7 @@ def test_a_large_array_costs_no_copy(tmp_path):
 def test_an_empty_file_is_corrupt(tmp_path):
     (tmp_path / "empty").touch()
     with pytest.raises(CorruptCheckpointError, match="ends early") as caught:
-        load(tmp_path / "empty")
+        load_pickle(tmp_path / "empty")
     assert caught.value.where == f"{tmp_path / 'empty'}, offset 0 (STOP)"
 
 
@@ -274,7 +277,7 @@ def test_what_is_no_file_is_told(tmp_path, name):
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(CheckpointError, match="no such file"):
-        load(tmp_path / name)
+        load_pickle(tmp_path / name)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from rllib_compat.errors import CorruptCheckpointError
-from rllib_compat.formats.pickles import load, load_torch
-from rllib_compat.neutral.records import GlobalRef, StandIn
+from rllib_compat.formats import load_pickle, load_torch
+from rllib_compat.neutral import GlobalRef, StandIn
 from tests.unit.pickles.assembler import (
     BUILD,
     CALLS,
@@ -50,7 +50,7 @@ def read(data, canary):
     """Loads hostile bytes; nothing may be made on disk, nothing imported."""
     modules = set(sys.modules)
     try:
-        loaded = load(data, where="hostile")
+        loaded = load_pickle(data, where="hostile")
     except CorruptCheckpointError:
         loaded = None
     assert not canary.exists()
@@ -191,7 +191,7 @@ BROKEN = {
 @pytest.mark.parametrize("payload", BROKEN.values(), ids=BROKEN)
 def test_misuse_of_the_machine_is_told(payload):
     with pytest.raises(CorruptCheckpointError) as caught:
-        load(payload + STOP, where="checkpoint-2")
+        load_pickle(payload + STOP, where="checkpoint-2")
     assert caught.value.where.startswith("checkpoint-2, offset ")
     assert caught.value.fix
 

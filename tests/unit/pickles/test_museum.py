@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from rllib_compat.formats.pickles import Budget, load, load_torch, looks_like_pickle
+from rllib_compat.formats import load_pickle, load_torch, looks_like_pickle
+from rllib_compat.formats.pickles import Budget
 from rllib_compat.neutral.records import is_stand_in
 from tests.legacy.cases import MUSEUM
 
@@ -30,7 +31,7 @@ def parts(value):
         elif isinstance(part, (list, tuple)):
             rest += part
         elif isinstance(part, (bytes, memoryview)) and looks_like_pickle(part):
-            loaded = load(part, budget=budget)
+            loaded = load_pickle(part, budget=budget)
             assert loaded.size == len(part)
             rest.append(loaded.value)
 
@@ -42,7 +43,7 @@ def test_the_museum_has_pickles_of_every_kind():
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(MUSEUM)))
 def test_a_real_file_is_read_to_its_end(path):
-    read = load_torch if path.suffix == ".pt" else load
+    read = load_torch if path.suffix == ".pt" else load_pickle
     loaded = read(path)
     assert loaded.size == path.stat().st_size
     values = list(parts(loaded.value))

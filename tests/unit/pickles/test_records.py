@@ -12,9 +12,8 @@ import pytest
 from packaging.version import Version
 
 from rllib_compat.errors import CorruptCheckpointError
-from rllib_compat.formats.pickles import load
-from rllib_compat.neutral import spaces
-from rllib_compat.neutral.records import StandIn
+from rllib_compat.formats import load_pickle
+from rllib_compat.neutral import StandIn, spaces
 from tests.unit.pickles.assembler import (
     BUILD,
     NONE,
@@ -49,7 +48,7 @@ SPACES = [
 def test_spaces_of_gymnasium_are_read(space, protocol, seeded):
     if seeded:
         space.seed(1)
-    loaded = load(pickle.dumps({"space": space}, protocol))
+    loaded = load_pickle(pickle.dumps({"space": space}, protocol))
     assert loaded.value["space"] == spaces.from_object(space)
     assert not loaded.unknown
 
@@ -113,7 +112,7 @@ ERAS = {
 @pytest.mark.parametrize("era", ERAS.values(), ids=ERAS)
 def test_spaces_of_old_gyms_are_read(era):
     module, name, state, wanted = era
-    assert load(an_object(module, name, state) + STOP).value == wanted
+    assert load_pickle(an_object(module, name, state) + STOP).value == wanted
 
 
 def test_the_original_space_of_a_preprocessor_is_kept():
@@ -122,13 +121,13 @@ def test_the_original_space_of_a_preprocessor_is_kept():
         high=bounds(1.0),
         original_space=an_object("gym.spaces.discrete", "Discrete", state_of(n=number(2))),
     )
-    box = load(an_object("gym.spaces.box", "Box", state) + STOP).value
+    box = load_pickle(an_object("gym.spaces.box", "Box", state) + STOP).value
     assert box.original_space == spaces.Discrete(2)
 
 
 def test_a_space_with_parts_of_a_user_becomes_a_record():
     state = state_of(spaces=items(call("my.spaces", "Graph")))
-    loaded = load(an_object("gym.spaces.tuple", "Tuple", state) + STOP)
+    loaded = load_pickle(an_object("gym.spaces.tuple", "Tuple", state) + STOP)
     assert isinstance(loaded.value, StandIn)
     assert set(loaded.unknown) == {"my.spaces.Graph", "gym.spaces.tuple.Tuple"}
 
@@ -146,7 +145,7 @@ def test_a_space_with_parts_of_a_user_becomes_a_record():
 )
 def test_a_space_that_contradicts_itself_is_told(name, state):
     with pytest.raises(CorruptCheckpointError):
-        load(an_object("gym.spaces", name, state) + STOP)
+        load_pickle(an_object("gym.spaces", name, state) + STOP)
 
 
 FILTER = "ray.rllib.utils.filter"
@@ -171,7 +170,7 @@ def test_filters_of_every_ray_are_read(names, kind, attribute):
     state = state_of(
         demean=b"\x88", destd=b"\x89", clip=number(10), **{attribute: running_stat(names, 5)}
     )
-    made = load(an_object(FILTER, kind, state) + STOP).value
+    made = load_pickle(an_object(FILTER, kind, state) + STOP).value
     assert (made.kind, made.demean, made.destd, made.clip) == (kind, True, False, 10.0)
     (stat,) = made.stats
     assert stat.count == 5
@@ -186,13 +185,15 @@ def test_the_statistics_of_nested_observations_are_in_the_order_of_tree():
     nested = items(
         stat(1), mapped((text("z"), stat(4)), (text("a"), listed(stat(2), stat(3)))), stat(5)
     )
-    made = load(an_object(FILTER, "MeanStdFilter", state_of(running_stats=nested)) + STOP).value
+    made = load_pickle(
+        an_object(FILTER, "MeanStdFilter", state_of(running_stats=nested)) + STOP
+    ).value
     assert [stat.count for stat in made.stats] == [1, 2, 3, 4, 5]
 
 
 def test_a_filter_without_state_is_read():
     for made in (call(FILTER, "NoFilter"), an_object(FILTER, "NoFilter", mapped())):
-        assert load(made + STOP).value.kind == "NoFilter"
+        assert load_pickle(made + STOP).value.kind == "NoFilter"
 
 
 def test_policy_specs_tell_their_attributes_in_all_eras():
@@ -209,7 +210,7 @@ def test_policy_specs_tell_their_attributes_in_all_eras():
         ),
     )
     for made in (tupled, stated):
-        spec = load(made + STOP).value
+        spec = load_pickle(made + STOP).value
         assert spec.state == {
             "policy_class": None,
             "observation_space": "o",
@@ -220,7 +221,7 @@ def test_policy_specs_tell_their_attributes_in_all_eras():
 
 @pytest.mark.parametrize("value", ["1.0", "2.1.0rc1", "2!1.0.post2.dev3+cpu.5"])
 def test_versions_are_texts(value):
-    assert load(pickle.dumps(Version(value))).value == value
+    assert load_pickle(pickle.dumps(Version(value))).value == value
 
 
 def test_versions_of_old_packagings_are_texts():
@@ -238,8 +239,8 @@ def test_versions_of_old_packagings_are_texts():
     slots = state_of(_epoch=number(0), _release=items(number(2), number(1)), _pre=NONE)
     slots = slots[:-1] + b"".join(text(f"_{n}") + NONE for n in ("post", "dev", "local")) + b"d"
     newer = an_object("packaging.version", "Version", items(NONE, slots))
-    assert load(old + STOP).value == "2.1rc1.dev3+cpu"
-    assert load(newer + STOP).value == "2.1"
+    assert load_pickle(old + STOP).value == "2.1rc1.dev3+cpu"
+    assert load_pickle(newer + STOP).value == "2.1"
 
 
 @pytest.mark.parametrize("protocol", range(6))
@@ -253,25 +254,25 @@ def test_values_of_the_standard_library_are_read(protocol):
         collections.deque([1, 2], 3),
     ):
         data = pickle.dumps(value, protocol)
-        loaded = load(data)
+        loaded = load_pickle(data)
         assert loaded.value == value
         # Both hours of a night with a change of the clock are equal to Python.
         assert repr(loaded.value) == repr(pickle.loads(data))
         assert not loaded.unknown
-    assert load(pickle.dumps(pathlib.Path("a/b"), protocol)).value == pathlib.PurePath("a/b")
+    assert load_pickle(pickle.dumps(pathlib.Path("a/b"), protocol)).value == pathlib.PurePath("a/b")
 
 
 @pytest.mark.parametrize("protocol", range(6))
 def test_a_default_dict_is_a_dict_whose_factory_is_not_called(protocol):
     counters = collections.defaultdict(int, {"num_env_steps": 4})
-    loaded = load(pickle.dumps(counters, protocol)).value
+    loaded = load_pickle(pickle.dumps(counters, protocol)).value
     assert type(loaded) is dict
     assert loaded == {"num_env_steps": 4}
 
 
 @pytest.mark.parametrize("protocol", range(6))
 def test_objects_of_users_are_records_with_their_parts(protocol):
-    loaded = load(pickle.dumps(Env(), protocol))
+    loaded = load_pickle(pickle.dumps(Env(), protocol))
     assert loaded.value.state == {"size": 3}
     assert loaded.unknown == {f"{__name__}.Env": 1}
 
@@ -287,6 +288,6 @@ class Named(dict):
 
 @pytest.mark.parametrize("protocol", range(2, 6))
 def test_dicts_of_users_are_records_with_their_pairs(protocol):
-    loaded = load(pickle.dumps(Named(a=1), protocol)).value
+    loaded = load_pickle(pickle.dumps(Named(a=1), protocol)).value
     assert isinstance(loaded, StandIn)
     assert loaded.pairs == [("a", 1)]

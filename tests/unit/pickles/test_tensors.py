@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from rllib_compat.errors import CorruptCheckpointError
-from rllib_compat.formats.pickles import load, load_torch
-from rllib_compat.neutral.records import StandIn
+from rllib_compat.formats import load_pickle, load_torch
+from rllib_compat.neutral import StandIn
 from tests.unit.pickles.assembler import STOP, call, items, named, number, raw, shape, text
 
 BASE = torch.arange(24.0).reshape(2, 3, 4)
@@ -64,7 +64,7 @@ def test_files_of_torch_save_are_read(name, zipped, tmp_path):
 @pytest.mark.parametrize("protocol", range(2, 6))
 @pytest.mark.parametrize("name", TENSORS)
 def test_tensors_in_plain_pickles_are_read(name, protocol):
-    loaded = load(pickle.dumps([TENSORS[name]], protocol))
+    loaded = load_pickle(pickle.dumps([TENSORS[name]], protocol))
     check(loaded.value[0], TENSORS[name])
     assert not loaded.unknown
     assert loaded.globals["torch.storage._load_from_bytes"] == 1
@@ -135,19 +135,21 @@ def rebuilt(offset, sizes, strides, numel=4):
 )
 def test_a_tensor_beyond_its_storage_is_told(offset, sizes, strides):
     with pytest.raises(CorruptCheckpointError):
-        load(rebuilt(offset, shape(*sizes), shape(*strides)))
+        load_pickle(rebuilt(offset, shape(*sizes), shape(*strides)))
 
 
 @pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 def test_a_tensor_within_its_storage_is_read():
-    loaded = load(rebuilt(1, shape(3), shape(1)))
+    loaded = load_pickle(rebuilt(1, shape(3), shape(1)))
     np.testing.assert_array_equal(loaded.value, [1, 2, 3])
 
 
 def test_a_tensor_of_no_storage_becomes_a_record():
     made = call("torch._utils", "_rebuild_tensor", text("x"), number(0), items(), items())
-    assert isinstance(load(made + STOP).value, StandIn)
-    assert isinstance(load(named("torch._utils", "_rebuild_qtensor") + b")R.").value, StandIn)
+    assert isinstance(load_pickle(made + STOP).value, StandIn)
+    assert isinstance(
+        load_pickle(named("torch._utils", "_rebuild_qtensor") + b")R.").value, StandIn
+    )
 
 
 @pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])

@@ -7,10 +7,9 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.policy.policy import PolicySpec
 
+from rllib_compat.adapters import EnvSettings, adapt_callbacks, adapt_env, make_env
 from rllib_compat.errors import LegacyEnvError
-from rllib_compat.runtime.callbacks import adapt_callbacks
-from rllib_compat.runtime.connectors import add_preprocessors
-from rllib_compat.runtime.envs import EnvSettings, adapt_env, make_env
+from rllib_compat.runtime import add_preprocessors
 
 # Ray 2.40 registers its own environment each time.
 pytestmark = pytest.mark.filterwarnings("ignore:.*Overriding environment")

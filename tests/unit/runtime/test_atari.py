@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
 
+from rllib_compat.adapters import EnvSettings, adapt_env, make_env
 from rllib_compat.runtime import preprocessors
 from rllib_compat.runtime.atari import atari_settings
-from rllib_compat.runtime.envs import EnvSettings, adapt_env, make_env
 from tests.legacy.atari.cases import GAMES, PLAYED, STEPS, name_of
 from tests.legacy.atari.worlds import Draws, Game, digest
 

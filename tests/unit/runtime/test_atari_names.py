@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from rllib_compat.adapters import EnvSettings, make_env
 from rllib_compat.errors import LegacyEnvError
-from rllib_compat.runtime.atari import GAMES, arguments_of, may_be_atari
-from rllib_compat.runtime.envs import EnvSettings, make_env
+from rllib_compat.runtime import may_be_atari
+from rllib_compat.runtime.atari import GAMES, arguments_of
 from tests.legacy.atari.worlds import Draws
 from tests.unit.runtime.test_atari import played
 

@@ -8,14 +8,16 @@ import torch
 from ray import cloudpickle
 from ray.rllib.algorithms.ppo import PPOConfig
 
+from rllib_compat.adapters import (
+    CallbackAdapter,
+    DefaultCallbacks,
+    EvaluationFunction,
+    adapt_callbacks,
+)
 from rllib_compat.errors import ConfigError, GoneError
+from rllib_compat.runtime import RECORDS, LegacyBaseEnv, LegacyWorker
 from rllib_compat.runtime.batches import agent_parts
-from rllib_compat.runtime.callbacks import CallbackAdapter, DefaultCallbacks, adapt_callbacks
-from rllib_compat.runtime.evaluation import EvaluationFunction
 from rllib_compat.runtime.learners import use_callback_learner
-from rllib_compat.runtime.results import RECORDS
-from rllib_compat.runtime.user_envs import LegacyBaseEnv
-from rllib_compat.runtime.workers import LegacyWorker
 from tests.unit.runtime.runners import Logged, module, play, runner
 
 

@@ -5,9 +5,8 @@ from types import SimpleNamespace
 import gymnasium
 import pytest
 
-from rllib_compat.runtime.envs import EnvSettings, make_env
-from rllib_compat.runtime.episodes import LegacyEpisode
-from rllib_compat.runtime.policy_mapping import ONLY_AGENT
+from rllib_compat.adapters import EnvSettings, make_env
+from rllib_compat.runtime import ONLY_AGENT, LegacyEpisode
 
 SPACE = gymnasium.spaces.Discrete(2)
 

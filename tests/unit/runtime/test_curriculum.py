@@ -8,9 +8,8 @@ from ray.rllib.algorithms.ppo.ppo_torch_policy import PPOTorchPolicy
 from rllib_compat.adapters import CompatEnvRunner, CompatRolloutWorker
 from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError
+from rllib_compat.runtime import as_legacy, user_env
 from rllib_compat.runtime.legacy_callbacks import Curriculum
-from rllib_compat.runtime.user_envs import user_env
-from rllib_compat.runtime.workers import as_legacy
 from tests.unit.runtime.levels import Levels
 
 # Ray registers the same name for each env runner of a process.

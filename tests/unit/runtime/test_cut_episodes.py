@@ -8,7 +8,8 @@ from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat import translate
-from rllib_compat.runtime.callbacks import adapt_callbacks, with_trainer
+from rllib_compat.adapters import adapt_callbacks
+from rllib_compat.runtime.callbacks import with_trainer
 from rllib_compat.runtime.episodes import terminate_truncated
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.runtime.runners import runner

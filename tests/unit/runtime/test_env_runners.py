@@ -7,11 +7,11 @@ from rllib_compat.adapters import (
     CompatEnvRunner,
     CompatMultiAgentEnvRunner,
     CompatRolloutWorker,
+    MappingFn,
 )
 from rllib_compat.ray_versions import releases
-from rllib_compat.runtime.env_runners import use_compat_env_runners
-from rllib_compat.runtime.policy_mapping import MappingContext, MappingFn
-from rllib_compat.runtime.results import LegacyResults
+from rllib_compat.runtime import LegacyResults, use_compat_env_runners
+from rllib_compat.runtime.policy_mapping import MappingContext
 
 
 class OfRay:

@@ -11,17 +11,19 @@ from ray import cloudpickle
 from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
+from rllib_compat.adapters import EnvSettings, adapt_env
 from rllib_compat.errors import LegacyEnvError
 from rllib_compat.neutral import spaces as records
-from rllib_compat.runtime.default_policy import with_default_policy
-from rllib_compat.runtime.envs import EnvSettings, adapt_env, find_creator, resolve_env_name
-from rllib_compat.runtime.gym_api import GymAdapter, caster
-from rllib_compat.runtime.multi_agent import MultiAgentAdapter
-from rllib_compat.runtime.placeholders import (
-    Placeholder,
+from rllib_compat.runtime import (
+    find_creator,
     placeholder_env,
     placeholder_multi_agent_env,
+    resolve_env_name,
+    with_default_policy,
 )
+from rllib_compat.runtime.gym_api import GymAdapter, caster
+from rllib_compat.runtime.multi_agent import MultiAgentAdapter
+from rllib_compat.runtime.placeholders import Placeholder
 
 
 class Box:

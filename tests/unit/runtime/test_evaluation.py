@@ -2,8 +2,8 @@
 
 from types import SimpleNamespace
 
-from rllib_compat.runtime.callbacks import DefaultCallbacks, adapt_callbacks
-from rllib_compat.runtime.evaluation import EvaluationFunction, collect_metrics, summarize_episodes
+from rllib_compat.adapters import DefaultCallbacks, EvaluationFunction, adapt_callbacks
+from rllib_compat.runtime.evaluation import collect_metrics, summarize_episodes
 from tests.unit.runtime.runners import play, runner
 
 TRAINER = SimpleNamespace(evaluation_workers="workers")

@@ -9,7 +9,7 @@ from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from rllib_compat import legacy
 from rllib_compat.errors import CompatError, ConfigError, GoneError
 from rllib_compat.legacy import modules
-from rllib_compat.runtime.old_stack import RunningPlan
+from rllib_compat.runtime import RunningPlan
 
 legacy.deactivate()  # to import it is to activate it
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ray.rllib.env.env_context import EnvContext
 
 from rllib_compat import legacy
+from rllib_compat.adapters import EpisodeRecord
 from rllib_compat.errors import CompatError, ConfigError, LegacyEnvError
 from rllib_compat.execution import (
     ApplyGradients,
@@ -29,7 +30,6 @@ from rllib_compat.execution import (
     StandardMetricsReporting,
 )
 from rllib_compat.legacy import modules
-from rllib_compat.runtime.episodes import EpisodeRecord
 from tests.legacy.execution import operators
 from tests.legacy.execution.operators import Workers, batch, counted, flow, of_two, steps
 

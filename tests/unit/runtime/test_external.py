@@ -13,9 +13,9 @@ from ray.rllib.env.external_env import ExternalEnv
 from ray.rllib.env.external_multi_agent_env import ExternalMultiAgentEnv
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
+from rllib_compat.adapters import EnvSettings, LoggedActions, make_env
 from rllib_compat.errors import LegacyEnvError
-from rllib_compat.runtime.envs import EnvSettings, make_env
-from rllib_compat.runtime.external import LoggedActions, record_logged_actions
+from rllib_compat.runtime.external import record_logged_actions
 
 OBS, ACT = spaces.Box(-10, 10, (1,)), spaces.Discrete(4)
 

@@ -8,7 +8,7 @@ import pytest
 
 ray = pytest.importorskip("ray")
 
-from rllib_compat.runtime.connectors import with_preprocessors  # noqa: E402
+from rllib_compat.adapters import with_preprocessors  # noqa: E402
 
 
 class Camera:

@@ -4,7 +4,7 @@ import gymnasium
 import numpy as np
 
 from rllib_compat import gym
-from rllib_compat.runtime.envs import EnvSettings
+from rllib_compat.adapters import EnvSettings
 from rllib_compat.runtime.gym_api import adapt_single_agent
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from ray.rllib.core.columns import Columns
 
+from rllib_compat.adapters import ThreadErrorLearner
 from rllib_compat.algorithms.vtrace import sequences
-from rllib_compat.ray_versions import learners
 
 
 class InThread:
@@ -31,7 +31,7 @@ class InThread:
             self._agg_event.set()
 
 
-class Telling(learners.ThreadErrorLearner, InThread):
+class Telling(ThreadErrorLearner, InThread):
     """The same, with errors."""
 
 

@@ -15,7 +15,7 @@ from rllib_compat.adapters import CompatMultiAgentEnvRunner
 from rllib_compat.ray_versions import configs, connectors, releases
 from rllib_compat.ray_versions import episodes as ray_episodes
 from rllib_compat.ray_versions.multi_agent_runner import EnvToModulePipeline, ModuleToEnvPipeline
-from rllib_compat.runtime.connectors import add_preprocessors
+from rllib_compat.runtime import add_preprocessors
 from tests.marks import marked
 from tests.unit.runtime.test_single_agent_runner import ASKED, STEPS, told
 

@@ -12,7 +12,7 @@ import gymnasium
 from ray.rllib.connectors.env_to_module import MeanStdFilter
 
 from rllib_compat import translate
-from rllib_compat.runtime.env_runners import use_compat_env_runners
+from rllib_compat.runtime import use_compat_env_runners
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
 from tests.unit.algorithms.test_losses import RECORDS

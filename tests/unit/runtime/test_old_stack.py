@@ -4,9 +4,13 @@ import gymnasium
 import numpy as np
 from ray.rllib.algorithms.ppo import PPOConfig
 
-from rllib_compat.runtime.callbacks import DefaultCallbacks, adapt_callbacks
-from rllib_compat.runtime.env_runners import CompatRolloutWorker
-from rllib_compat.runtime.envs import EnvSettings, adapt_env
+from rllib_compat.adapters import (
+    CompatRolloutWorker,
+    DefaultCallbacks,
+    EnvSettings,
+    adapt_callbacks,
+    adapt_env,
+)
 
 
 class OldEnv:

@@ -9,7 +9,7 @@ from ray.rllib.evaluation.collectors.agent_collector import AgentCollector
 from ray.rllib.evaluation.episode_v2 import EpisodeV2
 from ray.rllib.policy.view_requirement import ViewRequirement
 
-from rllib_compat.runtime.callbacks import DefaultCallbacks, adapt_callbacks
+from rllib_compat.adapters import DefaultCallbacks, adapt_callbacks
 
 ORIGINAL = gymnasium.spaces.Dict(
     {"a": gymnasium.spaces.Discrete(2), "b": gymnasium.spaces.Box(-9.0, 9.0, (2,), np.float32)}

@@ -7,7 +7,7 @@ from ray.rllib.policy.policy import Policy
 from ray.rllib.policy.view_requirement import ViewRequirement
 from ray.rllib.utils.filter import NoFilter
 
-from rllib_compat.runtime.env_runners import CompatRolloutWorker
+from rllib_compat.adapters import CompatRolloutWorker
 
 
 class Counting(Policy):

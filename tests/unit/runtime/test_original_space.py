@@ -9,11 +9,7 @@ import pytest
 
 pytest.importorskip("ray")
 
-from rllib_compat.runtime.connectors import (
-    mean_std_filter,
-    with_preprocessors,
-    with_previous_steps,
-)
+from rllib_compat.adapters import mean_std_filter, with_preprocessors, with_previous_steps
 from tests.marks import OTHERS_WARNINGS
 
 pytestmark = OTHERS_WARNINGS

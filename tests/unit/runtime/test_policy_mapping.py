@@ -5,13 +5,10 @@ from types import SimpleNamespace
 import pytest
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
+from rllib_compat.adapters import MappingFn, PolicyOfSameName
 from rllib_compat.errors import LegacyEnvError
-from rllib_compat.runtime.policy_mapping import (
-    MappingFn,
-    PolicyOfSameName,
-    episode_number,
-    resolve_policy_id,
-)
+from rllib_compat.runtime import resolve_policy_id
+from rllib_compat.runtime.policy_mapping import episode_number
 
 
 def test_the_number_of_an_episode_decides_who_plays_which_side():

@@ -8,12 +8,11 @@ import pytest
 from ray.rllib.connectors.env_to_module import EnvToModulePipeline
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
+from rllib_compat.adapters import EnvSettings, make_env, mean_std_filter, with_preprocessors
 from rllib_compat.networks import ModelSettings
 from rllib_compat.neutral import spaces
-from rllib_compat.policy.observations import preprocessor
-from rllib_compat.runtime.connectors import mean_std_filter, with_preprocessors
-from rllib_compat.runtime.envs import EnvSettings, make_env
-from rllib_compat.runtime.preprocessors import LegacyPreprocessor
+from rllib_compat.policy import preprocessor
+from rllib_compat.runtime import LegacyPreprocessor
 from tests.legacy.atari.cases import FEWER, GAMES, PLAYED, name_of
 from tests.legacy.atari.worlds import Game, Given, digest, spaces_and_values
 

@@ -10,16 +10,12 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
+from rllib_compat.adapters import PreviousSteps, with_previous_steps
 from rllib_compat.algorithms.a2c import A2CConfig
 from rllib_compat.algorithms.r2d2 import R2D2Config
 from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError
-from rllib_compat.runtime.connectors import (
-    add_preprocessors,
-    set_previous_steps,
-    with_previous_steps,
-)
-from rllib_compat.runtime.observation_connectors import PreviousSteps
+from rllib_compat.runtime import add_preprocessors, set_previous_steps
 
 OBS = Box(-1, 1, (2,), np.float32)
 

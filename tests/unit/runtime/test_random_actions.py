@@ -7,7 +7,7 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.algorithms.ppo.ppo_torch_policy import PPOTorchPolicy
 
 from rllib_compat import translate
-from rllib_compat.runtime.exploration import RandomActions
+from rllib_compat.adapters import RandomActions
 from tests.legacy.new_networks import cases
 from tests.marks import OTHERS_WARNINGS
 

@@ -9,9 +9,9 @@ import torch
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from ray.rllib.utils.torch_utils import convert_to_torch_tensor
 
+from rllib_compat.adapters import EpisodeRecord
 from rllib_compat.ray_versions import checkpoints, releases
 from rllib_compat.ray_versions import metrics as ray_metrics
-from rllib_compat.runtime.episodes import EpisodeRecord
 
 pytestmark = pytest.mark.matrix
 STEPS = "num_env_steps_sampled_lifetime"

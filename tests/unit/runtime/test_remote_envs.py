@@ -3,9 +3,9 @@
 import gymnasium
 import pytest
 
+from rllib_compat.adapters import EnvSettings, adapt_env
 from rllib_compat.errors import LegacyEnvError
-from rllib_compat.runtime.envs import EnvSettings, adapt_env
-from rllib_compat.runtime.user_envs import LegacyBaseEnv
+from rllib_compat.runtime import LegacyBaseEnv
 from tests.unit.runtime.levels import Levels
 
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from ray.rllib.utils.spaces.repeated import Repeated
 
+from rllib_compat.adapters import EnvSettings, make_env
 from rllib_compat.errors import LegacyEnvError
 from rllib_compat.formats.spaces import from_ray_dict, to_ray_dict
 from rllib_compat.networks import ModelSettings
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.spaces import parse_repr
-from rllib_compat.policy.observations import preprocessor
-from rllib_compat.runtime.envs import EnvSettings, make_env
-from rllib_compat.runtime.preprocessors import flatten_value
+from rllib_compat.policy import preprocessor
+from rllib_compat.runtime import flatten_value
 from tests.legacy.atari import record_lists
 
 RECORDED = json.loads(Path("tests/legacy/atari/lists.json").read_text("utf-8"))

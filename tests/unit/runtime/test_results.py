@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllib_compat.runtime.episodes import EpisodeRecord
-from rllib_compat.runtime.results import RECORDS, LegacyResults, complete_evaluation
+from rllib_compat.adapters import EpisodeRecord
+from rllib_compat.runtime import RECORDS, LegacyResults, complete_evaluation
 
 CONFIG = SimpleNamespace(
     metrics_num_episodes_for_smoothing=3, input_="sampler", keep_per_episode_custom_metrics=False

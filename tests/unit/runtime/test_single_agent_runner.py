@@ -11,11 +11,11 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.rllib.utils.test_utils import check
 
-from rllib_compat.adapters import CompatEnvRunner
+from rllib_compat.adapters import CompatEnvRunner, mean_std_filter
 from rllib_compat.config import translate
 from rllib_compat.ray_versions import connectors, env_runners, episodes, modules, sampling
 from rllib_compat.ray_versions.sampling import TIMED
-from rllib_compat.runtime.connectors import add_preprocessors, mean_std_filter, set_previous_steps
+from rllib_compat.runtime import add_preprocessors, set_previous_steps
 from tests.marks import marked
 
 pytestmark = [

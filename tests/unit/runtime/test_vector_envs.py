@@ -8,15 +8,10 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from ray.rllib.algorithms.ppo import PPOConfig
 
+from rllib_compat.adapters import EnvSettings, VectorEnvRunner, adapt_env
 from rllib_compat.errors import LegacyEnvError
-from rllib_compat.runtime.envs import EnvSettings, adapt_env
-from rllib_compat.runtime.user_envs import user_env
-from rllib_compat.runtime.vector_envs import (
-    VectorAdapter,
-    VectorEnvFound,
-    VectorEnvRunner,
-    allow_vector_envs,
-)
+from rllib_compat.runtime import user_env
+from rllib_compat.runtime.vector_envs import VectorAdapter, VectorEnvFound, allow_vector_envs
 
 
 class Sub:

@@ -7,8 +7,8 @@ import pytest
 import tree
 
 from rllib_compat import translate
-from rllib_compat.algorithms.catalogs import use_legacy_networks
-from rllib_compat.ray_versions.single_agent_runner import CompatEnvRunner
+from rllib_compat.adapters import CompatEnvRunner
+from rllib_compat.algorithms import use_legacy_networks
 from rllib_compat.trainer.inference import Inference
 from rllib_compat.trainer.running import RunningAlgorithm
 

@@ -12,8 +12,7 @@ import rllib_compat as compat
 from rllib_compat import agents, registry
 from rllib_compat.errors import ConfigError, GoneError, RefusedKeysError
 from rllib_compat.ray_versions import old_policies
-from rllib_compat.trainer import defaults, subclasses
-from rllib_compat.trainer.classes import build_trainer, class_of_algorithm
+from rllib_compat.trainer import build_trainer, class_of_algorithm, defaults, subclasses
 
 
 def test_importing_the_package_imports_nothing_heavy():
@@ -356,7 +355,7 @@ def test_a_policy_that_is_gone_says_so_when_it_is_used():
 
 
 def test_resources_of_a_trial_in_both_forms():
-    from rllib_compat.trainer.resources import with_extra
+    from rllib_compat.trainer import with_extra
 
     config = {"env": "CartPole-v1", "num_workers": 2, "num_cpus_for_driver": 3}
     request = compat.PPOTrainer.default_resource_request(config)

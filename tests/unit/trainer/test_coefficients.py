@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from rllib_compat.errors import CompatError
-from rllib_compat.formats import layouts
+from rllib_compat.formats import read_checkpoint
 from rllib_compat.trainer.coefficients import FILE, saved
 from tests.legacy.cases import find
 
@@ -21,7 +21,7 @@ def tree(tmp_path):
 
 def test_a_checkpoint_without_the_file_is_what_it_was(tree):
     assert saved(tree) == {}
-    (policy,) = layouts.read(tree).policies.values()
+    (policy,) = read_checkpoint(tree).policies.values()
     assert policy.log_alpha is None
 
 
@@ -29,7 +29,7 @@ def test_a_conversion_goes_on_with_the_temperature_that_a_trainer_had(tree):
     held = {"curr_log_alpha": {"default_policy": -1.5, "other": 2.0}}
     (tree / FILE).write_text(json.dumps(held))
     assert saved(tree)["curr_log_alpha"] == held["curr_log_alpha"]
-    (policy,) = layouts.read(tree).policies.values()
+    (policy,) = read_checkpoint(tree).policies.values()
     assert (policy.log_alpha, policy.kl_coeff) == (-1.5, None)
 
 
@@ -50,5 +50,5 @@ def test_a_damaged_file_is_an_error_of_restore_and_no_temperature_of_a_conversio
     (tree / FILE).write_text(text)
     with pytest.raises(CompatError, match=r"coefficients\.json"):
         saved(tree)
-    (policy,) = layouts.read(tree).policies.values()
+    (policy,) = read_checkpoint(tree).policies.values()
     assert policy.log_alpha is None

@@ -8,8 +8,8 @@ pytest.importorskip("ray")
 
 import torch
 
+from rllib_compat import Trainer
 from rllib_compat.errors import CompatError
-from rllib_compat.trainer.trainer import Trainer
 
 NAN = torch.full((2,), torch.nan)
 

@@ -5,9 +5,9 @@ import pytest
 import rllib_compat as compat
 from rllib_compat.errors import GoneError
 from rllib_compat.registry.legacy_api import GONE
-from rllib_compat.runtime.policies import LegacyPolicy
-from rllib_compat.runtime.workers import LegacyWorker
-from rllib_compat.trainer.workers import LegacyOptimizer, LegacyWorkers
+from rllib_compat.runtime import LegacyPolicy, LegacyWorker
+from rllib_compat.trainer import LegacyWorkers
+from rllib_compat.trainer.workers import LegacyOptimizer
 
 #: How old code called an object → its class here.
 OBJECTS = {

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rllib_compat.runtime.episodes import EpisodeRecord
-from rllib_compat.runtime.results import RECORDS, LegacyResults
+from rllib_compat.adapters import EpisodeRecord
+from rllib_compat.runtime import RECORDS, LegacyResults
 from rllib_compat.tune import UnifiedLogger
 
 CONFIG = SimpleNamespace(

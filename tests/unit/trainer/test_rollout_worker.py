@@ -7,7 +7,8 @@ import numpy as np
 from ray.rllib.policy.policy import Policy
 
 from rllib_compat.legacy import modules
-from rllib_compat.trainer.rollout_worker import RolloutWorker, collect_metrics
+from rllib_compat.trainer import RolloutWorker
+from rllib_compat.trainer.rollout_worker import collect_metrics
 
 
 class Still(Policy):

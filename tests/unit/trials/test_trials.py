@@ -7,8 +7,7 @@ import pytest
 
 from rllib_compat import cli
 from rllib_compat.errors import CheckpointError, CorruptCheckpointError, TargetExistsError
-from rllib_compat.trials.draw import draw
-from rllib_compat.trials.read import find_trials, read_trial
+from rllib_compat.trials import draw_curves, find_trials, read_trial
 from tests.legacy.cases import MUSEUM
 
 TUNED = MUSEUM / "1.13.0/ppo-torch-tunerun"
@@ -142,9 +141,9 @@ def test_old_and_new_are_in_one_picture(tmp_path, capsys):
     assert out.read_text().count('id="axes_') == 2
     trials = [read_trial(find_trials(path)[0]) for path in (TUNED, new)]
     with pytest.raises(TargetExistsError):
-        draw(trials, out, axis="steps")
+        draw_curves(trials, out, axis="steps")
     before = out.read_bytes()
     with pytest.raises(Exception, match="no format for"):
-        draw(trials, tmp_path / "a.doc", axis="steps")
+        draw_curves(trials, tmp_path / "a.doc", axis="steps")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["both.svg", "new $x_{"]
     assert out.read_bytes() == before
