@@ -4,7 +4,6 @@ Lazy imports, and those for types alone, count as well.
 """
 
 import ast
-import importlib
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -62,19 +61,32 @@ MODULES_ARE_PUBLIC = ("agents", "execution", "gym", "ray_versions", "tune")
 
 
 @cache
+def interface(room: str) -> tuple[set[str], set[str]]:
+    """The names that a room lists in its `__init__`, and those of them that are whole files."""
+    tree = ast.parse(Path(ROOT, room, "__init__.py").read_text("utf-8"))
+    names, bound = set(), set()
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            bound |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.FunctionDef):
+            bound.add(node.name)
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            names |= set(ast.literal_eval(node.value))
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_FILES":
+            for file, listed in ast.literal_eval(node.value).items():
+                public = {name.rpartition(" as ")[2] for name in listed}
+                names |= public
+                bound |= public if file else set()
+    return names, {name for name in names - bound if Path(ROOT, room, f"{name}.py").exists()}
+
+
 def is_public(module: str, name: str) -> bool:
     """Whether tests may import a name from a module: one of `rllib_compat`, or of a room."""
     _, room, *files = module.split(".")
     if room in MODULES_ARE_PUBLIC or Path(ROOT, f"{room}.py").exists():
         return True
-    interface = importlib.import_module(f"rllib_compat.{room}")
-    if not files:
-        return name in interface.__all__
-    if files[0] not in interface.__all__:
-        return False
-    return importlib.import_module(f"rllib_compat.{room}.{files[0]}") is getattr(
-        interface, files[0]
-    )
+    names, modules = interface(room)
+    return files[0] in modules if files else name in names
 
 
 def private_imports(tree: ast.AST) -> set[str]:
