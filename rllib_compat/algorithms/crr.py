@@ -21,7 +21,7 @@ from rllib_compat.algorithms.base import (
     register,
 )
 from rllib_compat.algorithms.objectives import huber, least, td_targets
-from rllib_compat.networks.modules.crr import CriticRegularizedModule
+from rllib_compat.networks.modules.critics import CriticRegularizedModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import algorithms, learners
 

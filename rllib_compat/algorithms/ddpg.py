@@ -22,7 +22,7 @@ from rllib_compat.algorithms.base import (
 )
 from rllib_compat.algorithms.objectives import huber, least, td_targets
 from rllib_compat.algorithms.off_policy import OffPolicyAlgorithm
-from rllib_compat.networks.modules.ddpg import Q_OF_POLICY, DeterministicModule
+from rllib_compat.networks.modules.critics import Q_OF_POLICY, DeterministicModule
 from rllib_compat.networks.modules.exploration import check
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import learners, replay

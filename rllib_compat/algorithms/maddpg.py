@@ -26,14 +26,10 @@ from rllib_compat.algorithms.objectives import td_targets
 from rllib_compat.algorithms.off_policy import begin_rounds
 from rllib_compat.algorithms.replay import RingStorage
 from rllib_compat.algorithms.transitions import N_STEP, Array, Steps, transitions
-from rllib_compat.networks.modules.maddpg import (
-    EVERYONE,
-    Q_OF_POLICY,
-    MADDPGModule,
-    Q,
-    observed,
-    simplex,
-)
+from rllib_compat.networks.families.maddpg import sizes_of
+from rllib_compat.networks.graph import EVERYONE
+from rllib_compat.networks.modules.critics import Q_OF_POLICY, Q_VALUES, MADDPGModule
+from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
 from rllib_compat.ray_versions import learners, training_steps
 
@@ -191,7 +187,7 @@ def _batches(steps: JointSteps) -> dict[str, dict[str, Any]]:
 
 def _sizes(spec: Any) -> int:
     """How many numbers a critic gets of an agent."""
-    return observed(spec.observation_space) + simplex(spec.action_space)
+    return sum(sizes_of(*map(spaces.from_object, (spec.observation_space, spec.action_space))))
 
 
 class MADDPGConfig(RemovedAlgorithmConfig):
@@ -289,7 +285,7 @@ class MADDPGTorchLearner(learners.ArrayBatchLearner, ActorCriticLearner):
         Neither has a gradient where the other one learns, so that their sum trains each alone.
         """
         targets = self._targets(module_id, config, batch)
-        errors = fwd_out[Q] - targets
+        errors = fwd_out[Q_VALUES] - targets
         actor_loss, critic_loss = maddpg_losses(
             errors,
             fwd_out[Q_OF_POLICY],
@@ -299,7 +295,7 @@ class MADDPGTorchLearner(learners.ArrayBatchLearner, ActorCriticLearner):
         told = {
             "actor_loss": actor_loss,
             "critic_loss": critic_loss,
-            "mean_q": fwd_out[Q].mean(),
+            "mean_q": fwd_out[Q_VALUES].mean(),
             "mean_td_error": errors.mean(),
         }
         self.metrics.log_dict(told, key=module_id, window=1)

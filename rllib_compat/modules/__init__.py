@@ -9,8 +9,7 @@ from rllib_compat.neutral.public import lazy_exports
 _FILES = {
     "bandit": ("LinearBanditModule",),
     "configured": ("ConfiguredModule",),
-    "crr": ("CriticRegularizedModule",),
-    "ddpg": ("DeterministicModule",),
+    "critics": ("CriticRegularizedModule", "DeterministicModule", "MADDPGModule"),
     "graph_module": (
         "ActorCriticModule",
         "ActorModule",
@@ -18,7 +17,6 @@ _FILES = {
         "PolicyModule",
         "RandomModule",
     ),
-    "maddpg": ("MADDPGModule",),
     "q": ("ExploringQModule", "QModule"),
     "qmix": ("QMIXModule",),
     "r2d2": ("R2D2GraphModule", "R2D2Module"),

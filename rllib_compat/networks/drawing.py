@@ -175,6 +175,13 @@ def draw_stack(arrays: Arrays, name: str, takes: int, sizes: Iterable[int], firs
     return takes
 
 
+def draw_hidden(arrays: Arrays, name: str, takes: int, sizes: Iterable[int]) -> int:
+    """Draws hidden layers after Glorot; returns how many numbers the last gives."""
+    for number, size in enumerate(sizes):
+        takes = arrays.dense(f"{name}_{number}._model.0", takes, size)
+    return takes
+
+
 def is_image(space: Space) -> TypeGuard[Box]:
     """Whether observations are images."""
     return isinstance(space, Box) and len(space.shape) == 3

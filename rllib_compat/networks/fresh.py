@@ -18,8 +18,10 @@ import numpy as np
 from rllib_compat import registry
 from rllib_compat.networks.drawing import Arrays
 from rllib_compat.networks.families.actor_critic import draw_actor_critic
+from rllib_compat.networks.families.crr import draw_critic_regularized
 from rllib_compat.networks.families.ddpg import draw_deterministic
 from rllib_compat.networks.families.evolution import draw_evolved
+from rllib_compat.networks.families.maddpg import draw_agent
 from rllib_compat.networks.families.q import draw_q_network
 from rllib_compat.networks.families.sac import draw_soft_actor_critic
 from rllib_compat.networks.network import Network
@@ -33,12 +35,17 @@ DRAWN_BY: Mapping[str, Callable[[Arrays, ModelSettings, Space, Space], None]] = 
     "actor_critic": draw_actor_critic,
     "appo": draw_actor_critic,
     "bc": draw_actor_critic,
+    "crr": draw_critic_regularized,
     "ddpg": draw_deterministic,
     "evolution": draw_evolved,
+    "maddpg": draw_agent,
     "marwil": draw_actor_critic,
     "q": draw_q_network,
     "sac": draw_soft_actor_critic,
 }
+
+#: The networks that a config of today describes, too: their modules draw them by themselves.
+_AS_TODAY = ("crr", "maddpg")
 
 #: The keys of a config, beside `model`, that networks depend on.
 _KEYS = (
@@ -102,7 +109,8 @@ def only_todays(config: Mapping[str, Any]) -> list[str]:
 
 def makes(algorithm: str, config: Mapping[str, Any]) -> bool:
     """Whether new networks of an algorithm and a legacy config are made here."""
-    return registry.of(algorithm).reader in DRAWN_BY and not only_todays(config)
+    reader = registry.of(algorithm).reader
+    return reader in DRAWN_BY and reader not in _AS_TODAY and not only_todays(config)
 
 
 def attends(algorithm: str, config: Mapping[str, Any]) -> bool:

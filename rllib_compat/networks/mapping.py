@@ -157,6 +157,16 @@ def row_for(table: Table, name: str) -> Move | None:
     return None
 
 
+def row_to(table: Table, canonical: str) -> Move | None:
+    """The row that makes an array, for this one name; None where no row of the table does."""
+    for move in table:
+        theirs, ours = move.names
+        index = ours.index_of(canonical)
+        if index is not None:
+            return replace(move, theirs=theirs.at(index), ours=canonical)
+    return None
+
+
 def to_canonical(table: Table, arrays: Mapping[str, Array]) -> tuple[dict[str, Array], list[str]]:
     """Renames the scheme's arrays to the canonical form.
 
@@ -187,14 +197,10 @@ def from_canonical(table: Table, arrays: Mapping[str, Array]) -> dict[str, Array
     """
     out: dict[str, Array] = {}
     for name, array in arrays.items():
-        for move in table:
-            theirs, ours = move.names
-            index = ours.index_of(name)
-            if index is not None:
-                out[theirs.at(index)] = np.ascontiguousarray(move.change.back(array))
-                break
-        else:
+        move = row_to(table, name)
+        if move is None:
             raise CheckpointError(f"The target has no place for the array {name!r}.")
+        out[move.theirs] = np.ascontiguousarray(move.change.back(array))
     return out
 
 

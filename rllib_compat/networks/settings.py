@@ -86,6 +86,15 @@ class ModelSettings:
         )
 
     @classmethod
+    def of_module(cls, told: Mapping[str, Any], algorithm: str) -> ModelSettings:
+        """What the config of a module says, keys of `model` among the others.
+
+        No preprocessor of RLlib's stands before it.
+        """
+        config = {**told, "model": told, "_disable_preprocessor_api": True}
+        return cls.from_config(config, {}, algorithm=algorithm)
+
+    @classmethod
     def from_config(
         cls,
         config: Mapping[str, Any],

@@ -1,7 +1,7 @@
 """Reads the networks of CRR (`algorithms/crr/torch`, Ray 2.0 – 2.10).
 
 An actor, and one critic or two, each a stack of dense layers; with Discrete actions, a critic gives
-a number for each. They become `networks.modules.crr`.
+a number for each. They become `CriticRegularizedModule`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from dataclasses import replace
 from packaging.version import Version
 
 from rllib_compat.networks import refusals
+from rllib_compat.networks.drawing import Arrays, draw_hidden
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN, Builder, Graph
 from rllib_compat.networks.mapping import Table, torch_dense
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.network import Group, Reading, Target
+from rllib_compat.networks.observations import original_space
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import (
     OUTPUTS,
@@ -27,7 +29,8 @@ from rllib_compat.networks.trunks.dense import (
     with_targets,
 )
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.spaces import Box, Discrete
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.spaces import Box, Discrete, Space
 
 MODULE = "rllib_compat.modules:CriticRegularizedModule"
 #: Both optimizers, with the epsilon that they had and have.
@@ -44,6 +47,31 @@ _BATCH = 128
 #: What the old model and today's module call each stack.
 _STACKS = {POLICY: "actor", CRITIC: "q", TWIN: "twin_q"}
 _TEMPERATURE = "categorical_distribution_temperature"
+
+
+def draw_critic_regularized(
+    arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space
+) -> None:
+    """Draws a policy and its critics.
+
+    Raises:
+        ConfigError: Actions are neither Discrete nor a Box.
+    """
+    if not isinstance(actions, (Box, Discrete)):
+        raise ConfigError(
+            f"CRR has Discrete or Box actions, not {actions}.",
+            where="action_space",
+            fix="Wrap the environment, so that its actions are one of both.",
+        )
+    config, discrete = settings.config, isinstance(actions, Discrete)
+    observed, size = (original_space(seen) or seen).flat_size(), actions.flat_size()
+    stacks = {"actor": (config["actor_hiddens"], observed, size if discrete else 2 * size)}
+    takes, gives = (observed, size) if discrete else (observed + size, 1)
+    for critic in ("q", "twin_q") if config["twin_q"] else ("q",):
+        stacks[critic] = (config["critic_hiddens"], takes, gives)
+    for name, (hiddens, takes, gives) in stacks.items():
+        last = draw_hidden(arrays, f"{name}_model.{name}_hidden", takes, hiddens)
+        arrays.dense(f"{name}_model.{name}_out._model.0", last, gives)
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:

@@ -2,7 +2,7 @@
 
 What they are (`agents/ddpg/*`, 0.5 – 1.x; `algorithms/ddpg/*`, 2.x): a policy that gives one
 action, squashed into the environment's range, a critic of observation and action, or two, and
-targets that follow all of them. They become `networks.modules.ddpg`, which the learners of
+targets that follow all of them. They become `DeterministicModule`, which the learners of
 `rllib_compat.algorithms` train.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.networks import refusals
-from rllib_compat.networks.drawing import Arrays, NewModel, since
+from rllib_compat.networks.drawing import Arrays, NewModel, draw_hidden, since
 from rllib_compat.networks.families.dense import COMPLEX_SCHEMES, draw_trunk
 from rllib_compat.networks.families.q_head import Head
 from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Array, Builder, Graph
@@ -130,22 +130,15 @@ def draw_deterministic(
         base = replace(settings, model={**settings.model, "no_final_linear": True})
         features = draw_trunk(NewModel(arrays, base, _FEATURES), seen)
     own = tuple(config.get("actor_hiddens", _HIDDENS))
-    gives = _draw_stack(arrays, "policy_model.action", features, own)
+    gives = draw_hidden(arrays, "policy_model.action", features, own)
     if Head.of(settings).norm:  # for noise on weights
         for number, width in enumerate(own):
             arrays.norm(f"policy_model.LayerNorm_A_{number}", width)
     arrays.dense("policy_model.action_out._model.0", gives, size)
     for critic in ("q", "twin_q")[: 2 if has_twin(settings) else 1]:
         hiddens = config.get("critic_hiddens", _HIDDENS)
-        gives = _draw_stack(arrays, f"{critic}_model.{critic}_hidden", features + size, hiddens)
+        gives = draw_hidden(arrays, f"{critic}_model.{critic}_hidden", features + size, hiddens)
         arrays.dense(f"{critic}_model.{critic}_out._model.0", gives, 1)
-
-
-def _draw_stack(arrays: Arrays, name: str, takes: int, sizes: Iterable[int]) -> int:
-    """Draws hidden layers after Glorot; returns how many numbers the last gives."""
-    for number, size in enumerate(sizes):
-        takes = arrays.dense(f"{name}_{number}._model.0", takes, size)
-    return takes
 
 
 def _torch() -> Iterator[Move]:
@@ -393,16 +386,11 @@ def new_network(config: Mapping[str, Any], seen: Space, actions: Space) -> Netwo
         ConfigError: No old Ray built it.
         MissingInformationError: Some dimensions of the actions have bounds, and some have none.
     """
-    settings = settings_of(config)
+    settings = ModelSettings.of_module(config, "DDPG")
     arrays = Arrays(np.random.default_rng(0))
     draw_deterministic(arrays, settings, seen, actions)
     drawn = PolicyState("new", arrays.drawn, observation_space=seen, action_space=actions)
     return read(drawn, settings).known
-
-
-def settings_of(config: Mapping[str, Any]) -> ModelSettings:
-    """What a `DDPGConfig` tells its modules, keys of a model among the others."""
-    return ModelSettings.from_config({**config, "model": config}, {}, algorithm="DDPG")
 
 
 def _range(named: Named, constants: Mapping[str, Array]) -> dict[str, Any] | None:

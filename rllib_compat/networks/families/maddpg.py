@@ -1,21 +1,24 @@
 """Reads the networks of MADDPG (`contrib/maddpg` of Ray 0.6 – 1.13, `algorithms/maddpg` since).
 
 Each agent has an actor that sees its own observations, a critic that sees what all agents observe
-and do, and targets of both; all are dense layers. They become `networks.modules.maddpg`. TensorFlow
-stored the arrays without names, and no state of an optimizer.
+and do, and targets of both; all are dense layers. They become `MADDPGModule`. TensorFlow stored the
+arrays without names, and no state of an optimizer.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeGuard
 
 import numpy as np
 
 from rllib_compat.networks import refusals
+from rllib_compat.networks.drawing import Arrays
 from rllib_compat.networks.graph import CRITIC, EVERYONE, POLICY, Array, Builder, Graph
 from rllib_compat.networks.mapping import Move
 from rllib_compat.networks.named import Named, where_of
-from rllib_compat.networks.network import TARGET_PREFIX, Reading, Target
+from rllib_compat.networks.network import OWN_PREFIX, TARGET_PREFIX, Reading, Target
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.dense import (
     OUTPUTS,
@@ -27,6 +30,7 @@ from rllib_compat.networks.trunks.dense import (
     with_targets,
 )
 from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.spaces import Box, Discrete, Space
 
 MODULE = "rllib_compat.modules:MADDPGModule"
@@ -38,6 +42,51 @@ _ORDER = (CRITIC, POLICY, TARGET_PREFIX + CRITIC, TARGET_PREFIX + POLICY)
 _HIDDENS = (64, 64)
 
 
+def draw_agent(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
+    """Draws the actor of an agent, and its critic.
+
+    Raises:
+        ConfigError: The agent observes no vector, or has other actions than Discrete or a vector.
+    """
+    observed, acted = sizes_of(seen, actions)
+    sizes = {POLICY: (observed, acted), CRITIC: (observed + acted, 1)}
+    if "critic_inputs" in settings.config:
+        sizes[CRITIC] = settings.config["critic_inputs"], 1
+    for stack, (takes, gives) in sizes.items():
+        layers = [takes, *_hiddens(settings, stack), gives]
+        for number, (before, after) in enumerate(itertools.pairwise(layers)):
+            arrays.dense(f"{OWN_PREFIX}{_PARTS[stack]}.{2 * number}", before, after)
+
+
+def sizes_of(seen: Space | None, actions: Space | None) -> tuple[int, int]:
+    """How many numbers an agent observes, and an action of it has: a point of a simplex.
+
+    Raises:
+        ConfigError: The observations are no vector; the actions are neither Discrete nor a vector.
+    """
+    if not _is_vector(seen):
+        raise ConfigError(
+            f"The agents of MADDPG observe vectors, not {seen}.",
+            where="observation_space",
+            fix="Put FlattenObservations(multi_agent=True) into the env_to_module_connector.",
+        )
+    if actions is None or (acted := _width(actions)) is None:
+        raise ConfigError(
+            f"The agents of MADDPG have Discrete actions or a vector (Box), not {actions}.",
+            where="action_space",
+            fix="Wrap the environment, so that its actions are one of both.",
+        )
+    return seen.flat_size(), acted
+
+
+def _is_vector(space: Space | None) -> TypeGuard[Box]:
+    return isinstance(space, Box) and len(space.shape) == 1
+
+
+def _width(actions: Space) -> int | None:
+    return actions.flat_size() if isinstance(actions, Discrete) or _is_vector(actions) else None
+
+
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     """Reads the networks of an agent's policy.
 
@@ -45,8 +94,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         NotYetError: They are other networks.
         CheckpointError: The weights and the config contradict each other.
     """
-    if policy.is_module:
-        assert isinstance(policy.weights, dict)
+    if isinstance(policy.weights, dict):  # of a module
         plain, table = policy.weights, module_names_in(_PARTS, policy.weights)
     else:
         plain = dict(_named(policy, settings))
@@ -112,8 +160,9 @@ def _graph(named: Named) -> Graph:
     seen, everyone = (named.takes(layers_of_stack(named, stack)[0]) for stack in (POLICY, CRITIC))
     named.require_inputs((seen,))
     space, gives = named.policy.action_space, named.gives(f"{POLICY}.out")
-    wanted = None if space is None else _width(space, named.where)
-    if space is not None and wanted is not None and wanted != gives:
+    if space is not None and (wanted := _width(space)) != gives:
+        if wanted is None:
+            raise refusals.not_yet(f"MADDPG with the actions {space}", named.where)
         raise refusals.other_space("action", space, gives, wanted, named.where)
     logits = add_stack(build, named, POLICY, "obs", _activation(named, POLICY))
     value = add_stack(build, named, CRITIC, EVERYONE, _activation(named, CRITIC))
@@ -122,15 +171,6 @@ def _graph(named: Named) -> Graph:
         OUTPUTS[CRITIC]: build.add("scalar", "q_values", value),
     }
     return Graph({"obs": (seen,), EVERYONE: (everyone,)}, tuple(build.steps), outputs)
-
-
-def _width(space: Space, where: str) -> int:
-    """How many numbers an action has: a point of a simplex."""
-    if isinstance(space, Discrete):
-        return space.n
-    if isinstance(space, Box) and len(space.shape) == 1:
-        return space.flat_size()
-    raise refusals.not_yet(f"MADDPG with the actions {space}", where)
 
 
 def _activation(named: Named, stack: str) -> str:

@@ -72,7 +72,7 @@ class ConfiguredModule:
         told = dict(model_config)
         given = told.pop(NETWORK)
         settings = _settings(given)
-        network = new_network(settings, observation_space, action_space)
+        network = new_network(settings, original(observation_space), action_space)
         target, length = network.target, sequence_length(settings)
         module_class = _class(target.module or given["default"])
         module = module_class(
@@ -99,21 +99,25 @@ def _settings(given: dict[str, Any]) -> ModelSettings:
     return ModelSettings.from_config(config, {}, algorithm=given["algorithm"], ray=given["ray"])
 
 
+def original(space: Any) -> Any:
+    """A space before it was flattened."""
+    return getattr(space, "original_space", space)
+
+
 def new_network(settings: ModelSettings, observation_space: Any, action_space: Any) -> Network:
     """A new network, with weights that torch's seed decides.
 
     Args:
         settings: What the legacy config says of it.
-        observation_space: A space of gymnasium, with `original_space` where that was flattened.
+        observation_space: What it sees, a space of gymnasium.
         action_space: The actions.
 
     Raises:
         ConfigError: The old Ray refused to build it, too, or knew no such spaces.
     """
-    original = getattr(observation_space, "original_space", observation_space)
-    seen, acts = (spaces.from_object(space) for space in (original, action_space))
+    seen, acts = (spaces.from_object(space) for space in (observation_space, action_space))
     for kind, space, found in (
-        ("observation_space", original, seen),
+        ("observation_space", observation_space, seen),
         ("action_space", action_space, acts),
     ):
         if found is None:

@@ -19,8 +19,10 @@ from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from torch import Tensor, nn
 
 from rllib_compat.networks.graph import Graph
+from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, row_to
 from rllib_compat.networks.modules.distributions import Deterministic
 from rllib_compat.networks.modules.exploration import DrawsNoise, noised
+from rllib_compat.networks.network import OWN_PREFIX
 from rllib_compat.networks.ops.in_torch import OPS
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import modules
@@ -30,7 +32,7 @@ NOISY, NORM = "noisy_dense", "layer_norm"
 
 
 class GraphNet(DrawsNoise):
-    """Computes the outputs of a graph; its parameters have the canonical names of the arrays.
+    """Computes the outputs of a graph.
 
     The arrays of a step with the setting `trained: False` are constants. Noisy layers draw noise
     while the network is told to.
@@ -39,6 +41,7 @@ class GraphNet(DrawsNoise):
         graph: What to compute.
         shapes: The shape of each array by name; matrices start as keras' do, vectors at zero.
         outputs: The outputs that it has arrays for; None: all.
+        names: What it calls them, and how it keeps them, where that is not as the graph does.
     """
 
     def __init__(
@@ -46,18 +49,26 @@ class GraphNet(DrawsNoise):
         graph: Graph,
         shapes: Mapping[str, Iterable[int]],
         outputs: Iterable[str] | None = None,
+        names: Table = (),
     ) -> None:
         super().__init__()
         self.graph = graph
         self.is_noisy = any(step.op == NOISY for step in graph.steps)
         self._parts: dict[str, list[str]] = {step.name: [] for step in graph.steps}
+        #: Canonical name → its own one, and whether it keeps the matrix transposed.
+        self._own: dict[str, tuple[str, bool]] = {}
         kept = {s.name for s in (graph.steps if outputs is None else graph.needed(outputs))}
         constant = {s.name for s in graph.steps if not s.settings.get("trained", True)}
         for name, shape in shapes.items():
             step, _, part = name.rpartition(".")
             if step in kept:
                 self._parts[step].append(part)
-                _place(self, name, _initial(tuple(shape)), trained=step not in constant)
+                row = row_to(names, name) or Move(OWN_PREFIX + name, name)
+                own, turned = row.theirs.removeprefix(OWN_PREFIX), row.change is TRANSPOSED
+                self._own[name] = own, turned
+                value = _initial(tuple(shape))
+                value = value.T.contiguous() if turned else value
+                _place(self, own, value, trained=step not in constant)
 
     def forward(
         self, inputs: Mapping[str, Tensor], outputs: Iterable[str] | None = None
@@ -84,10 +95,26 @@ class GraphNet(DrawsNoise):
         return out | {name: values[value] for name, value in reached.items()}
 
     def only_for(self, outputs: Iterable[str]) -> list[str]:
-        """The steps with parameters that nothing but these outputs depends on."""
+        """Its layers with parameters that nothing but these outputs depends on."""
         others = [name for name in self.graph.outputs if name not in set(outputs)]
         kept = {step.name for step in self.graph.needed(others)}
-        return [name for name, parts in self._parts.items() if parts and name not in kept]
+        layers = (
+            own.rpartition(".")[0]
+            for name, (own, _) in self._own.items()
+            if name.rpartition(".")[0] not in kept
+        )
+        return list(dict.fromkeys(layers))
+
+    def parameters_of(self, *stacks: str) -> dict[str, nn.Parameter]:
+        """The parameters of stacks, by the canonical names of their arrays."""
+        canonical = {own: name for name, (own, _) in self._own.items()}
+        named = {canonical[own]: parameter for own, parameter in self.named_parameters()}
+        return {
+            name: parameter
+            for stack in stacks
+            for name, parameter in named.items()
+            if name.partition(".")[0] == stack
+        }
 
     def without_norms(self, outputs: Iterable[str] | None = None) -> list[nn.Parameter]:
         """The parameters that outputs (None: all) depend on, but for those of layer norms."""
@@ -99,9 +126,10 @@ class GraphNet(DrawsNoise):
 
     def _array(self, name: str) -> Tensor:
         found: Any = self
-        for part in name.split("."):
+        own, turned = self._own[name]
+        for part in own.split("."):
             found = getattr(found, part)
-        array: Tensor = found
+        array: Tensor = found.T if turned else found
         return array
 
 

@@ -19,7 +19,7 @@ from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from rllib_compat.algorithms.maddpg import JointBuffer, _batches, joint_steps
 from rllib_compat.algorithms.transitions import N_STEP, n_step_returns
 from rllib_compat.errors import ConfigError, LegacyEnvError
-from rllib_compat.networks.modules import maddpg
+from rllib_compat.networks.modules import critics
 from rllib_compat.ray_versions import configs, releases
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
@@ -110,14 +110,14 @@ def noise(recorded, monkeypatch):
         uniform = recorded.found[f"uniform.{module.agent}.{network}"]
         kept["now"] = -torch.log(-torch.log(torch.from_numpy(uniform)))
 
-    acting = maddpg.MADDPGModule._acting
+    acting = critics.MADDPGModule._acting
 
     def fixed(module, net, batch):
         of_module(module, net)
         return acting(module, net, batch)
 
-    monkeypatch.setattr(maddpg.MADDPGModule, "_acting", fixed)
-    monkeypatch.setattr(maddpg, "_gumbel", lambda _: kept["now"])
+    monkeypatch.setattr(critics.MADDPGModule, "_acting", fixed)
+    monkeypatch.setattr(critics, "_gumbel", lambda _: kept["now"])
 
 
 def updated(learner, steps):
@@ -187,7 +187,7 @@ def test_actions_are_those_of_ray_1_13_whether_it_explores_or_not(recorded):
 
 def test_an_action_is_drawn_as_often_as_its_probability_says():
     logits = torch.tensor([[0.0, 1.0, 2.0]]).expand(20_000, 3)
-    drawn = (logits + maddpg._gumbel(logits)).argmax(-1).bincount() / 20_000
+    drawn = (logits + critics._gumbel(logits)).argmax(-1).bincount() / 20_000
     close(drawn.numpy(), logits[0].softmax(-1).numpy(), 0.03)
 
 

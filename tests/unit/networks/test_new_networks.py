@@ -401,7 +401,7 @@ def test_today_and_what_names_an_initializer_have_networks_of_today():
 
 
 #: What configs are made of, beside models and Rays; observations and actions are drawn for each.
-ALGORITHMS = [row.name for row in registry.ROWS if row.reader in fresh.DRAWN_BY]
+ALGORITHMS = [row.name for row in registry.ROWS if fresh.makes(row.name, {})]
 OBSERVATIONS = ["vector", "table", "discrete", "several", "bits", "image42", "tuple", "nested"]
 OBSERVATIONS += ["camera", "cameras"]
 ACTIONS = ["discrete", "several", "continuous", "tuple_of_actions", "dict_of_actions"]

@@ -181,14 +181,13 @@ def test_maddpg_goes_on_with_its_targets_and_critics_that_see_all(case, restored
         module = learner.module[agent].unwrapped()
         assert (module.agent, module.critic_sees) == (agent, ["left", "right"])
         arrays = case.expected(agent).arrays
-        inputs = {"actor": arrays["net_in"], "critic": arrays["q_inputs"]}
-        outputs = {"actor": "action_dist_inputs", "critic": "q_values"}
+        inputs = {"obs": arrays["net_in"], "everyone": arrays["q_inputs"]}
         for kind, net in (("out", module.net), ("target", module.target_net)):
-            for part, seen in inputs.items():
-                with torch.no_grad():
-                    made = net[part](torch.from_numpy(seen)).numpy()
-                wanted = arrays[f"{kind}/{outputs[part]}"]
-                close(made.reshape(wanted.shape), wanted, 1e-5, "network")
+            with torch.no_grad():
+                made = net({name: torch.from_numpy(seen) for name, seen in inputs.items()})
+            for output in ("action_dist_inputs", "q_values"):
+                wanted = arrays[f"{kind}/{output}"]
+                close(made[output].numpy().reshape(wanted.shape), wanted, 1e-5, "network")
         state = module.state_dict()
         assert (state["net.actor.0.weight"] - state["target_net.actor.0.weight"]).abs().max() > 1e-3
 
