@@ -20,7 +20,8 @@ from rllib_compat.algorithms.base import (
     register,
 )
 from rllib_compat.algorithms.sampling import sample_at_least
-from rllib_compat.networks.modules.bandit import ITEM, LinearBanditModule
+from rllib_compat.networks.families.bandit import ITEM
+from rllib_compat.networks.modules.bandit import LinearBanditModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import env_runners, training_steps
 

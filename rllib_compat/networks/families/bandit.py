@@ -101,7 +101,7 @@ MODULE = "rllib_compat.modules:LinearBanditModule"
 #: The part of an observation that has a row for each item.
 ITEM = "item"
 #: How much of the bonus counts: of arms, and of items.
-_BONUS = (1.0, 0.3)
+BONUS = (1.0, 0.3)
 #: What Ray's TensorFlow policy did (`scores += scores + ucbs`).
 _TWICE = (
     "that Ray's TensorFlow policy counted twice what it expected, beside its bonus; so does the "
@@ -200,7 +200,7 @@ def _table(named: Named) -> tuple[Box, int] | None:
 def _graph(named: Named, items: tuple[Box, int] | None, times: float) -> Graph:
     count, size = named.arrays[f"{ARMS}.theta"].shape
     build = Builder()
-    bonus = 0.0 if named.settings.algorithm == "BanditLinTS" else _BONUS[items is not None]
+    bonus = 0.0 if named.settings.algorithm == "BanditLinTS" else BONUS[items is not None]
     actions: Space | None = named.policy.action_space
     if items is None:
         named.require_inputs((size,))

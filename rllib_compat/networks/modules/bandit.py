@@ -11,13 +11,11 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from torch import Tensor
 
+from rllib_compat.networks.families.bandit import BONUS, ITEM
+from rllib_compat.networks.ops.in_torch import linear_bandit
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
 
-#: The part of a Dict observation that has a row for each item that can be chosen.
-ITEM = "item"
-#: The share of the bonus that counts where items are chosen: so it was in every Ray that had it.
-_BONUS_OF_ITEMS = 0.3
 #: Whose covariance weights are drawn with.
 POSTERIOR, PRIOR = "posterior", "prior"
 #: The prior precision where the config is silent: of arms, and of items.
@@ -112,14 +110,9 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
 
     def bounds(self, observations: Observations) -> Tensor:
         """The rewards `[B, n]` that are expected, and a bonus for what is not known of them."""
-        seen = self._seen(observations)
-        if self._items:
-            spread = torch.einsum("bnd,de,bne->bn", seen, self.covariance[0], seen)
-            bonus = _BONUS_OF_ITEMS * spread.sqrt()
-        else:
-            bonus = torch.einsum("bd,ade,be->ba", seen, self.covariance, seen).sqrt()
-        bounds: Tensor = self._times * self._scores(seen, self.theta) + bonus
-        return bounds
+        own = {"theta": self.theta, "covariance": self.covariance}
+        told = {"items": self._items, "bonus": BONUS[self._items], "times": self._times}
+        return linear_bandit(own, told, self._seen(observations))
 
     def critics(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """What each arm or item is thought to be worth, `q_values` `[B, n]`, without drawing."""
