@@ -73,7 +73,7 @@ class ReplayShard:
         if self._given < self._least:
             return None
         begin = time.perf_counter()
-        found = self._replay.draw(count, beta)
+        found = self._replay.sample(count, beta)
         self._count("replay", begin)
         return found
 
@@ -91,14 +91,14 @@ class ReplayShard:
         """
         told: dict[str, float] = {
             "num_entries": len(self._replay),
-            "added_count": self._replay.added,
-            "capacity": self._replay.capacity,
+            "added_count": self._replay.storage.added,
+            "capacity": self._replay.storage.capacity,
             **{f"num_calls_{name}": calls for name, calls in self._calls.items()},
         }
         for name, calls in self._calls.items():
             told[f"{name}_time_ms"] = round(1000 * self._seconds[name] / calls, 3)
         if debug and len(self._replay):
-            row, _ = self._replay.draw(1)
+            row, _ = self._replay.sample(1)
             told["est_size_bytes"] = len(self._replay) * sum(a.nbytes for a in tree.flatten(row))
         return told
 

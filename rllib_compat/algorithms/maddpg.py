@@ -24,7 +24,7 @@ from rllib_compat.algorithms.base import (
 )
 from rllib_compat.algorithms.objectives import td_targets
 from rllib_compat.algorithms.off_policy import begin_rounds
-from rllib_compat.algorithms.replay import RingStorage
+from rllib_compat.algorithms.replay import ReplayBuffer, RingStorage
 from rllib_compat.algorithms.transitions import N_STEP, Array, Steps, transitions
 from rllib_compat.networks.families.maddpg import sizes_of
 from rllib_compat.networks.graph import EVERYONE
@@ -104,20 +104,16 @@ def _columns(episode: SingleAgentEpisode, n_step: int, gamma: float) -> dict[str
     return {**made, **{name: np.asarray(made[name], np.float32) for name in floats}}
 
 
-class JointBuffer:
-    """Keeps steps, the newest in the place of the oldest, and draws them evenly.
+class JointReplayBuffer(ReplayBuffer):
+    """Keeps steps of all agents, and draws them evenly.
 
     Args:
         capacity: How many steps of the environment it keeps.
     """
 
     def __init__(self, capacity: int) -> None:
-        self._ring = RingStorage(capacity)
+        super().__init__(RingStorage(capacity))
         self._agents: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        """How many steps it holds."""
-        return len(self._ring)
 
     def add(self, steps: JointSteps) -> None:
         """Keeps steps.
@@ -128,12 +124,7 @@ class JointBuffer:
         self._agents = self._agents or tuple(steps)
         if set(steps) != set(self._agents):
             raise _error(f"has not the agents of {', '.join(map(repr, self._agents))}", steps)
-        self._ring.add(steps)
-
-    def sample(self, count: int) -> JointSteps:
-        """Draws so many steps, each as likely as any other."""
-        drawn: JointSteps = self._ring.at(np.random.randint(len(self), size=count))
-        return drawn
+        self.keep(steps)
 
 
 class MADDPG(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types
@@ -142,7 +133,7 @@ class MADDPG(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no t
     def setup(self, config: AlgorithmConfig) -> None:
         """Builds env runners, learner and replay buffer."""
         super().setup(config)
-        self._kept = JointBuffer(self.config.buffer_size)
+        self._kept = JointReplayBuffer(self.config.buffer_size)
         self._owed = 0.0
 
     def training_step(self) -> None:
@@ -157,7 +148,7 @@ class MADDPG(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no t
             if not told or not len(self._kept) or rounds.is_warming_up():
                 continue
             for _ in range(self._updates(sum(steps for steps, _ in told))):
-                drawn = self._kept.sample(config.total_train_batch_size)
+                drawn, _, _ = self._kept.draw(config.total_train_batch_size)
                 rounds.learn(_batches(drawn), config.total_train_batch_size)
             training_steps.send_new_weights(self)
         rounds.log_metrics()

@@ -19,10 +19,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
-from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 
-from rllib_compat.algorithms.replay import MultiAgentReplayBuffer, ToTrain, TransitionReplayBuffer
+from rllib_compat.algorithms.replay import MultiAgentReplayBuffer, ToTrain
 from rllib_compat.algorithms.sampling import on_env_runners, sample_at_least, steps_sampled
 from rllib_compat.ray_versions import (
     checkpoints,
@@ -225,7 +224,7 @@ class OffPolicyAlgorithm:
         rounds = begin_rounds(self)
         while rounds.start_next():
             for _ in range(samples):
-                self._keep(rounds.sample())
+                self.replay.add(rounds.sample(), self._to_train)
             if not len(self.replay) or rounds.is_warming_up():
                 continue
             for _ in range(updates):
@@ -233,24 +232,12 @@ class OffPolicyAlgorithm:
             training_steps.send_new_weights(self)
         rounds.log_metrics()
 
-    def _keep(self, episodes: list[Any]) -> None:
-        """Keeps the transitions of episodes."""
-        if isinstance(self.replay, MultiAgentReplayBuffer):
-            self.replay.add(episodes, self._to_train)
-        else:
-            self.replay.add(episodes)
-
     def _learn(self) -> None:
         """Draws transitions, learns from them, and gives them other priorities."""
-        config, replay = self.config, self.replay
+        config = self.config
         count, beta = config.total_train_batch_size, config.replay_buffer_config.get("beta") or 0.0
-        if isinstance(replay, MultiAgentReplayBuffer):
-            if batches := replay.sample(count, beta, self._to_train):
-                replay.prioritize(self.learn_from(batches))
-            return
-        errors = self.learn_from({DEFAULT_MODULE_ID: replay.sample(count, beta)})
-        if errors:  # the policy is trained
-            replay.prioritize(errors[DEFAULT_MODULE_ID])
+        if batches := self.replay.sample(count, beta, self._to_train):
+            self.replay.prioritize(self.learn_from(batches))
 
     def learn_from(self, batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Learns from train batches of columns, each of a module.
@@ -300,10 +287,10 @@ class OffPolicyAlgorithm:
             self.replay.set_state(state[REPLAY])
 
 
-def make_replay_buffer(config: AlgorithmConfig) -> TransitionReplayBuffer | MultiAgentReplayBuffer:
+def make_replay_buffer(config: AlgorithmConfig) -> MultiAgentReplayBuffer:
     """An empty buffer as a config's `replay_buffer_config` describes it."""
     if not configs.is_multi_agent(config):
-        return TransitionReplayBuffer(**_whole_settings(config))
+        return MultiAgentReplayBuffer(_whole_settings(config))
     thawed = config.copy(copy_frozen=False)  # Ray can't make a policy's own of a frozen one
     of_policies = {
         policy_id: _whole_settings(thawed.get_config_for_module(policy_id))

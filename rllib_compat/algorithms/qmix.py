@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core.columns import Columns
-from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
 from rllib_compat.algorithms.base import (
     RemovedAlgorithm,
@@ -23,7 +22,7 @@ from rllib_compat.algorithms.base import (
 )
 from rllib_compat.algorithms.objectives import td_targets
 from rllib_compat.algorithms.off_policy import begin_rounds
-from rllib_compat.algorithms.replay import ItemReplayBuffer
+from rllib_compat.algorithms.replay import ListStorage, ReplayBuffer, parts_of
 from rllib_compat.networks.modules.grouped import MASK
 from rllib_compat.networks.modules.qmix import FOLLOWING, TAKEN, TARGETS, QMIXModule
 from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
@@ -61,14 +60,10 @@ def fragment(episodes: Iterable[Any]) -> Fragment:
     Raises:
         LegacyEnvError: An episode does not say what each agent got.
     """
-    steps, chunks = 0, dict[str, list[Chunk]]()
-    for episode in episodes:
-        steps += episode.env_steps()
-        several = isinstance(episode, MultiAgentEpisode)
-        for part in episode.agent_episodes.values() if several else [episode]:
-            if len(part):
-                chunks.setdefault(part.module_id or "default_policy", []).append(_chunk(part))
-    return Fragment(steps, chunks)
+    sampled, chunks = list(episodes), dict[str, list[Chunk]]()
+    for module_id, part in parts_of(sampled):
+        chunks.setdefault(module_id, []).append(_chunk(part))
+    return Fragment(sum(episode.env_steps() for episode in sampled), chunks)
 
 
 def _chunk(episode: SingleAgentEpisode) -> Chunk:
@@ -140,7 +135,7 @@ def sequences(chunks: Iterable[Chunk], longest: int) -> dict[str, Any]:
     return made
 
 
-def draw_fragments(kept: ItemReplayBuffer[Fragment], steps: int) -> Fragment:
+def draw_fragments(kept: ReplayBuffer, steps: int) -> Fragment:
     """Draws fragments, each as likely as any other, until there are so many steps.
 
     Returns:
@@ -148,7 +143,7 @@ def draw_fragments(kept: ItemReplayBuffer[Fragment], steps: int) -> Fragment:
     """
     total, chunks = 0, dict[str, list[Chunk]]()
     while total < steps:
-        ((drawn,), _, _) = kept.sample(1)
+        (drawn,), _, _ = kept.draw(1)
         total += drawn.steps
         for module_id, found in drawn.chunks.items():
             chunks.setdefault(module_id, []).extend(found)
@@ -161,7 +156,7 @@ class QMIX(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no typ
     def setup(self, config: AlgorithmConfig) -> None:
         """Builds env runners, learner and replay buffer."""
         super().setup(config)
-        self._kept = ItemReplayBuffer[Fragment](self.config.buffer_size)
+        self._kept = ReplayBuffer(ListStorage(self.config.buffer_size))
 
     def training_step(self) -> None:
         """Samples; learns once; sends the weights."""
@@ -170,7 +165,7 @@ class QMIX(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no typ
         while rounds.start_next():
             told = rounds.sample_episodes(_fragment)
             for _, sampled in told:
-                self._kept.add(sampled)
+                self._kept.keep([sampled])
             if not told or rounds.is_warming_up():
                 continue
             drawn = draw_fragments(self._kept, config.total_train_batch_size)

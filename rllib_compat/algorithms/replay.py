@@ -1,69 +1,56 @@
-"""Replay buffers of transitions: columns in, columns out; one for each policy."""
+"""What is replayed: columns of transitions, or items such as sequences; a buffer for each policy.
+
+A `ReplayBuffer` is a storage and priorities. What lies in actors is in `distributed_replay`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import tree
 from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.utils.checkpoints import Checkpointable
 
 from rllib_compat.algorithms.transitions import Array, NStepTransitions, Rows
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 
-Item = TypeVar("Item")
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import SingleAgentEpisode
 
 #: How many rows there is room for at first.
 _FIRST = 1024
 
 
-class RingStorage:
-    """Keeps the last rows that were added.
-
-    It takes memory for what it holds, rounded up to a power of two, and at most for its capacity.
+class Storage:
+    """Keeps the last rows that were added: the newest in the places of the oldest.
 
     Args:
         capacity: How many rows it keeps.
+
+    Attributes:
+        added: How many rows it has been given.
     """
 
     def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self._rows: Rows = None
-        self._room = 0
-        self._added = 0
+        self.capacity, self.added = capacity, 0
 
     def __len__(self) -> int:
         """How many rows it holds."""
-        return min(self._added, self.capacity)
+        return min(self.added, self.capacity)
 
-    @property
-    def added(self) -> int:
-        """How many rows it has been given."""
-        return self._added
+    def add(self, rows: Any) -> Array:
+        """Keeps rows; of more than its capacity, the last. Returns the places where they are."""
+        raise NotImplementedError
 
-    def add(self, rows: Rows) -> Array:
-        """Keeps rows; of more than its capacity, the last.
-
-        Args:
-            rows: Of the same structure and the same shapes each time.
-
-        Returns:
-            The places where they are now.
-        """
-        count = count_of(rows)
-        left_out = max(0, count - self.capacity)
-        self._make_room(min(self._added + count, self.capacity), rows)
-        places = np.arange(self._added + left_out, self._added + count) % self.capacity
-
-        def keep(mine: Array, new: Array) -> None:
-            mine[places] = new[left_out:]
-
-        tree.map_structure(keep, self._rows, rows)
-        self._added += count
-        return places
+    def at(self, places: Array) -> Any:
+        """The rows at some places."""
+        raise NotImplementedError
 
     def are_there(self, places: Array, added: int) -> Array:
         """Whether the rows that were at some places are there still.
@@ -72,7 +59,56 @@ class RingStorage:
             places: The places.
             added: How many rows it had been given then.
         """
-        return (places - added) % self.capacity >= self._added - added
+        return (places - added) % self.capacity >= self.added - added
+
+    def _next_places(self, count: int) -> Array:
+        """The places of the last of so many rows that are added now."""
+        left_out = max(0, count - self.capacity)
+        places = np.arange(self.added + left_out, self.added + count) % self.capacity
+        self.added += count
+        return places
+
+
+class ListStorage(Storage):
+    """Keeps items of different sizes, such as sequences."""
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__(capacity)
+        self._items: dict[int, Any] = {}
+
+    def add(self, rows: list[Any]) -> Array:
+        """Keeps items."""
+        places = self._next_places(len(rows))
+        self._items.update(zip(places.tolist(), rows[len(rows) - len(places) :], strict=True))
+        return places
+
+    def at(self, places: Array) -> list[Any]:
+        """The items at some places."""
+        return [self._items[place] for place in places]
+
+
+class RingStorage(Storage):
+    """Keeps columns, of the same structure and the same shapes each time.
+
+    It takes memory for what it holds, rounded up to a power of two, and at most for its capacity.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__(capacity)
+        self._rows: Rows = None
+        self._room = 0
+
+    def add(self, rows: Rows) -> Array:
+        """Keeps rows."""
+        count = count_of(rows)
+        self._make_room(min(self.added + count, self.capacity), rows)
+        places = self._next_places(count)
+
+        def keep(mine: Array, new: Array) -> None:
+            mine[places] = new[count - len(places) :]
+
+        tree.map_structure(keep, self._rows, rows)
+        return places
 
     def at(self, places: Array) -> Rows:
         """Copies of the rows at some places."""
@@ -80,14 +116,14 @@ class RingStorage:
 
     def get_state(self) -> dict[str, Any]:
         """What it holds, for a checkpoint."""
-        return {"added": self._added, "rows": self.at(np.arange(len(self))) if len(self) else None}
+        return {"added": self.added, "rows": self.at(np.arange(len(self))) if len(self) else None}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Holds what another one of the same capacity held."""
-        self._rows, self._room, self._added = None, 0, 0
+        self._rows, self._room, self.added = None, 0, 0
         if state["rows"] is not None:
             self.add(state["rows"])
-            self._added = state["added"]
+            self.added = state["added"]
 
     def _make_room(self, needed: int, like: Rows) -> None:
         if needed <= self._room:
@@ -220,59 +256,6 @@ class Priorities:
 WEIGHTS = "weights"
 
 
-class ItemReplayBuffer(Generic[Item]):
-    """Keeps items of different sizes, such as sequences: the newest in the place of the oldest.
-
-    They are drawn by their priorities; without any, each is as likely as any other.
-
-    Args:
-        capacity: How many it keeps.
-        alpha: How much priorities count; 0: there are none.
-    """
-
-    def __init__(self, capacity: int, alpha: float = 0.0) -> None:
-        self._capacity = capacity
-        self._priorities = Priorities(capacity, alpha) if alpha else None
-        self._kept: list[Item] = []
-        self._next = 0
-
-    def __len__(self) -> int:
-        """How many items it holds."""
-        return len(self._kept)
-
-    def add(self, item: Item) -> None:
-        """Keeps an item, with the greatest priority that any ever had."""
-        place, self._next = self._next, (self._next + 1) % self._capacity
-        if place == len(self._kept):
-            self._kept.append(item)
-        else:
-            self._kept[place] = item
-        if self._priorities is not None:
-            self._priorities.add(np.array([place]))
-
-    def sample(self, count: int, beta: float = 0.0) -> tuple[list[Item], Array, Array]:
-        """Draws so many items.
-
-        Args:
-            count: How many.
-            beta: How far their weights make up for their priorities.
-
-        Returns:
-            The items, where they are kept, and the weight of each: 1 for the least likely.
-        """
-        if self._priorities is None:
-            places, weights = np.random.randint(len(self), size=count), np.ones(count)
-        else:
-            places = self._priorities.draw(count)
-            weights = self._priorities.weights(places, beta)
-        return [self._kept[place] for place in places], places, weights
-
-    def prioritize(self, places: Array, priorities: Array) -> None:
-        """Gives items other priorities."""
-        if self._priorities is not None:
-            self._priorities.update(places, priorities)
-
-
 @frozen
 class DrawnRows:
     """Which transitions were drawn.
@@ -286,53 +269,109 @@ class DrawnRows:
     added: int
 
 
-class TransitionReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no types
-    """Keeps the last transitions of a module, and draws some of them.
+class ReplayBuffer:
+    """Keeps rows, and draws some: by their priorities, or each as likely as any other.
+
+    Args:
+        storage: What keeps them.
+        alpha: How much priorities count; 0: there are none.
+        offset: What is added to each error; without priority, nothing would be drawn again.
+        first: The priority of what is new; None: the greatest that any ever had.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        alpha: float = 0.0,
+        offset: float = 0.0,
+        first: float | None = None,
+    ) -> None:
+        self.storage, self._offset = storage, offset
+        self._priorities = Priorities(storage.capacity, alpha, first) if alpha else None
+
+    def __len__(self) -> int:
+        """How many rows it holds."""
+        return len(self.storage)
+
+    def keep(self, rows: Any, errors: Array | None = None) -> None:
+        """Keeps rows.
+
+        Args:
+            rows: As its storage takes them.
+            errors: What the network is wrong by, from which their priorities are made; None: they
+                get that of what is new.
+        """
+        places = self.storage.add(rows)
+        if self._priorities is None or not len(places):
+            return
+        if errors is None:
+            self._priorities.add(places)
+        else:
+            self._priorities.update(places, self._priority_of(errors[-len(places) :]))
+
+    def draw(self, count: int, beta: float = 0.0) -> tuple[Any, Array, DrawnRows]:
+        """Draws so many rows.
+
+        Args:
+            count: How many.
+            beta: How far their weights make up for their priorities.
+
+        Returns:
+            The rows, the weight of each (1 for the least likely), and which they are.
+        """
+        if self._priorities is None:
+            places: Array = np.random.randint(len(self), size=count)
+            weights: Array = np.ones(count, np.float32)
+        else:
+            places = self._priorities.draw(count)
+            weights = self._priorities.weights(places, beta).astype(np.float32)
+        return self.storage.at(places), weights, DrawnRows(places, self.storage.added)
+
+    def prioritize(self, errors: Array, drawn: DrawnRows) -> None:
+        """Gives rows other priorities: what the learner was wrong by.
+
+        Args:
+            errors: The errors.
+            drawn: Which rows. What has another one in its place by now is passed over.
+        """
+        if self._priorities is None:
+            return
+        there = self.storage.are_there(drawn.places, drawn.added)
+        if there.any():
+            self._priorities.update(drawn.places[there], self._priority_of(errors[there]))
+
+    def _priority_of(self, errors: Array) -> Array:
+        return np.abs(errors) + self._offset
+
+
+class TransitionReplayBuffer(ReplayBuffer):
+    """Keeps the last transitions of a module.
 
     What targets look ahead is summed up once, when a step is added. What is drawn is what learners
     take: no object is made for a step.
 
     Args:
         capacity: How many transitions it keeps.
-        alpha: How much priorities count; 0: each is as likely as any other.
         n_step: How many steps a target looks ahead; fewer, where an episode is over.
         gamma: The discount of the rewards of those steps.
-        offset: What is added to each error; without priority, nothing would be drawn again.
-        first: The priority of new transitions; None: the greatest that any ever had.
         waits: Whether a step whose target looks behind its chunk waits for the next one.
+        **more: What `ReplayBuffer` takes.
     """
 
     def __init__(
         self,
         capacity: int,
         *,
-        alpha: float = 0.0,
         n_step: int = 1,
         gamma: float = 0.99,
-        offset: float = 0.0,
-        first: float | None = None,
         waits: bool = True,
+        **more: Any,
     ) -> None:
-        self._alpha, self._n_step, self._gamma, self._offset = alpha, n_step, gamma, offset
-        self._first, self._waits = first, waits
         self._ring = RingStorage(capacity)
-        self._priorities = Priorities(capacity, alpha, first) if alpha else None
+        super().__init__(self._ring, **more)
+        self._new_chunks = partial(NStepTransitions, n_step, gamma, capacity, waits=waits)
         self._chunks = self._new_chunks()
-        self._drawn = DrawnRows(np.empty(0, np.int64), 0)
-
-    def __len__(self) -> int:
-        """How many transitions it holds."""
-        return len(self._ring)
-
-    @property
-    def capacity(self) -> int:
-        """How many it keeps."""
-        return self._ring.capacity
-
-    @property
-    def added(self) -> int:
-        """How many it has been given."""
-        return self._ring.added
 
     def add(self, episodes: Iterable[Any]) -> None:
         """Keeps what episodes of one agent, or chunks of them, complete."""
@@ -341,76 +380,19 @@ class TransitionReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has n
             if made is not None:
                 self.keep(made)
 
-    def keep(self, rows: Mapping[str, Any], errors: Array | None = None) -> None:
-        """Keeps transitions.
+    def sample(self, count: int, beta: float = 0.0) -> tuple[dict[str, Any], DrawnRows]:
+        """Draws so many transitions: a train batch of columns, and which they are; see `draw`."""
+        rows, weights, drawn = self.draw(count, beta)
+        return {**rows, WEIGHTS: weights}, drawn
 
-        Args:
-            rows: Their columns.
-            errors: What the network is wrong by, from which their priorities are made; None: they
-                get that of what is new.
-        """
-        places = self._ring.add(rows)
-        if self._priorities is None or not len(places):
-            return
-        if errors is None:
-            self._priorities.add(places)
-        else:
-            self._priorities.update(places, self._priority_of(errors[-len(places) :]))
-
-    def sample(self, count: int, beta: float = 0.0) -> dict[str, Any]:
-        """Draws so many transitions, and remembers which.
-
-        Args:
-            count: How many.
-            beta: How far their weights make up for their priorities.
-
-        Returns:
-            A train batch: columns.
-        """
-        batch, self._drawn = self.draw(count, beta)
-        return batch
-
-    def draw(self, count: int, beta: float = 0.0) -> tuple[dict[str, Any], DrawnRows]:
-        """Draws so many transitions.
-
-        Args:
-            count: How many.
-            beta: How far their weights make up for their priorities.
-
-        Returns:
-            A train batch, and which they are.
-        """
-        if self._priorities is None:
-            places: Array = np.random.randint(len(self), size=count)
-            weights: Array = np.ones(count, np.float32)
-        else:
-            places = self._priorities.draw(count)
-            weights = self._priorities.weights(places, beta).astype(np.float32)
-        return {**self._ring.at(places), WEIGHTS: weights}, DrawnRows(places, self.added)
-
-    def prioritize(self, errors: Array, drawn: DrawnRows | None = None) -> None:
-        """Gives transitions other priorities: what the learner was wrong by.
-
-        Args:
-            errors: The errors.
-            drawn: Which transitions; None: those that `sample` has drawn last. What has another one
-                in its place by now is passed over.
-        """
-        drawn = drawn or self._drawn
-        if self._priorities is None:
-            return
-        there = self._ring.are_there(drawn.places, drawn.added)
-        if there.any():
-            self._priorities.update(drawn.places[there], self._priority_of(errors[there]))
-
-    def get_state(self, *_: object, **__: object) -> dict[str, Any]:
+    def get_state(self) -> dict[str, Any]:
         """What it holds, for a checkpoint: without steps that wait for the rest of their episode.
 
         Env runners begin new episodes after a restore.
         """
         priorities = self._priorities
         return {
-            "capacity": self.capacity,
+            "capacity": self.storage.capacity,
             "ring": self._ring.get_state(),
             "priorities": None if priorities is None else priorities.get_state(),
         }
@@ -421,10 +403,10 @@ class TransitionReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has n
         Raises:
             ConfigError: The other one has another capacity.
         """
-        if state["capacity"] != self.capacity:
+        if state["capacity"] != self.storage.capacity:
             raise ConfigError(
                 f"A replay buffer of {state['capacity']} steps was stored; this one has "
-                f"{self.capacity}.",
+                f"{self.storage.capacity}.",
                 where="replay_buffer_config.capacity",
                 fix=f"capacity={state['capacity']}, or store_buffer_in_checkpoints=False",
             )
@@ -437,67 +419,42 @@ class TransitionReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has n
         else:
             self._priorities.set_state(state["priorities"])
 
-    def get_ctor_args_and_kwargs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments that made it."""
-        names = ("alpha", "n_step", "gamma", "offset", "first", "waits")
-        return (self.capacity,), {name: getattr(self, f"_{name}") for name in names}
-
-    def _priority_of(self, errors: Array) -> Array:
-        return np.abs(errors) + self._offset
-
-    def _new_chunks(self) -> NStepTransitions:
-        return NStepTransitions(
-            self._n_step, self._gamma, patience=self.capacity, waits=self._waits
-        )
-
 
 #: Which policies learn: their ids, or a function of an id and a batch; None: all.
 ToTrain = Collection[str] | Callable[..., bool] | None
 
+Buffer = TypeVar("Buffer", bound=ReplayBuffer)
 
-class MultiAgentReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no types
-    """Keeps the last transitions of each policy, whichever of its agents made them.
+
+class PolicyReplayBuffers(Generic[Buffer]):
+    """A buffer for each policy, whichever of its agents made what is in it.
 
     Each is drawn from by itself (`replay_mode="independent"`, the default of the old Rays, and all
     that today's buffers know).
 
     Args:
-        default: What `TransitionReplayBuffer` takes, for a policy that comes later.
-        of_policies: The same for each policy that is there.
+        make: Makes the buffer of a policy.
     """
 
-    def __init__(
-        self, default: Mapping[str, Any], of_policies: Mapping[str, Mapping[str, Any]]
-    ) -> None:
-        self._default, self._of_policies = dict(default), dict(of_policies)
-        self._kept: dict[str, TransitionReplayBuffer] = {}
+    def __init__(self, make: Callable[[str], Buffer]) -> None:
+        self._make = make
+        self._kept: dict[str, Buffer] = {}
+        self._drawn: dict[str, DrawnRows] = {}
 
     def __len__(self) -> int:
-        """How many transitions all of them hold."""
+        """How many rows all of them hold."""
         return sum(map(len, self._kept.values()))
 
-    def of(self, policy_id: str) -> TransitionReplayBuffer:
+    def of(self, policy_id: str) -> Buffer:
         """The buffer of a policy."""
         if policy_id not in self._kept:
-            settings = self._of_policies.get(policy_id, self._default)
-            self._kept[policy_id] = TransitionReplayBuffer(**settings)
+            self._kept[policy_id] = self._make(policy_id)
         return self._kept[policy_id]
 
-    def add(self, episodes: Iterable[Any], to_train: ToTrain) -> None:
-        """Keeps what episodes of several agents, or chunks of them, complete.
-
-        Args:
-            episodes: The episodes.
-            to_train: Which policies learn. What others did is not kept: nobody would draw it.
-        """
-        for episode in episodes:
-            for part in episode.agent_episodes.values():
-                policy_id = part.module_id or DEFAULT_MODULE_ID
-                if learns(policy_id, to_train):
-                    self.of(policy_id).add([part])
-
-    def sample(self, count: int, beta: float, to_train: ToTrain) -> dict[str, dict[str, Any]]:
-        """Draws so many transitions for each policy that learns, and remembers which.
+    def draw(
+        self, count: int, beta: float, to_train: ToTrain = None
+    ) -> dict[str, tuple[Any, Array]]:
+        """Draws so many rows for each policy that learns, and remembers which.
 
         Args:
             count: How many.
@@ -505,18 +462,56 @@ class MultiAgentReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has n
             to_train: Which policies learn.
 
         Returns:
-            Policy → its train batch; without those that have done nothing yet.
+            Policy → rows and their weights; without those that have done nothing yet.
         """
-        return {
-            policy_id: kept.sample(count, beta)
-            for policy_id, kept in self._kept.items()
-            if len(kept) and learns(policy_id, to_train)
-        }
+        made = {}
+        for policy_id, kept in self._kept.items():
+            if len(kept) and learns(policy_id, to_train):
+                rows, weights, self._drawn[policy_id] = kept.draw(count, beta)
+                made[policy_id] = rows, weights
+        return made
 
     def prioritize(self, errors: Mapping[str, Array]) -> None:
         """Gives what was drawn last other priorities: what the learner was wrong by."""
         for policy_id, wrong_by in errors.items():
-            self._kept[policy_id].prioritize(wrong_by)
+            self._kept[policy_id].prioritize(wrong_by, self._drawn[policy_id])
+
+
+class MultiAgentReplayBuffer(PolicyReplayBuffers[TransitionReplayBuffer], Checkpointable):  # type: ignore[misc]  # Ray has no types
+    """Keeps the last transitions of each policy: of one agent, too.
+
+    Args:
+        default: What `TransitionReplayBuffer` takes, for a policy that comes later.
+        of_policies: The same for each policy that is there.
+    """
+
+    def __init__(
+        self,
+        default: Mapping[str, Any],
+        of_policies: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    ) -> None:
+        self._default, self._of_policies = dict(default), dict(of_policies)
+        super().__init__(
+            lambda policy: TransitionReplayBuffer(**self._of_policies.get(policy, self._default))
+        )
+
+    def add(self, episodes: Iterable[Any], to_train: ToTrain = None) -> None:
+        """Keeps what episodes, or chunks of them, complete.
+
+        Args:
+            episodes: The episodes, of one agent or of several.
+            to_train: Which policies learn. What others did is not kept: nobody would draw it.
+        """
+        for policy_id, part in parts_of(episodes):
+            if learns(policy_id, to_train):
+                self.of(policy_id).add([part])
+
+    def sample(
+        self, count: int, beta: float, to_train: ToTrain = None
+    ) -> dict[str, dict[str, Any]]:
+        """Draws a train batch of columns for each policy that learns; see `draw`."""
+        drawn = self.draw(count, beta, to_train).items()
+        return {policy_id: {**rows, WEIGHTS: weights} for policy_id, (rows, weights) in drawn}
 
     def get_state(self, *_: object, **__: object) -> dict[str, Any]:
         """What all of them hold, for a checkpoint."""
@@ -528,6 +523,8 @@ class MultiAgentReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has n
         Raises:
             ConfigError: The other one had another capacity.
         """
+        if "ring" in state:  # of one agent, in checkpoints of version 0.2
+            state = {DEFAULT_MODULE_ID: state}
         self._kept.clear()
         for policy_id, kept in state.items():
             self.of(policy_id).set_state(kept)
@@ -535,6 +532,15 @@ class MultiAgentReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has n
     def get_ctor_args_and_kwargs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments that made it."""
         return (self._default, self._of_policies), {}
+
+
+def parts_of(episodes: Iterable[Any]) -> Iterator[tuple[str, SingleAgentEpisode]]:
+    """The agents' parts of episodes that are not empty, each with its module."""
+    for episode in episodes:
+        several = isinstance(episode, MultiAgentEpisode)
+        for part in episode.agent_episodes.values() if several else [episode]:
+            if len(part):
+                yield part.module_id or DEFAULT_MODULE_ID, part
 
 
 def learns(policy_id: str, to_train: ToTrain) -> bool:

@@ -14,8 +14,8 @@ from ray.rllib.core.columns import Columns
 
 from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.objectives import huber, td_targets
+from rllib_compat.algorithms.replay import WEIGHTS
 from rllib_compat.algorithms.sequence_replay import (
-    WEIGHTS,
     SequenceLearner,
     SequenceReplayAlgorithm,
     SequenceReplayConfig,

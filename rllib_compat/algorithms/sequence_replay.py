@@ -9,10 +9,8 @@ import numpy as np
 import tree
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
-from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
-from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
 from rllib_compat.algorithms.base import (
     RemovedAlgorithm,
@@ -20,7 +18,13 @@ from rllib_compat.algorithms.base import (
     TargetNetworkLearner,
 )
 from rllib_compat.algorithms.off_policy import Rounds, begin_rounds
-from rllib_compat.algorithms.replay import ItemReplayBuffer
+from rllib_compat.algorithms.replay import (
+    WEIGHTS,
+    ListStorage,
+    PolicyReplayBuffers,
+    ReplayBuffer,
+    parts_of,
+)
 from rllib_compat.algorithms.transitions import Array, n_step_returns, stack_steps
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
@@ -32,9 +36,6 @@ if TYPE_CHECKING:
 #: Column → a row for each step, and in most of them one for what was observed after the last;
 #: `state_in` is the state that the first step begins with.
 Sequence = Mapping[str, Any]
-
-#: The importance of each sequence, for each of its steps.
-WEIGHTS = "weights"
 
 
 @frozen
@@ -72,12 +73,8 @@ class SequenceChopper:
 
     def chop_all(self, episodes: Iterable[Any]) -> Iterator[tuple[str, Sequence]]:
         """The sequences of whole episodes of one agent or of several, each with its module."""
-        for episode in episodes:
-            several = isinstance(episode, MultiAgentEpisode)
-            for part in episode.agent_episodes.values() if several else [episode]:
-                if len(part):
-                    module_id = part.module_id or DEFAULT_MODULE_ID
-                    yield from ((module_id, sequence) for sequence in self.chop(part))
+        for module_id, part in parts_of(episodes):
+            yield from ((module_id, sequence) for sequence in self.chop(part))
 
     def chop(self, episode: SingleAgentEpisode) -> Iterator[Sequence]:
         """The sequences of one agent's whole episode.
@@ -153,7 +150,7 @@ class SequenceReplayAlgorithm(RemovedAlgorithm, Algorithm):  # type: ignore[misc
     def setup(self, config: AlgorithmConfig) -> None:
         """Builds env runners, learner and replay buffers."""
         super().setup(config)
-        self._kept: dict[str, ItemReplayBuffer[Sequence]] = {}
+        self._kept = PolicyReplayBuffers(self.config.new_buffer)
 
     def training_step(self) -> None:
         """Samples and learns, each as often as the config says; sends the weights."""
@@ -162,7 +159,7 @@ class SequenceReplayAlgorithm(RemovedAlgorithm, Algorithm):  # type: ignore[misc
         while rounds.start_next():
             for _ in range(samples):
                 self._sample(rounds)
-            if not self._kept or rounds.is_warming_up():
+            if not len(self._kept) or rounds.is_warming_up():
                 continue
             for _ in range(updates):
                 self._learn(rounds)
@@ -173,31 +170,24 @@ class SequenceReplayAlgorithm(RemovedAlgorithm, Algorithm):  # type: ignore[misc
         """Keeps the sequences of at least a fragment of each env runner."""
         for _, sampled in rounds.sample_episodes(_sequences):
             for module_id, sequence in sampled:
-                if module_id not in self._kept:
-                    self._kept[module_id] = self.config.new_buffer()
-                self._kept[module_id].add(sequence)
+                self._kept.of(module_id).keep([sequence])
 
     def _learn(self, rounds: Rounds) -> None:
         """Draws sequences of each module, learns from them, and gives them other priorities."""
         config, cut = self.config, self.config.cut
         count = max(1, config.total_train_batch_size // cut.steps)
-        drawn = {
-            module_id: kept.sample(count, config.prioritized_replay_beta)
-            for module_id, kept in self._kept.items()
-        }
+        drawn = self._kept.draw(count, config.prioritized_replay_beta).items()
         batches = {
-            module_id: cut.batch(sequences, weights)
-            for module_id, (sequences, _, weights) in drawn.items()
+            module_id: cut.batch(sequences, weights) for module_id, (sequences, weights) in drawn
         }
         rounds.learn(batches, count * cut.steps)
         if not config.prioritized_replay:
             return
         told = training_steps.foreach_learner(self, _errors)
-        for module_id, (_, places, _) in drawn.items():
+        for module_id in batches:
             errors = np.concatenate([errors[module_id] for errors in told if module_id in errors])
-            if len(errors) == len(places):  # a policy that is not trained has none
-                priorities = np.abs(errors) + config.prioritized_replay_eps
-                self._kept[module_id].prioritize(places, priorities)
+            if len(errors) == count:  # a policy that is not trained has none
+                self._kept.prioritize({module_id: errors})
 
 
 def _sequences(config: AlgorithmConfig, episodes: list[Any]) -> list[tuple[str, Sequence]]:
@@ -262,10 +252,13 @@ class SequenceReplayConfig(RemovedAlgorithmConfig):
         fresh = self.zero_init_states
         return SequenceChopper(length, self.burn_in, fresh, self.n_step, self.gamma, self.following)
 
-    def new_buffer(self) -> ItemReplayBuffer[Sequence]:
-        """An empty replay buffer; each module has one."""
-        alpha = self.prioritized_replay_alpha if self.prioritized_replay else 0.0
-        return ItemReplayBuffer(max(1, self.buffer_size // self.cut.steps), alpha)
+    def new_buffer(self, _: str = "") -> ReplayBuffer:
+        """An empty replay buffer of sequences; each module has one."""
+        return ReplayBuffer(
+            ListStorage(max(1, self.buffer_size // self.cut.steps)),
+            alpha=self.prioritized_replay_alpha if self.prioritized_replay else 0.0,
+            offset=self.prioritized_replay_eps,
+        )
 
     def get_rollout_fragment_length(self, worker_index: int = 0) -> int:
         """How many steps an env runner samples at least; by default as many as rewards sum."""

@@ -7,7 +7,7 @@ import tree
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 import rllib_compat as compat
-from rllib_compat.algorithms import MultiAgentReplayBuffer, TransitionReplayBuffer
+from rllib_compat.algorithms.replay import MultiAgentReplayBuffer
 from tests.marks import TRAINERS
 
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
@@ -50,9 +50,9 @@ def test_it_learns_from_columns_and_a_restored_one_has_them(name, tmp_path):
         stats = result["info"]["learner"]["default_policy"]["learner_stats"]
         assert "td_error" not in stats
         replay = trainer.algorithm.replay
-        assert isinstance(replay, TransitionReplayBuffer)
+        assert isinstance(replay, MultiAgentReplayBuffer)
         assert len(replay) == 100
-        powers = replay.get_state()["priorities"]
+        powers = replay.of("default_policy").get_state()["priorities"]
         assert (powers is not None) == (name == "DQN")
         if powers is not None:
             assert len(np.unique(powers["powers"])) > 5  # the learner's errors came back

@@ -19,7 +19,7 @@ from rllib_compat.algorithms.distributed_replay import (
     ReplayShard,
     ShardedReplayBuffer,
 )
-from rllib_compat.algorithms.replay import WEIGHTS
+from rllib_compat.algorithms.replay import WEIGHTS, MultiAgentReplayBuffer, TransitionReplayBuffer
 from rllib_compat.algorithms.transitions import N_STEP
 from rllib_compat.config import translate
 from rllib_compat.errors import CompatError, ConfigError
@@ -198,7 +198,7 @@ def test_without_env_runners_it_replays_in_its_own_process():
     algorithm = APEX.__new__(APEX)
     algorithm.config = APEXConfig().training(replay_buffer_config={"capacity": 9})
     algorithm.config.env_runners(num_env_runners=0)
-    assert isinstance(algorithm.make_replay_buffer(), TransitionReplayBuffer)
+    assert isinstance(algorithm.make_replay_buffer(), MultiAgentReplayBuffer)
     algorithm.config.env_runners(num_env_runners=2)
     made = algorithm.make_replay_buffer()
     assert isinstance(made, ShardedReplayBuffer)
@@ -231,7 +231,7 @@ def test_a_shard_draws_once_it_was_given_enough_and_gives_back_what_it_drew():
 def test_errors_do_not_reach_transitions_that_took_the_place_of_those_that_were_drawn():
     replay = TransitionReplayBuffer(4, alpha=1.0)
     replay.add([chunk("0", 0, [0.0] * 4)])
-    _, drawn = replay.draw(64)
+    _, drawn = replay.sample(64)
     replay.add([chunk("1", 0, [0.0] * 2)])  # in the first two places
     replay.prioritize(np.full(64, 7.0), drawn)
     powers = replay.get_state()["priorities"]["powers"]

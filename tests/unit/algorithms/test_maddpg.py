@@ -16,7 +16,7 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
-from rllib_compat.algorithms.maddpg import JointBuffer, _batches, joint_steps
+from rllib_compat.algorithms.maddpg import JointReplayBuffer, _batches, joint_steps
 from rllib_compat.algorithms.transitions import N_STEP, n_step_returns
 from rllib_compat.errors import ConfigError, LegacyEnvError
 from rllib_compat.networks.modules import critics
@@ -233,11 +233,11 @@ def test_a_row_is_one_step_of_all_agents_and_the_buffer_forgets_the_oldest():
     assert steps["b"][N_STEP].tolist() == [2, 2, 2, 2, 1]
     (cut,) = joint_steps([episode({"a": 3, "b": 3}, terminated=False)], 1, 0.5)
     assert not cut["a"][Columns.TERMINATEDS].any()
-    buffer = JointBuffer(7)
+    buffer = JointReplayBuffer(7)
     buffer.add(steps)
     buffer.add(cut)
     assert len(buffer) == 7
-    drawn = buffer.sample(300)
+    drawn, _, _ = buffer.draw(300)
     for column in (Columns.OBS, Columns.NEXT_OBS, Columns.ACTIONS):
         assert (drawn["a"][column] == drawn["b"][column]).all()
     ours = set(zip(drawn["a"][Columns.OBS][:, 0].tolist(), drawn["a"][N_STEP], strict=True))
@@ -249,7 +249,7 @@ def test_agents_that_do_not_act_together_are_refused():
         list(joint_steps([episode({"a": 4, "b": 3})], 1, 0.5))
     (one,) = joint_steps([episode({"a": 2})], 1, 0.5)
     (both,) = joint_steps([episode({"a": 2, "b": 2})], 1, 0.5)
-    buffer = JointBuffer(7)
+    buffer = JointReplayBuffer(7)
     buffer.add(both)
     with pytest.raises(LegacyEnvError, match="not the agents"):
         buffer.add(one)

@@ -14,12 +14,9 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
 from rllib_compat import translate
-from rllib_compat.algorithms import (
-    TransitionReplayBuffer,
-    make_replay_buffer,
-    replay_columns,
-    use_legacy_learners,
-)
+from rllib_compat.algorithms.dqn import DQNConfig, replay_columns
+from rllib_compat.algorithms.legacy_learners import use_legacy_learners
+from rllib_compat.algorithms.off_policy import make_replay_buffer, replay_settings
 from rllib_compat.algorithms.replay import WEIGHTS, DrawnRows
 from rllib_compat.algorithms.transitions import N_STEP
 from rllib_compat.ray_versions import episodes
@@ -45,7 +42,7 @@ def config_of(**told):
 @pytest.mark.parametrize("n_step", [1, 3])
 def test_targets_look_no_further_than_a_fragment(n_step):
     recorded = Recording(HERE / "n-step.npz")
-    replay = make_replay_buffer(config_of(n_step=n_step, gamma=0.5))
+    replay = make_replay_buffer(config_of(n_step=n_step, gamma=0.5)).of("default_policy")
     for index, chunk in enumerate(recorded.chunks()):
         steps = len(chunk["rewards"])
         episode = SingleAgentEpisode(
@@ -77,7 +74,7 @@ def test_steps_are_drawn_and_weighed_as_they_were():
     old = {names[name]: told[name] for name in names} | {"prioritized_replay_eps": told["eps"]}
     buffer = {"capacity": int(told["capacity"]), **old}
     config = config_of(replay_buffer_config=buffer)
-    replay, added = make_replay_buffer(config), 0
+    replay, added = make_replay_buffer(config).of("default_policy"), 0
     for number in range(4):
         found = recorded.below(str(number))
         rows = np.arange(int(found["added"]) - added)
@@ -88,7 +85,7 @@ def test_steps_are_drawn_and_weighed_as_they_were():
         replay.prioritize(found["errors"], DrawnRows(found["places"], added))
         powers = replay.get_state()["priorities"]["powers"][: len(replay)]
         close(powers, found["powers"], 1e-5)
-    assert WEIGHTS in replay.sample(3)
+    assert WEIGHTS in replay.sample(3)[0]
 
 
 class Walk(gymnasium.Env):
@@ -133,9 +130,9 @@ def test_epsilon_falls_step_by_step_as_it_did(monkeypatch):
 
 
 def test_what_no_trainer_trains_replays_as_today():
-    replay = TransitionReplayBuffer(8, alpha=1.0, n_step=3)
-    assert replay.get_ctor_args_and_kwargs()[1]["first"] is None
-    assert make_replay_buffer(config_of()).get_ctor_args_and_kwargs()[1] == {
+    today, old = DQNConfig(), config_of()
+    assert replay_settings(today)["first"] is None
+    assert replay_settings(old) == {
         "alpha": 0.6,
         "n_step": 1,
         "gamma": 0.99,

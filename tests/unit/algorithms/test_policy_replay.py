@@ -7,6 +7,7 @@ import tree
 pytest.importorskip("ray")
 
 from ray.rllib.core.columns import Columns
+from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat.algorithms import MultiAgentReplayBuffer, make_replay_buffer
@@ -22,7 +23,7 @@ SETTINGS = {"capacity": 20, "alpha": 0.6}
 AGENTS = {0: ("a", 1.0), 1: ("b", 2.0), 2: ("b", 3.0)}
 
 
-class Episode:
+class Episode(MultiAgentEpisode):
     """A chunk of an episode of several agents."""
 
     def __init__(self, steps):
@@ -82,7 +83,7 @@ def test_a_restored_one_holds_what_was_stored_and_a_new_policy_has_the_defaults(
     again = MultiAgentReplayBuffer(*arguments, **named)
     again.set_state(replay.get_state())
     tree.map_structure(np.testing.assert_array_equal, again.get_state(), replay.get_state())
-    assert (len(again.of("a")), again.of("later").capacity) == (3, 20)
+    assert (len(again.of("a")), again.of("later").storage.capacity) == (3, 20)
 
 
 def test_settings_of_one_policy_reach_its_buffer_alone():
@@ -94,7 +95,6 @@ def test_settings_of_one_policy_reach_its_buffer_alone():
     )
     config.freeze()  # as that of an algorithm is
     assert reason_in_config(config) is None
-    kept = make_replay_buffer(config)
-    found = [kept.of(policy).get_ctor_args_and_kwargs() for policy in "ab"]
-    assert [capacity for (capacity,), _ in found] == [7, 7]
-    assert [named["gamma"] for _, named in found] == [0.99, 0.5]
+    (_, of_policies), _ = make_replay_buffer(config).get_ctor_args_and_kwargs()
+    assert [of_policies[policy]["capacity"] for policy in "ab"] == [7, 7]
+    assert [of_policies[policy]["gamma"] for policy in "ab"] == [0.99, 0.5]

@@ -20,7 +20,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from rllib_compat.adapters import EnvSettings
 from rllib_compat.algorithms.qmix import Fragment, draw_fragments, fragment, sequences
-from rllib_compat.algorithms.replay import ItemReplayBuffer
+from rllib_compat.algorithms.replay import ListStorage, ReplayBuffer
 from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError, LegacyEnvError
 from rllib_compat.networks.modules.grouped import Grouping, grouped_space
@@ -227,9 +227,8 @@ def test_sequences_hold_each_step_once_with_what_was_observed_after_it(lengths, 
 
 
 def test_the_buffer_forgets_the_oldest_and_draws_until_there_are_enough_steps():
-    buffer = ItemReplayBuffer(3)
-    for number in range(5):
-        buffer.add(Fragment(4, {"a": [number]}))
+    buffer = ReplayBuffer(ListStorage(3))
+    buffer.keep([Fragment(4, {"a": [number]}) for number in range(5)])
     drawn = draw_fragments(buffer, 400)
     assert drawn.steps == 400
     assert set(drawn.chunks["a"]) == {2, 3, 4}

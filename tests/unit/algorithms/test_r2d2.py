@@ -15,7 +15,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat.algorithms.r2d2 import original, rescale
-from rllib_compat.algorithms.replay import ItemReplayBuffer
+from rllib_compat.algorithms.replay import DrawnRows, ListStorage, ReplayBuffer
 from rllib_compat.algorithms.sequence_replay import WEIGHTS, SequenceChopper
 from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError
@@ -264,23 +264,24 @@ def test_an_episode_without_states_is_refused():
 
 
 def test_the_buffer_forgets_the_oldest_and_draws_by_priorities():
-    buffer = ItemReplayBuffer(3, alpha=0.5)
+    buffer = ReplayBuffer(ListStorage(3), alpha=0.5)
     for number in range(5):
-        buffer.add({"number": number})
-    drawn, places, weights = buffer.sample(300)
+        buffer.keep([{"number": number}])
+    drawn, weights, rows = buffer.draw(300)
     assert (weights == 1).all()
-    where = {one["number"]: place for one, place in zip(drawn, places, strict=True)}
+    where = {one["number"]: place for one, place in zip(drawn, rows.places, strict=True)}
     assert set(where) == {2, 3, 4}
-    buffer.prioritize(np.array([where[2], where[3], where[4]]), np.array([16.0, 1.0, 1e-12]))
-    drawn, _, weights = buffer.sample(4000, beta=1.0)
+    changed = DrawnRows(np.array([where[2], where[3], where[4]]), 5)
+    buffer.prioritize(np.array([16.0, 1.0, 1e-12]), changed)
+    drawn, weights, _ = buffer.draw(4000, beta=1.0)
     shares = [sum(one["number"] == number for one in drawn) / 4000 for number in (2, 3, 4)]
     np.testing.assert_allclose(shares, [0.8, 0.2, 0.0], atol=0.05)
     # As often as 4 to 1, so each counts as 1 to 4.
     of = {one["number"]: weight for one, weight in zip(drawn, weights, strict=True)}
     close(of[2] / of[3], 0.25, 1e-6)
     # A new one is as likely as the likeliest that ever was, as with Ray.
-    buffer.add({"number": 5})
-    drawn, _, _ = buffer.sample(4000)
+    buffer.keep([{"number": 5}])
+    drawn, _, _ = buffer.draw(4000)
     likely = [sum(one["number"] == number for one in drawn) for number in (3, 4, 5)]
     assert sorted(likely)[-1] == likely[2] > 2 * max(likely[:2])
 

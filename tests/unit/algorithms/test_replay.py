@@ -114,7 +114,7 @@ def test_what_is_kept_is_every_step_with_its_rewards_summed_ahead(episodes, n_st
     if should:
         kept = replay.get_state()["ring"]["rows"]
         assert seen(kept) == should
-        assert seen(replay.sample(50)).items() <= should.items()
+        assert seen(replay.sample(50)[0]).items() <= should.items()
 
 
 def test_a_chunk_that_got_lost_ends_no_target_of_the_one_before_it():
@@ -196,10 +196,10 @@ def test_new_steps_have_the_greatest_priority_that_any_had():
     replay = TransitionReplayBuffer(64, alpha=1.0)
     replay.add([chunk("0", 0, [0.0] * 8)])
     np.random.seed(1)
-    replay.sample(32, beta=1.0)
-    replay.prioritize(np.full(32, -5.0))  # errors have a sign, priorities have none
+    _, places = replay.sample(32, beta=1.0)
+    replay.prioritize(np.full(32, -5.0), places)  # errors have a sign, priorities have none
     replay.add([chunk("1", 0, [0.0] * 8)])
-    drawn = replay.sample(4000)
+    drawn, _ = replay.sample(4000)
     fresh = (drawn[Columns.OBS][:, 0] == 1).mean()
     assert fresh == pytest.approx(0.5, abs=0.05)
     assert (drawn[WEIGHTS] == 1).all()  # without beta
@@ -213,16 +213,16 @@ def test_a_restored_buffer_holds_and_draws_the_same(alpha):
     replay, restored = made(), made()
     for number in range(4):
         replay.add([chunk(str(number), 0, np.arange(9.0), end="truncated")])
-        replay.sample(16)
-        replay.prioritize(np.random.random(16))
+        _, drawn = replay.sample(16)
+        replay.prioritize(np.random.random(16), drawn)
     restored.set_state(replay.get_state())
     batches = []
     for each in (replay, restored):
         np.random.seed(3)
-        each.sample(8)
-        each.prioritize(np.arange(8.0))
+        _, drawn = each.sample(8)
+        each.prioritize(np.arange(8.0), drawn)
         each.add([chunk("9", 0, [1.0] * 5, end="terminated")])
-        batches.append(each.sample(500, beta=0.5))
+        batches.append(each.sample(500, beta=0.5)[0])
     for name, column in batches[0].items():
         np.testing.assert_array_equal(column, batches[1][name])
     other = TransitionReplayBuffer(21)
@@ -243,7 +243,7 @@ def test_steps_are_drawn_as_often_as_ray_draws_them():
     count = 3600
     drawn = theirs.sample(count, n_step=1, gamma=GAMMA, sample_episodes=True)
     steps = [tuple(map(int, episode.get_observations(0))) for episode in drawn]
-    mine = [tuple(map(int, obs)) for obs in ours.sample(count)[Columns.OBS]]
+    mine = [tuple(map(int, obs)) for obs in ours.sample(count)[0][Columns.OBS]]
     should = wanted(episodes, 1)
     for found in (steps, mine):
         counts = np.array([found.count(step) for step in should])
@@ -309,7 +309,7 @@ def test_what_columns_cannot_do_is_left_to_rays_buffers_and_said(
 
 @pytest.mark.parametrize("algorithm", [dqn.DQNConfig, sac.SACConfig])
 def test_a_step_that_surprised_more_is_drawn_more_often(algorithm):
-    replay = make_replay_buffer(algorithm())
+    replay = make_replay_buffer(algorithm()).of("default_policy")
     replay.keep({"obs": np.arange(3.0)}, errors=np.array([0.0, 0.5, 2.0], np.float32))
     powers = replay.get_state()["priorities"]["powers"][:3]
     alpha = algorithm().replay_buffer_config["alpha"]
@@ -326,7 +326,8 @@ def test_algorithms_that_replay_no_steps_are_refused():
         replay_columns(configs.todays_config("PPO"))
     own = DQNConfig()
     assert replay_columns(own) is own
-    assert make_replay_buffer(own.training(replay_buffer_config={"capacity": 7})).capacity == 7
+    made = make_replay_buffer(own.training(replay_buffer_config={"capacity": 7}))
+    assert made.of("default_policy").storage.capacity == 7
 
 
 def test_a_new_step_is_as_likely_as_the_likeliest_that_ever_was():
