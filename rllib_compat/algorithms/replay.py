@@ -523,7 +523,7 @@ class MultiAgentReplayBuffer(PolicyReplayBuffers[TransitionReplayBuffer], Checkp
         Raises:
             ConfigError: The other one had another capacity.
         """
-        if "ring" in state:  # of one agent, in checkpoints of version 0.2
+        if isinstance(state.get("capacity"), int):  # of one agent, as version 0.2 stored it
             state = {DEFAULT_MODULE_ID: state}
         self._kept.clear()
         for policy_id, kept in state.items():

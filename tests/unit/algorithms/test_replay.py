@@ -14,10 +14,16 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils import replay_buffers
 
-from rllib_compat.algorithms import TransitionReplayBuffer, make_replay_buffer, replay_columns
-from rllib_compat.algorithms.dqn import DQNConfig
-from rllib_compat.algorithms.off_policy import reason_to_replay_episodes
-from rllib_compat.algorithms.replay import WEIGHTS, Priorities, RingStorage, SegmentTree
+from rllib_compat.algorithms.dqn import DQNConfig, replay_columns
+from rllib_compat.algorithms.off_policy import make_replay_buffer, reason_to_replay_episodes
+from rllib_compat.algorithms.replay import (
+    WEIGHTS,
+    MultiAgentReplayBuffer,
+    Priorities,
+    RingStorage,
+    SegmentTree,
+    TransitionReplayBuffer,
+)
 from rllib_compat.algorithms.transitions import N_STEP, NStepTransitions
 from rllib_compat.errors import ConfigError
 from rllib_compat.ray_versions import configs, training_steps
@@ -225,6 +231,9 @@ def test_a_restored_buffer_holds_and_draws_the_same(alpha):
         batches.append(each.sample(500, beta=0.5)[0])
     for name, column in batches[0].items():
         np.testing.assert_array_equal(column, batches[1][name])
+    of_policies = MultiAgentReplayBuffer({"capacity": 20, "alpha": alpha})
+    of_policies.set_state(replay.get_state())  # as version 0.2 stored what one agent did
+    assert len(of_policies.of("default_policy")) == len(replay)
     other = TransitionReplayBuffer(21)
     with pytest.raises(ConfigError, match="20 steps was stored"):
         other.set_state(replay.get_state())
