@@ -5,6 +5,8 @@ tells which names an old import may ask for, and which Ray was the last that had
 
     pip download --no-deps --only-binary :all: --python-version 37 -d wheels ray==0.8.7
     python -m tests.old_names wheels/ray-*.whl
+
+Names of other releases that stand in the table stay there.
 """
 
 from __future__ import annotations
@@ -56,13 +58,25 @@ def _bound(body: list[ast.stmt], *, package: bool) -> Iterator[str]:
         yield from (name for name in names if not name.startswith("__") and name != "logger")
 
 
-def table(wheels: list[Path]) -> dict[str, dict[str, str]]:
-    """Each module → the last Ray that had names in it → the names, separated by spaces."""
+Table = dict[str, dict[str, str]]
+
+
+def table(wheels: list[Path], known: Table) -> Table:
+    """Each module → the last Ray that had names in it → the names, separated by spaces.
+
+    Args:
+        wheels: What is read.
+        known: A table of other wheels.
+    """
     last: dict[tuple[str, str], str] = {}
+    for module, rows in known.items():
+        for release, found in rows.items():
+            last |= {(module, name): release for name in ["", *found.split()]}
     for wheel in sorted(wheels, key=_version):
+        release = str(_version(wheel))
         for module, names in names_of(wheel).items():
             for name in {"", *names}:  # "" stands for the module itself
-                last[module, name] = str(_version(wheel))
+                last[module, name] = max(last.get((module, name), release), release, key=Version)
     found: dict[str, dict[str, list[str]]] = {}
     for (module, name), release in sorted(last.items()):
         found.setdefault(module, {}).setdefault(release, []).append(name)
@@ -75,8 +89,8 @@ def _version(wheel: Path) -> Version:
 
 def main() -> None:
     """Writes the table of the wheels that are named on the command line."""
-    rows = table([Path(name) for name in sys.argv[1:]])
     target = Path(old_names.__file__).with_suffix(".json")
+    rows = table([Path(name) for name in sys.argv[1:]], json.loads(target.read_text("utf-8")))
     target.write_text(json.dumps(rows, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 import builtins
 import collections
 import collections.abc
+import importlib
 import json
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from rllib_compat.registry import old_names
 from rllib_compat.runtime.user_envs import TODAYS_GYM, OldGymApi
 
 _original_import = builtins.__import__
+_original_import_module = importlib.import_module
 
 _JOB_CONFIG = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 _PACKAGES = "RLLIB_COMPAT_LEGACY_PACKAGES"
@@ -55,6 +58,7 @@ def activate(packages: Iterable[str] = (), *, old_ray: str | Path | None = None)
         import_hooks.install_finders()
         _restore_removed_names()  # functions that Ray has pickled find numpy without an import
         builtins.__import__ = _import
+        importlib.import_module = _import_module
         OldGymApi.wrapper = _with_old_api
     configure_workers(import_hooks.user_packages, old_ray_examples.named)
 
@@ -63,6 +67,7 @@ def deactivate() -> None:
     """Undoes `activate` for what is imported from now on."""
     if is_active():
         builtins.__import__ = _original_import
+        importlib.import_module = _original_import_module
         import_hooks.uninstall_finders()
         while _restored:
             delattr(*_restored.pop())
@@ -86,14 +91,29 @@ def _import(
     level: int = 0,
 ) -> Any:
     root = name.partition(".")[0]
-    if level == 0 and root in old_names.PACKAGES and globals:
-        if import_hooks.is_user_code(globals):
+    asked = sys._getframe(1)  # noqa: SLF001 - who asks
+    if level == 0 and root in old_names.PACKAGES and not _is_importlib(asked):
+        if import_hooks.asks_user_code(asked):
             there = import_hooks.replacement(name, fromlist or ())
             if there is not None:
                 return there
     elif root == "gymnasium" and globals and import_hooks.is_user_code(globals):
         os.environ[TODAYS_GYM] = "1"
     return _original_import(name, globals, locals, fromlist or (), level)
+
+
+def _is_importlib(frame: FrameType) -> bool:
+    """Whether Python looks for a module, and wants the package that it is in."""
+    return str(frame.f_globals.get("__name__")).startswith("importlib")
+
+
+def _import_module(name: str, package: str | None = None) -> ModuleType:
+    asked = sys._getframe(1)  # noqa: SLF001 - who asks
+    if name.partition(".")[0] in old_names.PACKAGES and import_hooks.asks_user_code(asked):
+        there = import_hooks.replacement(name, ("*",))
+        if there is not None:
+            return there
+    return _original_import_module(name, package)
 
 
 def _with_old_api(env: Any) -> Any:

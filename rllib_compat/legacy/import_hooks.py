@@ -1,7 +1,8 @@
 """What Python's import system asks: whose code imports, and where an old module is.
 
-An import statement asks `builtins.__import__`, which gets the globals of the code that imports. So
-user code gets old modules (`replacement`), and everybody else what they asked for. Old modules have
+An import statement asks `builtins.__import__`, which gets the globals of the code that imports, and
+other code asks `importlib.import_module`. So user code gets old modules (`replacement`), and
+everybody else what they asked for. Old modules have
 names of their own (`rllib_compat.legacy.old.ray…`), so that Ray's and they don't get mixed up in
 `sys.modules`, and so that a pickle that names one is read in any process: `OldModuleFinder` finds
 them.
@@ -27,6 +28,9 @@ from rllib_compat.registry.old_names import OLD_PACKAGE, PACKAGES
 _THIS_PACKAGE = str(Path(__file__).parents[1])
 _LIBRARIES = ("site-packages", "dist-packages")
 
+#: Packages that import modules for whoever calls them.
+_LOADERS = ("gin", "hydra", "importlib", "pkgutil", "pydoc", "runpy", "stevedore")
+
 #: Installed packages that are treated as the user's own: `activate(packages=["flow"])`.
 user_packages: set[str] = set()
 
@@ -42,6 +46,21 @@ def is_user_code(namespace: Mapping[str, Any]) -> bool:
         return True
     file = namespace.get("__file__")
     return _is_user_file(file) if isinstance(file, str) else name == "__main__"
+
+
+def asks_user_code(frame: FrameType | None) -> bool:
+    """Whether the user's own code asks for a module.
+
+    Args:
+        frame: Where it is asked for. Whoever called it counts in the place of what imports for
+            others, and of code that `exec` runs in a namespace without a file.
+    """
+    while frame is not None:
+        name, file = (frame.f_globals.get(key) or "" for key in ("__name__", "__file__"))
+        if name == "__main__" or (file and name.partition(".")[0] not in _LOADERS):
+            return is_user_code(frame.f_globals)
+        frame = frame.f_back
+    return False
 
 
 @cache
@@ -127,12 +146,14 @@ class RemovedModuleFinder(MetaPathFinder):
 
 def _asked_by_user() -> bool:
     frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - who asks
-    while frame is not None and "importlib" in frame.f_globals.get("__name__", ""):
+    while frame is not None:
+        name = frame.f_globals.get("__name__") or ""
+        if "importlib" not in name and name != "rllib_compat.legacy.activation":
+            break
         frame = frame.f_back
-    if frame is None:
+    else:
         return False
-    name = frame.f_globals.get("__name__", "")
-    return name.startswith("rllib_compat.runtime.") or is_user_code(frame.f_globals)
+    return name.startswith("rllib_compat.runtime.") or asks_user_code(frame)
 
 
 class _OldModuleLoader(Loader):

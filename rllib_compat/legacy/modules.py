@@ -192,6 +192,8 @@ def _module(name: str) -> ModuleType | None:
         if name == missing or name.startswith(f"{missing}."):
             return None
         raise
+    except ValueError:  # Ray says so that a module has moved, after a few releases
+        return None
 
 
 def _imported(target: str) -> Any:

@@ -13,12 +13,13 @@ from rllib_compat import legacy
 from rllib_compat.errors import GoneError
 from rllib_compat.legacy import activation, import_hooks, modules
 from rllib_compat.registry import old_names
+from tests import old_imports
 
 legacy.deactivate()  # to import it is to activate it; each test asks for it
 
 
 @pytest.fixture(autouse=True)
-def old_imports():
+def activated():
     legacy.activate()
     yield
     legacy.deactivate()
@@ -88,6 +89,33 @@ def test_todays_module_of_the_same_name_is_the_old_one_for_user_code_alone():
     assert issubclass(found["PPO"], Trainer)
     assert found["tune"].run is tune.run
     assert found["tune"].grid_search is sys.modules["ray.tune"].grid_search
+
+
+@pytest.mark.parametrize("way", old_imports.WAYS.values(), ids=old_imports.WAYS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ray.rllib.agents.ppo.PPOTrainer",
+        "ray.rllib.algorithms.ppo.DEFAULT_CONFIG",
+        "ray.rllib.evaluation.MultiAgentEpisode",
+        "ray.rllib.optimizers.SyncSamplesOptimizer",
+        "ray.tune.logger.UnifiedLogger",
+    ],
+)
+def test_however_a_name_is_loaded_the_same_comes(way, name):
+    place = name.rpartition(".")[::2]
+    assert way(*place) is old_imports.by_statement(*place)
+
+
+def test_what_libraries_load_is_todays():
+    def load(name, file):
+        code = "import importlib\nfound = importlib.import_module('ray.rllib.algorithms.ppo')"
+        return run(code, name, file)["found"]
+
+    todays = sys.modules["ray.rllib.algorithms.ppo"]
+    assert load("ray.rllib.other", "/v/site-packages/ray/rllib/other.py") is todays
+    assert load("mine", "/home/me/mine.py") is not todays
+    assert load("hydra.utils", "/v/site-packages/hydra/utils.py") is not todays  # the user asks it
 
 
 def test_an_installed_package_can_be_called_old_code():

@@ -1,0 +1,138 @@
+"""What a script of an old Ray gets from its imports, name by name.
+
+Every public name of `ray.rllib` and `ray.tune` in a wheel is asked for in each way in which code
+loads a name. What comes is Ray's, this package's, a placeholder that says what to do when it is
+used, or nothing::
+
+    python -m tests.old_imports ray-1.13.0-*.whl        # a table
+    python -m tests.old_imports -v ray-1.13.0-*.whl     # and the names that are no more
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+from rllib_compat import legacy
+from rllib_compat.legacy import modules
+from tests import old_names
+
+#: Names by which modules know the libraries that they use; nobody imports these from there.
+_LIBRARIES = {"F", "T", "flax", "jax", "nn", "tf", "tf1", "tfp", "tfv", "th", "torch", "tree"}
+_NOT_IMPORTED = ("automl", "cluster_info", "examples")
+_SCRIPT_VARIABLES = {"parser"}
+
+
+def public_names(wheel: Path) -> Iterator[tuple[str, str]]:
+    """Each public name of a wheel that another module may import, with its module."""
+    for module, names in sorted(old_names.names_of(wheel).items()):
+        parts = module.split(".")[1:]
+        if any(part in _NOT_IMPORTED or part.startswith("_") for part in parts):
+            continue
+        for name in sorted(names - _LIBRARIES - _SCRIPT_VARIABLES):
+            if not name.startswith("_") and name != "*":
+                yield module, name
+
+
+def by_statement(module: str, name: str) -> Any:
+    """`from module import name` in a file of the user's."""
+    return _run(f"from {module} import {name} as found", {"__name__": "user", "__file__": __file__})
+
+
+def by_importlib(module: str, name: str) -> Any:
+    """What configs do that name a class."""
+    return getattr(importlib.import_module(module), name)
+
+
+def by_exec(module: str, name: str) -> Any:
+    """Code out of a text, whose namespace tells nothing."""
+    return _run(f"from {module} import {name} as found", {})
+
+
+def by_pkgutil(module: str, name: str) -> Any:
+    """What resolves the names of plugins."""
+    return pkgutil.resolve_name(f"{module}:{name}")
+
+
+def in_notebook(module: str, name: str) -> Any:
+    """A cell."""
+    return _run(f"import {module}\nfrom {module} import {name} as found", {"__name__": "__main__"})
+
+
+def by_plugin(module: str, name: str) -> Any:
+    """A file that is loaded under a name that it hasn't."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "plugin.py")
+        file.write_text(f"from {module} import {name} as found\n", encoding="utf-8")
+        spec = util.spec_from_file_location("plugin", file)
+        assert spec is not None
+        assert spec.loader is not None
+        plugin = util.module_from_spec(spec)
+        spec.loader.exec_module(plugin)
+    return plugin.found
+
+
+def _run(code: str, namespace: dict[str, Any]) -> Any:
+    exec(code, namespace)
+    return namespace["found"]
+
+
+#: The ways in which a name is loaded.
+WAYS: Mapping[str, Callable[[str, str], Any]] = {
+    "import statement": by_statement,
+    "importlib": by_importlib,
+    "exec": by_exec,
+    "pkgutil": by_pkgutil,
+    "notebook": in_notebook,
+    "plugin file": by_plugin,
+}
+
+
+def kind_of(value: object) -> str:
+    """Whose an object is: "Ray's", "ours" or a "placeholder"."""
+    if modules.is_removed(value):
+        return "placeholder"
+    home = getattr(value, "__module__", None) or type(value).__module__
+    return "ours" if str(home).startswith("rllib_compat") else "Ray's"
+
+
+def load(way: Callable[[str, str], Any], module: str, name: str) -> str:
+    """Whose a name is, loaded in one way; "none" where there is nothing."""
+    try:
+        return kind_of(way(module, name))
+    except (ImportError, AttributeError, NameError):
+        return "none"
+
+
+def main() -> None:
+    """Prints a table of the wheels that are named on the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("wheels", nargs="+", type=Path)
+    parser.add_argument("-v", "--verbose", action="store_true", help="print each name that is gone")
+    arguments = parser.parse_args()
+    legacy.activate()
+    print("| Ray | way | names | Ray's | ours | placeholder | none |")
+    print("|---|---|---|---|---|---|---|")
+    for wheel in arguments.wheels:
+        names = list(public_names(wheel))
+        for way, loader in WAYS.items():
+            found = {place: load(loader, *place) for place in names}
+            count = Counter(found.values())
+            row = [count[kind] for kind in ("Ray's", "ours", "placeholder", "none")]
+            release = wheel.name.split("-")[1]
+            print(f"| {release} | {way} | {len(names)} | {' | '.join(map(str, row))} |")
+            if arguments.verbose:
+                for (module, name), kind in found.items():
+                    if kind in ("placeholder", "none"):
+                        print(f"{kind} {module}.{name}")
+
+
+if __name__ == "__main__":
+    main()
