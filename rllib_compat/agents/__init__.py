@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -46,6 +47,8 @@ def _names(place: str) -> set[str]:
     rows = registry.modules().get(place, ())
     classes = {f"{row.stems[0]}{suffix}" for row in rows for suffix in registry.SUFFIXES}
     configs = {"DEFAULT_CONFIG", "execution_plan"} if rows else set()
+    there = old_names.names(f"{_OLD}.{place}".strip("."))
+    configs |= {name for name in there if name.endswith("_DEFAULT_CONFIG")}
     return classes | configs | policy_names(place) | _other_names(place)
 
 
@@ -66,17 +69,27 @@ def _get(place: str, name: str) -> Any:
         return getattr(importlib.import_module(home), attribute)
     if name in policy_names(place):
         return policy_class(name)
+    if name.endswith("DEFAULT_CONFIG"):
+        prefix = name.removesuffix("DEFAULT_CONFIG")
+        row = registry.find(prefix.strip("_")) if prefix else registry.modules()[place][0]
+        return _default_config(row.name)
     from rllib_compat.trainer import defaults, subclasses
 
     if name == "execution_plan":
         return subclasses.StockPlan(registry.modules()[place][0].name)
     if name == "COMMON_CONFIG":
         return defaults.common_config()
-    if name == "DEFAULT_CONFIG":
-        return defaults.defaults_of(registry.modules()[place][0].name)
     from rllib_compat.trainer.classes import trainer_class
 
     return trainer_class(name)
+
+
+@cache
+def _default_config(algorithm: str) -> dict[str, Any]:
+    """One dict, whichever module it is taken from."""
+    from rllib_compat.trainer.defaults import defaults_of
+
+    return defaults_of(algorithm)
 
 
 _OLD = "ray.rllib.agents"

@@ -6,11 +6,12 @@ import importlib
 import os
 from collections.abc import Iterator
 from functools import cache, wraps
+from operator import attrgetter
 from types import ModuleType
 from typing import Any, NoReturn
 
 from rllib_compat import registry
-from rllib_compat.neutral.errors import GoneError
+from rllib_compat.neutral.errors import ConfigError, GoneError
 from rllib_compat.registry import old_names
 from rllib_compat.registry.old_names import OLD_PACKAGE
 from rllib_compat.runtime.user_envs import TODAYS_GYM
@@ -83,6 +84,8 @@ def lookup(module: str, name: str) -> Any:
     submodule = MISSING
     for today in _modules_of_today(module):
         value = getattr(today, name, MISSING)
+        if value is MISSING and name in old_names.names(module):
+            value = getattr(today, f"_{name}", MISSING)  # Ray 2.x made many names private
         if isinstance(value, ModuleType):
             submodule = value
         elif value is not MISSING:
@@ -154,16 +157,23 @@ def _of_algorithm(module: str, name: str) -> Any:
 
         if fluent.is_config_name(name):
             return fluent.config_class(name)
-    if package == "agents" or name != "DEFAULT_CONFIG":
-        return MISSING
-    stem = module.rpartition(".")[2]
-    found = (row for rows in registry.modules().values() for row in rows)
-    row = next((r for r in found if stem in (r.name.lower(), r.stems[0].lower())), None)
-    if row is None:
+    if package == "agents" or not name.endswith("DEFAULT_CONFIG"):
+        return MISSING  # `rllib_compat.agents` has those of `agents`
+    stem = name.removesuffix("DEFAULT_CONFIG").strip("_") or module.rpartition(".")[2]
+    try:
+        row = registry.find(stem.removesuffix("_trainer"))
+    except ConfigError:
         return MISSING
     if package == "algorithms":
         return _default_config(row.name)
-    return importlib.import_module(f"rllib_compat.agents.{row.modules[-1]}").DEFAULT_CONFIG
+    return _contributed_config(row.name)
+
+
+@cache
+def _contributed_config(algorithm: str) -> dict[str, Any]:
+    from rllib_compat.trainer.defaults import defaults_of
+
+    return defaults_of(algorithm)
 
 
 @cache
@@ -198,7 +208,7 @@ def _module(name: str) -> ModuleType | None:
 
 def _imported(target: str) -> Any:
     module, _, name = target.partition(":")
-    return getattr(importlib.import_module(module), name)
+    return attrgetter(name)(importlib.import_module(module))
 
 
 def _public_names(module: ModuleType) -> Iterator[str]:

@@ -232,13 +232,14 @@ ROWS = (
         "Dreamer",
         why="train with DreamerV3; its hyper-parameters are not comparable",
         stems=("DREAMER", "Dreamer"),
-        modules=("dreamer",),
+        modules=("dreamer", "dreamer.dreamer"),
         replays=True,
     ),
     Algorithm(
         "AlphaStar",
         why="train with PPO in a self-play league (Ray's examples show one)",
         derives="APPO",
+        modules=("alpha_star", "alpha_star.alpha_star"),
     ),
     Algorithm(
         "QMIX",
@@ -246,7 +247,7 @@ ROWS = (
         new_stack_only=True,
         why=_BOOTSTRAPPED,
         stems=("QMix", "QMIX"),
-        modules=("qmix",),
+        modules=("qmix", "qmix.qmix"),
         reader="qmix",
         trains_on=True,
         replays=True,
@@ -258,7 +259,7 @@ ROWS = (
         "priorities, and all env runners explore with the same epsilon",
         derives="QMIX",
         stems=("ApexQMix",),
-        modules=("qmix",),
+        modules=("qmix", "qmix.apex"),
         replays=True,
     ),
     Algorithm(
@@ -290,10 +291,19 @@ ROWS = (
         reader="evolution",
         trains_on=True,
     ),
-    Algorithm("MAML", why="write it with Ray's DifferentiableLearner", modules=("maml",)),
-    Algorithm("MBMPO", why="no model-based meta-learner is left in RLlib", modules=("mbmpo",)),
     Algorithm(
-        "SlateQ", why="no recommender algorithm is left in RLlib", modules=("slateq",), replays=True
+        "MAML", why="write it with Ray's DifferentiableLearner", modules=("maml", "maml.maml")
+    ),
+    Algorithm(
+        "MBMPO",
+        why="no model-based meta-learner is left in RLlib",
+        modules=("mbmpo", "mbmpo.mbmpo"),
+    ),
+    Algorithm(
+        "SlateQ",
+        why="no recommender algorithm is left in RLlib",
+        modules=("slateq", "slateq.slateq"),
+        replays=True,
     ),
     Algorithm("AlphaZero", why="no tree search is left in RLlib", replays=True),
     Algorithm("LeelaChessZero", why="no tree search is left in RLlib", replays=True),
@@ -306,6 +316,7 @@ ROWS = (
         reader="bandit",
         trains_on=True,
         stems=("BanditLinTS", "LinTS"),
+        modules=("bandit", "bandit.bandit"),
     ),
     Algorithm(
         "BanditLinUCB",
@@ -315,6 +326,7 @@ ROWS = (
         reader="bandit",
         trains_on=True,
         stems=("BanditLinUCB", "LinUCB"),
+        modules=("bandit", "bandit.bandit"),
     ),
     Algorithm("DT", why="no decision transformer is left in RLlib", offline=True),
     Algorithm(

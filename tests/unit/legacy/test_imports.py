@@ -69,6 +69,54 @@ def test_a_changed_default_config_stays_changed():
     first["c"]["num_workers"] = 2
 
 
+@pytest.mark.parametrize(
+    ("name", "same", "key", "value"),
+    [
+        (
+            "agents.a3c.a2c.A2C_DEFAULT_CONFIG",
+            "agents.a3c.A2C_DEFAULT_CONFIG",
+            "min_iter_time_s",
+            10,
+        ),
+        ("agents.dqn.apex.APEX_DEFAULT_CONFIG", "agents.dqn.APEX_DEFAULT_CONFIG", "n_step", 3),
+        ("agents.dqn.simple_q.DEFAULT_CONFIG", "agents.dqn.SIMPLE_Q_DEFAULT_CONFIG", "lr", 5e-4),
+        ("agents.ddpg.td3.TD3_DEFAULT_CONFIG", None, "twin_q", True),
+        ("agents.dqn.dqn.DEFAULT_CONFIG", "agents.dqn.DEFAULT_CONFIG", "dueling", True),
+        ("agents.qmix.qmix.DEFAULT_CONFIG", "agents.qmix.DEFAULT_CONFIG", "mixer", "qmix"),
+        ("agents.qmix.apex.APEX_QMIX_DEFAULT_CONFIG", None, "mixer", "qmix"),
+        (
+            "agents.maml.maml.DEFAULT_CONFIG",
+            "agents.maml.DEFAULT_CONFIG",
+            "maml_optimizer_steps",
+            5,
+        ),
+        ("contrib.maddpg.DEFAULT_CONFIG", "contrib.maddpg.maddpg.DEFAULT_CONFIG", "tau", 0.01),
+        ("algorithms.td3.TD3_DEFAULT_CONFIG", "algorithms.td3.td3.TD3_DEFAULT_CONFIG", "tau", 5e-3),
+    ],
+)
+def test_every_algorithm_has_its_default_config_once(name, same, key, value):
+    found = old_imports.by_statement(*f"ray.rllib.{name}".rpartition(".")[::2])
+    assert found[key] == value
+    if same is not None:
+        assert old_imports.by_importlib(*f"ray.rllib.{same}".rpartition(".")[::2]) is found
+
+
+@pytest.mark.parametrize(
+    ("name", "today"),
+    [
+        ("ray.tune.function_runner.wrap_function", "trainable.function_trainable.wrap_function"),
+        ("ray.tune.progress_reporter.trial_progress_str", "progress_reporter._trial_progress_str"),
+        ("ray.tune.sample.loguniform", "search.sample.loguniform"),
+        ("ray.tune.suggest.suggestion.ConcurrencyLimiter", "search.ConcurrencyLimiter"),
+        ("ray.tune.trial.Trial", "experiment.trial.Trial"),
+    ],
+)
+def test_what_tune_has_moved_or_made_private_is_its_own(name, today):
+    module, _, attribute = f"ray.tune.{today}".rpartition(".")
+    todays = getattr(sys.modules.get(module) or importlib.import_module(module), attribute)
+    assert old_imports.by_statement(*name.rpartition(".")[::2]) is todays
+
+
 def test_ray_itself_and_installed_libraries_get_todays_modules():
     library = "/usr/lib/python3/site-packages/other/__init__.py"
     found = run("from ray.rllib.algorithms.ppo import PPO\nimport ray", "other", library)
