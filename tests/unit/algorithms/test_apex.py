@@ -11,7 +11,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllib_compat.algorithms import TransitionReplayBuffer, distributed_replay, remote_sampling
+from rllib_compat.algorithms import (
+    MultiAgentReplayBuffer,
+    TransitionReplayBuffer,
+    distributed_replay,
+    remote_sampling,
+)
 from rllib_compat.algorithms.apex import APEX, APEXConfig, epsilon_of_worker
 from rllib_compat.algorithms.apex_ddpg import APEX_DDPGConfig, scale_of_worker
 from rllib_compat.algorithms.distributed_replay import (
@@ -19,7 +24,7 @@ from rllib_compat.algorithms.distributed_replay import (
     ReplayShard,
     ShardedReplayBuffer,
 )
-from rllib_compat.algorithms.replay import WEIGHTS, MultiAgentReplayBuffer, TransitionReplayBuffer
+from rllib_compat.algorithms.replay import WEIGHTS
 from rllib_compat.algorithms.transitions import N_STEP
 from rllib_compat.config import translate
 from rllib_compat.errors import CompatError, ConfigError
