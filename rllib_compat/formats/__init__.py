@@ -10,7 +10,7 @@ from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
     "atomic": ("atomic_directory", "atomic_file"),
-    "globals": ("list_globals",),
+    "globals": ("Handling", "list_globals"),
     "layouts": ("read as read_checkpoint",),
     "msgpack.codec": ("pack", "unpack"),
     "msgpack.write": ("write as write_msgpack",),

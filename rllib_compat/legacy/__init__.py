@@ -12,7 +12,13 @@ Their names are looked up in a table (`registry.old_names`) when they are asked 
 from __future__ import annotations
 
 from rllib_compat.legacy.activation import activate, activate_worker, deactivate, is_active
+from rllib_compat.neutral.public import lazy_exports
 
 __all__ = ["activate", "deactivate", "is_active"]
+
+_FILES = {"modules": ("lookup", "redirected")}
+
+__getattr__, _, _lazy = lazy_exports(__name__, _FILES)
+__all__ += _lazy
 
 activate_worker()  # which is `activate()` where no driver has told this process more

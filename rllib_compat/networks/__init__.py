@@ -1,10 +1,12 @@
 """What each old network is, and how it maps to an RLModule.
 
 `read` finds the network of a policy's weights. `to_canonical` and `from_canonical` rename arrays by
-the table of a naming scheme; `plan_optimizers` says which optimizers go on.
+the table of a naming scheme; `plan_optimizers` says which optimizers go on. `load_rl_modules` and
+`set_weights` are for today's modules; `GraphNet` is a graph in torch.
 """
 
 from rllib_compat.networks.custom import CustomModel
+from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.mapping import from_canonical, to_canonical
 from rllib_compat.networks.network import (
     DEFAULT,
@@ -19,6 +21,7 @@ from rllib_compat.networks.network import (
 from rllib_compat.networks.optimizers import plan as plan_optimizers
 from rllib_compat.networks.read import read
 from rllib_compat.networks.settings import ModelSettings
+from rllib_compat.neutral.public import lazy_exports
 
 __all__ = [
     "DEFAULT",
@@ -26,6 +29,7 @@ __all__ = [
     "AnyNetwork",
     "CustomModel",
     "CustomNetwork",
+    "Graph",
     "ModelSettings",
     "Network",
     "Outputs",
@@ -36,3 +40,13 @@ __all__ = [
     "read",
     "to_canonical",
 ]
+
+#: These need Ray or torch, or more of this room, and are imported when they are asked for.
+_FILES = {
+    "modules.graph_module": ("GraphNet",),
+    "observation_filter": ("can_hold", "with_filter"),
+    "rl_modules": ("ModuleNetwork", "load as load_rl_modules", "set_weights"),
+}
+
+__getattr__, _, _lazy = lazy_exports(__name__, _FILES)
+__all__ += _lazy

@@ -17,6 +17,7 @@ _FILES = {
         "RunningStat",
         "Source",
     ),
+    "deferred": ("Deferred",),
     "records": ("GlobalRef", "StandIn"),
     "report": ("Finding", "Report", "Severity", "Verdict"),
 }

@@ -8,11 +8,17 @@ from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
     "atari": ("is_atari_name", "may_be_atari"),
-    "connectors": ("add_preprocessors", "remove_preprocessors", "set_previous_steps"),
+    "connectors": (
+        "add_preprocessors",
+        "may_need_preprocessors",
+        "remove_preprocessors",
+        "set_previous_steps",
+    ),
     "default_policy": ("with_default_policy",),
     "env_runners": ("use_compat_env_runners",),
     "envs": ("find_creator", "resolve_env_name"),
     "episodes": ("LegacyEpisode",),
+    "gym_api": ("adapt_single_agent",),
     "learners": ("use_reporting_learner",),
     "old_stack": ("RunningPlan",),
     "placeholders": ("placeholder_env", "placeholder_multi_agent_env"),

@@ -13,7 +13,7 @@ _FILES = {
     "resources": ("with_extra",),
     "rollout_worker": ("RolloutWorker",),
     "stock_policies": ("policy_class", "policy_modules", "policy_names"),
-    "workers": ("LegacyWorkers",),
+    "workers": ("LegacyOptimizer", "LegacyWorkers"),
 }
 
 __getattr__, __dir__, __all__ = lazy_exports(__name__, _FILES)

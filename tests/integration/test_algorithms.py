@@ -15,7 +15,7 @@ from rllib_compat.conversion import recordings
 from rllib_compat.conversion.module_source import make_module_source
 from rllib_compat.errors import CheckpointError, VerificationError
 from rllib_compat.formats import layouts
-from rllib_compat.networks import rl_modules
+from rllib_compat.networks import load_rl_modules
 from rllib_compat.neutral import ObservationFilter, RunningStat, spaces
 from rllib_compat.ray_versions import algorithms, connectors, learners
 from tests import trained
@@ -167,7 +167,7 @@ def test_es_acts_as_it_did_behind_its_filter_and_trains_on(tmp_path, load):
     assert count > 100
     raw = expected.arrays["obs"].reshape(16, 4)
     filtered = np.stack([seen(row, update=False) for row in raw]).astype(np.float32)
-    loaded = rl_modules.load(tmp_path / "new", ["default_policy"])["default_policy"]
+    loaded = load_rl_modules(tmp_path / "new", ["default_policy"])["default_policy"]
     computed = loaded({"obs": filtered})
     np.testing.assert_allclose(
         computed["action_dist_inputs"], expected.arrays["out/action_dist_inputs"], atol=1e-4
@@ -224,7 +224,7 @@ def test_a_custom_models_weights_go_into_the_module_that_the_user_names(
     proof = [f.message for f in done.report.findings if f.rule == "verify"]
     assert proof == ["all 163 numbers are the same in the new files"]
     expected = CUSTOM.expected("default_policy")
-    computed = rl_modules.load(tmp_path / "new", ["default_policy"])["default_policy"](
+    computed = load_rl_modules(tmp_path / "new", ["default_policy"])["default_policy"](
         {"obs": expected.inputs}
     )
     np.testing.assert_allclose(computed["action_dist_inputs"], expected.logits, atol=1e-5)

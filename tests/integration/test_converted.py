@@ -12,7 +12,7 @@ from rllib_compat import Given, convert, registry, verify
 from rllib_compat.conversion.compare import compare, float32_errors
 from rllib_compat.errors import RayNotSupportedError, TargetExistsError
 from rllib_compat.formats import read_checkpoint
-from rllib_compat.networks import rl_modules
+from rllib_compat.networks import load_rl_modules
 from rllib_compat.ray_versions import checkpoints, releases
 from tests.legacy.cases import all_cases, find, one_of_each
 from tests.legacy.networks import given_if_asked, given_of, read, recorded
@@ -70,7 +70,7 @@ def test_the_new_module_computes_what_the_old_policy_computed(case, tmp_path):
             # A module that is written alone holds the filter, and takes raw observations.
             raw = case.expected(policy_id).observations[""]
             inputs = {**inputs, "obs": raw.reshape(inputs["obs"].shape)}
-        outputs = rl_modules.load(tmp_path / "new", [policy_id])[policy_id](inputs)
+        outputs = load_rl_modules(tmp_path / "new", [policy_id])[policy_id](inputs)
         exact = network.forward(known[0])
         errors = float32_errors(network, known[0], exact)
         for row in compare(policy_id, expected, outputs, errors):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rllib_compat import Given, convert, registry
-from rllib_compat.networks import DEFAULT, TARGET_PREFIX, plan_optimizers, rl_modules
+from rllib_compat.networks import DEFAULT, TARGET_PREFIX, load_rl_modules, plan_optimizers
 from rllib_compat.ray_versions import learners
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
@@ -118,7 +118,7 @@ def test_what_no_todays_algorithm_trains_acts_as_before(name, more, tmp_path):
         inputs=50,
     )
     assert {f.rule for f in done.report if f.rule == "inference-only"}
-    module = rl_modules.load(tmp_path / "new", ["default_policy"])["default_policy"].module
+    module = load_rl_modules(tmp_path / "new", ["default_policy"])["default_policy"].module
     expected = case.expected("default_policy")
     batch = {"obs": torch.from_numpy(expected.inputs.astype(np.float32))}
     if done.networks["default_policy"].graph.states:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rllib_compat.formats import write_msgpack
-from rllib_compat.formats.layouts import v1
-from rllib_compat.neutral import Budget
+from rllib_compat.formats import read_checkpoint, write_msgpack
 from tests.legacy.cases import find
 
 pytestmark = [
@@ -33,7 +31,7 @@ def test_ray_restores_the_policies_of_an_older_ray_with_weights_and_optimizer(ca
     from ray.rllib.policy.policy import Policy
     from ray.rllib.utils.checkpoints import get_checkpoint_info
 
-    checkpoint = v1.read(case.checkpoint, Budget())
+    checkpoint = read_checkpoint(case.checkpoint)
     write_msgpack(checkpoint, tmp_path)
     info = get_checkpoint_info(str(tmp_path))
     assert info["format"] == "msgpack"
@@ -76,7 +74,7 @@ def test_ray_goes_on_training_from_a_checkpoint_of_its_own_old_stack(tmp_path):
         algorithm.stop()
         new = tmp_path / "new"
         new.mkdir()
-        write_msgpack(v1.read(tmp_path / "old", Budget()), new)
+        write_msgpack(read_checkpoint(tmp_path / "old"), new)
         again = Algorithm.from_checkpoint(str(new))
         for name, array in again.get_weights()["default_policy"].items():
             np.testing.assert_array_equal(array, weights[name])

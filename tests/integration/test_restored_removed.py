@@ -10,7 +10,7 @@ import rllib_compat as compat
 from rllib_compat import registry
 from rllib_compat.conversion import prepare
 from rllib_compat.formats import read_checkpoint
-from rllib_compat.networks import rl_modules
+from rllib_compat.networks import ModuleNetwork
 from rllib_compat.neutral.spaces import to_gymnasium
 from rllib_compat.ray_versions import algorithms, learners
 from rllib_compat.ray_versions import modules as ray_modules
@@ -266,7 +266,7 @@ def acts_as_recorded(trainer, case, policy_id, network):
     """Holds what a trainer learns and acts with against what the old network gave."""
     inputs, outputs = recorded(case, policy_id, network)
     learned = learners.local_learner(trainer.algorithm).module[policy_id]
-    made = rl_modules.ModuleNetwork(learned)(inputs)
+    made = ModuleNetwork(learned)(inputs)
     for name, array in outputs.items():
         np.testing.assert_allclose(made[name], array, rtol=1e-4, atol=1e-5)
     acting = trainer.get_policy(policy_id).model.get_state()

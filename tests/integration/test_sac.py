@@ -10,9 +10,8 @@ import pytest
 from rllib_compat import Given, convert
 from rllib_compat.conversion.write.checkpointable import module_specs
 from rllib_compat.conversion.write.training_state import keep_action_range, set_temperatures
-from rllib_compat.networks import plan_optimizers
+from rllib_compat.networks import plan_optimizers, set_weights
 from rllib_compat.networks.network import own_name
-from rllib_compat.networks.rl_modules import set_weights
 from rllib_compat.neutral import LegacyCheckpoint, Source
 from rllib_compat.ray_versions import learners
 from rllib_compat.ray_versions import modules as ray_modules

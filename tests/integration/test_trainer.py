@@ -15,7 +15,7 @@ from rllib_compat import legacy
 from rllib_compat.errors import GoneError, LegacyEnvError
 from rllib_compat.execution.rollout_ops import synchronous_parallel_sample
 from rllib_compat.execution.train_ops import train_one_step
-from rllib_compat.legacy.algorithm import Algorithm
+from rllib_compat.legacy import lookup
 from rllib_compat.trainer import build_trainer, policy_class
 from tests.legacy.cases import find
 from tests.marks import TRAINERS
@@ -105,6 +105,7 @@ def test_a_checkpoint_alone_makes_a_trainer(make):
     trainer = make(config={**SMALL, "env": "CartPole-v0", "gamma": 0.9})
     trainer.train()
     saved = trainer.save()
+    Algorithm = lookup("ray.rllib.algorithms.algorithm", "Algorithm")
     again = Algorithm.from_checkpoint(saved)
     obs = np.array([0.1, 0.2, -0.1, 0.3], np.float32)
     act = {"explore": False, "full_fetch": True}

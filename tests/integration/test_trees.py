@@ -10,7 +10,6 @@ import pytest
 
 from rllib_compat import Given, convert, verify
 from rllib_compat.errors import CompatError
-from rllib_compat.formats.layouts.v2 import MODULES
 from tests import disk
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
@@ -64,7 +63,7 @@ def plant(tree, mark):
 
 def test_verify_finds_a_tree_whose_weights_are_others(tree):
     assert verify(OLD.checkpoint, tree, given=GIVEN, inputs=20).equal
-    (file,) = (tree / MODULES / "default_policy").glob("module_state.*")
+    (file,) = tree.glob("**/rl_module/default_policy/module_state.*")
     state = pickle.loads(file.read_bytes())
     name = next(iter(state))
     state[name] = state[name] + np.float32(1e-2)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from rllib_compat import registry
 from rllib_compat.config import every_rule, translate
-from rllib_compat.neutral import GlobalRef, Verdict
-from rllib_compat.neutral.deferred import Deferred
+from rllib_compat.neutral import Deferred, GlobalRef, Verdict
 from rllib_compat.registry import keys
 from tests.marks import examples
 

@@ -7,13 +7,12 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rllib_compat import Given
+from rllib_compat import load
 from rllib_compat.conversion import prepare
 from rllib_compat.errors import MissingInformationError
 from rllib_compat.formats import read_checkpoint
 from rllib_compat.neutral import Severity
 from rllib_compat.neutral.spaces import parse_repr
-from rllib_compat.trainer import load as module
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import given_if_asked
 
@@ -86,22 +85,16 @@ def test_critics_that_keep_their_own_layers_are_not_said_to_have_the_policys():
 
 @pytest.mark.parametrize("name", ["0.7.6/marwil-tf-json", "2.0.1/cql-torch-default"])
 def test_learning_from_recordings_without_any_is_told_before_ray_dies_of_it(name):
-    class Done:
-        plan = prepare(read_checkpoint(case(name).checkpoint), given_if_asked(case(name)))
-        checkpoint, translation = plan.checkpoint, plan.translation
-
     with pytest.raises(MissingInformationError, match="learns from recorded steps"):
-        module._require_recordings(Done, "old")
+        load(case(name).checkpoint, given=given_if_asked(case(name)))
 
 
 def test_load_takes_what_an_error_asks_for_by_the_names_that_it_uses():
     old = case("0.7.6/marwil-tf-json").checkpoint
     with pytest.raises(MissingInformationError, match="It may be MARWIL or BC"):
-        module.load(old)
+        load(old)
     with pytest.raises(MissingInformationError, match="learns from recorded steps"):
-        module.load(
-            old, algorithm="MARWIL", action_space="Discrete(2)", observation_space="Box(4,)"
-        )
+        load(old, algorithm="MARWIL", action_space="Discrete(2)", observation_space="Box(4,)")
 
 
 def test_a_conversion_says_that_learning_needs_recordings_even_if_none_were_named():
@@ -117,13 +110,3 @@ def test_a_conversion_says_that_learning_needs_recordings_even_if_none_were_name
     assert row.severity is Severity.WARNING
     assert "rllib_compat.load(" in row.hint
     assert told(replace(given, overrides={"input": "/recordings"})) == []
-
-
-def test_an_algorithm_that_samples_for_itself_is_not_asked():
-    class Done:
-        plan = prepare(
-            read_checkpoint(case("0.8.5/ppo-tf-worker1").checkpoint), Given(algorithm="PPO")
-        )
-        checkpoint, translation = plan.checkpoint, plan.translation
-
-    assert module._require_recordings(Done, "old") is None

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from rllib_compat import Given, convert, inspect
-from rllib_compat.conversion import complete as resolve
 from rllib_compat.conversion import prepare
 from rllib_compat.formats import read_checkpoint
 from rllib_compat.neutral.spaces import parse_repr
@@ -105,7 +104,7 @@ def test_the_report_tells_how_to_trust_a_name_and_which_were_trusted(trap, tmp_p
 
 def test_what_the_caller_gives_is_trusted():
     checkpoint = read_checkpoint(WORKER1.checkpoint)
-    checkpoint = resolve.complete(checkpoint, Given(env="my.module:Env"))
+    checkpoint = prepare(checkpoint, Given(env="my.module:Env"), to="msgpack").checkpoint
     assert checkpoint.config["env"] == "my.module:Env"
 
 

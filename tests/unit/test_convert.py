@@ -35,8 +35,8 @@ from rllib_compat.errors import (
     VerificationError,
 )
 from rllib_compat.formats import layouts
+from rllib_compat.networks import Graph
 from rllib_compat.networks.families.q_head import exploring
-from rllib_compat.networks.graph import Graph
 from rllib_compat.neutral import Finding, GlobalRef, Severity, Verdict
 from rllib_compat.neutral.check import check
 from rllib_compat.neutral.report import grouped

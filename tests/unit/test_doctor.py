@@ -7,7 +7,6 @@ from importlib import metadata
 
 import pytest
 
-from rllib_compat.cli import doctor
 from rllib_compat.cli import main as command_line
 from tests.docs import ROOT
 
@@ -63,9 +62,9 @@ def installed(monkeypatch):
                 raise metadata.PackageNotFoundError(name)
             return versions[name]
 
-        monkeypatch.setattr(doctor.metadata, "version", version)
-        monkeypatch.setattr(doctor.metadata, "requires", lambda _: REQUIRED)
-        monkeypatch.setattr(doctor.metadata, "metadata", lambda _: _Extras())
+        monkeypatch.setattr(metadata, "version", version)
+        monkeypatch.setattr(metadata, "requires", lambda _: REQUIRED)
+        monkeypatch.setattr(metadata, "metadata", lambda _: _Extras())
 
     return say
 

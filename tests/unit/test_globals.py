@@ -16,8 +16,7 @@ import pytest
 
 from rllib_compat.cli import main
 from rllib_compat.errors import BudgetExceededError, UnknownLayoutError
-from rllib_compat.formats import list_globals
-from rllib_compat.formats.globals import Handling
+from rllib_compat.formats import Handling, list_globals
 from rllib_compat.neutral import Budget
 from tests.legacy.cases import all_cases
 from tests.security import payloads

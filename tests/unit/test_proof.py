@@ -22,8 +22,8 @@ from rllib_compat.conversion.compare import (
 from rllib_compat.conversion.write import modules
 from rllib_compat.errors import CheckpointError, VerificationError
 from rllib_compat.formats import read_checkpoint
-from rllib_compat.networks import Network, known
-from rllib_compat.networks.graph import Graph, Step
+from rllib_compat.networks import Graph, Network, known
+from rllib_compat.networks.graph import Step
 from rllib_compat.networks.network import Target
 from tests.legacy.cases import all_cases, find
 from tests.legacy.networks import given_if_asked, read

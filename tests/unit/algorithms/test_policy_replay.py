@@ -10,10 +10,8 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rllib_compat.algorithms import MultiAgentReplayBuffer, make_replay_buffer
-from rllib_compat.algorithms.dqn import DQNConfig
-from rllib_compat.algorithms.off_policy import reason_in_config
-from rllib_compat.ray_versions import episodes
+from rllib_compat.algorithms import MultiAgentReplayBuffer, make_replay_buffer, may_replay_columns
+from rllib_compat.ray_versions import configs, episodes
 from tests.marks import OTHERS_WARNINGS
 
 pytestmark = OTHERS_WARNINGS
@@ -87,14 +85,14 @@ def test_a_restored_one_holds_what_was_stored_and_a_new_policy_has_the_defaults(
 
 
 def test_settings_of_one_policy_reach_its_buffer_alone():
-    config = DQNConfig().training(
+    config = configs.todays_config("DQN").training(
         n_step=1, replay_buffer_config={"type": "MultiAgentEpisodeReplayBuffer", "capacity": 7}
     )
     config.multi_agent(
         policies={"a", "b"}, algorithm_config_overrides_per_module={"b": {"gamma": 0.5}}
     )
     config.freeze()  # as that of an algorithm is
-    assert reason_in_config(config) is None
+    assert may_replay_columns(config)
     (_, of_policies), _ = make_replay_buffer(config).get_ctor_args_and_kwargs()
     assert [of_policies[policy]["capacity"] for policy in "ab"] == [7, 7]
     assert [of_policies[policy]["gamma"] for policy in "ab"] == [0.99, 0.5]

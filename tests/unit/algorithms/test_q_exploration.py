@@ -21,7 +21,7 @@ from rllib_compat.adapters import ParameterNoise
 from rllib_compat.config import translate
 from rllib_compat.errors import NotYetError
 from rllib_compat.modules import ExploringQModule
-from rllib_compat.networks.graph import Graph
+from rllib_compat.networks import Graph
 from rllib_compat.networks.modules import exploration
 from rllib_compat.networks.modules.exploration import NoisyLinear, WeightNoise, noise
 from rllib_compat.neutral import PolicyState

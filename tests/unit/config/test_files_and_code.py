@@ -4,11 +4,13 @@ import json
 import pickle
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
 
-from rllib_compat.cli.config import command
+from rllib_compat.cli import main
 from rllib_compat.config import read_experiments, translate
 from rllib_compat.errors import ConfigError
 
@@ -28,7 +30,13 @@ cartpole:
 
 
 def run(*arguments):
-    return CliRunner().invoke(command, [str(a) for a in arguments], standalone_mode=False)
+    with (
+        redirect_stdout(StringIO()) as out,
+        redirect_stderr(StringIO()) as err,
+        pytest.raises(SystemExit) as ended,
+    ):
+        main(["config", *map(str, arguments)])
+    return SimpleNamespace(code=ended.value.code or 0, output=out.getvalue(), error=err.getvalue())
 
 
 class TestFiles:
@@ -90,7 +98,7 @@ class TestVerb:
 
     def test_prints_report_and_code(self, tuned):
         result = run(tuned)
-        assert result.return_value == 0
+        assert result.code == 0
         assert "$.lambda" in result.output
         assert "lr=tune.grid_search([0.1, 0.2])" in result.output
         assert "DQNConfig()" in result.output
@@ -118,14 +126,14 @@ class TestVerb:
     def test_the_exit_code_tells_whether_something_is_lost(self, tmp_path, config, code):
         path = tmp_path / "a.json"
         path.write_text(json.dumps(config))
-        assert run(path).return_value == code
-        assert run(path, "--skip", "environment", "--check").return_value == code
+        assert run(path).code == code
+        assert run(path, "--skip", "environment", "--check").code == code
 
     def test_unknown_keys(self, tmp_path):
         path = tmp_path / "a.json"
         path.write_text(json.dumps({"gama": 1}))
-        assert "did you mean" in str(run(path).exception)
-        assert run(path, "--on-unknown", "warn").return_value == 1
+        assert "did you mean" in run(path).error
+        assert run(path, "--on-unknown", "warn").code == 1
 
 
 class TestCode:

@@ -6,7 +6,6 @@ import pytest
 from rllib_compat.adapters import MappingFn, Readers, Recording
 from rllib_compat.config import translate
 from rllib_compat.neutral import GlobalRef, StandIn, Verdict
-from rllib_compat.runtime.offline.inputs import ParquetRecordings
 from rllib_compat.trainer import policy_class
 from tests.unit.config.samples import setting, verdicts
 
@@ -185,7 +184,7 @@ class TestInertValues:
 class TestOfflineData:
     def test_recordings(self):
         translation = translate({"input": "/tmp/out"}, algorithm="MARWIL", env="CartPole-v1")
-        assert setting(translation, "offline_data.input_") == ParquetRecordings("/tmp/out")
+        assert setting(translation, "offline_data.input_").source == "/tmp/out"
         assert setting(translation, "offline_data.input_read_episodes") is True
         assert setting(translation, "offline_data.dataset_num_iters_per_learner") == 1
         space = setting(translation, "environment.observation_space").build()
@@ -206,7 +205,7 @@ class TestOfflineData:
     def test_a_dataset_of_json_files_is_recordings(self):
         config = {"input": "dataset", "input_config": {"paths": "/tmp/out", "format": "json"}}
         translation = translate(config, algorithm="CRR", env="CartPole-v1")
-        assert setting(translation, "offline_data.input_") == ParquetRecordings("/tmp/out")
+        assert setting(translation, "offline_data.input_").source == "/tmp/out"
         assert setting(translation, "offline_data.input_read_episodes") is True
         config["input_config"]["format"] = "parquet"
         translation = translate(config, algorithm="CRR", env="CartPole-v1")

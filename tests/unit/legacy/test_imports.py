@@ -11,7 +11,7 @@ import pytest
 
 from rllib_compat import legacy
 from rllib_compat.errors import GoneError
-from rllib_compat.legacy import activation, import_hooks, modules
+from rllib_compat.legacy import activation, import_hooks, redirected
 from rllib_compat.registry import old_names
 from tests import old_imports
 
@@ -192,9 +192,7 @@ def test_what_is_gone_is_imported_and_raises_when_it_is_used():
     for use in (gone, subclass, lambda: gone.make, lambda: subclass.make()):
         with pytest.raises(GoneError, match="training_step"):
             use()
-    assert modules.redirected["ray.rllib.optimizers", "SyncSamplesOptimizer"].startswith(
-        "gone after"
-    )
+    assert redirected["ray.rllib.optimizers", "SyncSamplesOptimizer"].startswith("gone after")
 
 
 def test_functions_that_became_methods_are_there():

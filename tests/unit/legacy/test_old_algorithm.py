@@ -2,7 +2,7 @@
 
 import rllib_compat as compat
 from rllib_compat import legacy
-from rllib_compat.legacy import modules
+from rllib_compat.legacy import lookup
 from rllib_compat.legacy.algorithm import Algorithm
 from rllib_compat.trainer import defaults, subclasses
 
@@ -36,11 +36,11 @@ def test_a_subclass_of_algorithm_that_takes_dicts_is_a_trainers():
 
 
 def test_default_configs_of_2_0_are_dicts_with_the_keys_of_dicts():
-    config = modules.lookup("ray.rllib.algorithms.ppo.ppo", "DEFAULT_CONFIG")
+    config = lookup("ray.rllib.algorithms.ppo.ppo", "DEFAULT_CONFIG")
     assert (config["framework"], config["lambda"], config["input"]) == ("tf", 1.0, "sampler")
     assert config["multiagent"]["policies"] == {}
     assert not {"framework_str", "lambda_", "input_", "algo_class"} & set(config)
     config["num_sgd_iter"] = 7  # in place, as old code does
-    again = modules.lookup("ray.rllib.algorithms.ppo.ppo", "DEFAULT_CONFIG")
+    again = lookup("ray.rllib.algorithms.ppo.ppo", "DEFAULT_CONFIG")
     assert again.pop("num_sgd_iter") == 7
     again["num_sgd_iter"] = 30

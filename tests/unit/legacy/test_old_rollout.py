@@ -8,7 +8,7 @@ import numpy as np
 
 from rllib_compat import legacy
 from rllib_compat.adapters import EnvSettings, adapt_env
-from rllib_compat.legacy import modules, rollout
+from rllib_compat.legacy import lookup, rollout
 
 legacy.deactivate()  # to import it is to activate it
 
@@ -44,8 +44,8 @@ class Trainer:
 
 def test_old_scripts_find_it_in_both_places():
     for place in ("ray.rllib.rollout", "ray.rllib.evaluate"):
-        assert modules.lookup(place, "rollout") is rollout.rollout
-        assert modules.lookup(place, "DefaultMapping") is rollout.DefaultMapping
+        assert lookup(place, "rollout") is rollout.rollout
+        assert lookup(place, "DefaultMapping") is rollout.DefaultMapping
 
 
 def test_a_trainer_plays_and_its_episodes_are_saved(tmp_path, capsys):

@@ -72,7 +72,7 @@ def identified(policy, config, algorithm="DDPG"):
 @given(seed=st.integers(0, 99), actor=HIDDENS, critic=HIDDENS, norm=st.booleans())
 def test_the_torch_module_computes_what_the_proof_computes(seed, actor, critic, norm):
     torch = pytest.importorskip("torch")
-    from rllib_compat.networks.modules.graph_module import GraphNet
+    from rllib_compat.networks import GraphNet
 
     network, _ = identified(*keras_policy(seed, actor=actor, critic=critic, norm=norm))
     online = {k: v for k, v in network.arrays.items() if not k.startswith(TARGET_PREFIX)}

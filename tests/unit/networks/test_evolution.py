@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rllib_compat.errors import CheckpointError, MissingInformationError
-from rllib_compat.networks import ModelSettings, from_canonical
+from rllib_compat.networks import ModelSettings, can_hold, from_canonical, with_filter
 from rllib_compat.networks.families import evolution
 from rllib_compat.networks.families.dense import SCHEMES
-from rllib_compat.networks.observation_filter import can_hold, with_filter
 from rllib_compat.networks.unnamed import Shape
 from rllib_compat.neutral import ObservationFilter, PolicyState, RunningStat, spaces
 from tests.legacy.cases import find
@@ -141,7 +140,7 @@ def test_the_step_is_what_the_filter_was(demean, destd, clip, count, seed):
 
 def test_the_module_holds_the_filter_as_constants_and_computes_as_the_network():
     torch = pytest.importorskip("torch")
-    from rllib_compat.networks.modules.graph_module import GraphNet
+    from rllib_compat.networks import GraphNet
 
     rng = np.random.default_rng(1)
     stat = RunningStat(9, rng.normal(size=4), rng.uniform(1, 2, size=4))

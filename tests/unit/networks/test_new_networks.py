@@ -20,10 +20,9 @@ from rllib_compat import registry, translate
 from rllib_compat.algorithms import use_legacy_networks
 from rllib_compat.errors import ConfigError
 from rllib_compat.modules import ConfiguredModule
-from rllib_compat.networks import ModelSettings, fresh, read
+from rllib_compat.networks import ModelSettings, ModuleNetwork, fresh, read
 from rllib_compat.networks.modules import configured
 from rllib_compat.networks.modules.configured import NETWORK, network_of
-from rllib_compat.networks.rl_modules import ModuleNetwork
 from rllib_compat.neutral import PolicyState, spaces
 from rllib_compat.neutral.spaces import Discrete, box
 from rllib_compat.ray_versions import configs, modules

@@ -4,6 +4,7 @@ The truth is the module itself, with the weights that it begins with.
 """
 
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -15,7 +16,7 @@ import torch
 import tree
 
 from rllib_compat import Given
-from rllib_compat.conversion.identify import identify_network
+from rllib_compat.conversion import prepare
 from rllib_compat.neutral import LegacyCheckpoint, PolicyState, Source, spaces
 from rllib_compat.ray_versions import configs
 from tests.marks import OTHERS_WARNINGS
@@ -58,9 +59,11 @@ def read(algorithm, module):
         is_module=True,
         extra={"module_config": told} if own else {},
     )
-    checkpoint = LegacyCheckpoint(Source("here", "2.1"), algorithm, {}, policies={"p": policy})
-    network, policy, _ = identify_network(checkpoint, policy, Given())
-    return network, policy
+    checkpoint = LegacyCheckpoint(
+        Source(Path("here"), "2.1"), algorithm, {}, policies={"p": policy}
+    )
+    plan = prepare(checkpoint, Given(), to="msgpack")
+    return plan.networks["p"], plan.checkpoint.policies["p"]
 
 
 def computed(algorithm, module, batch):

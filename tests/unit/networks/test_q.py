@@ -15,16 +15,17 @@ from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import (
     DEFAULT,
     TARGET_PREFIX,
+    Graph,
     ModelSettings,
     from_canonical,
     plan_optimizers,
+    with_filter,
 )
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.families import q_head, q_names
 from rllib_compat.networks.families.q_head import Head
-from rllib_compat.networks.graph import Builder, Graph
+from rllib_compat.networks.graph import Builder
 from rllib_compat.networks.named import Named
-from rllib_compat.networks.observation_filter import with_filter
 from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.neutral import ObservationFilter, PolicyState, RunningStat, Verdict
 from tests.legacy.cases import find
@@ -266,7 +267,7 @@ def random_graph(head, scheme, seed, *, contrib):
 @settings(deadline=None, max_examples=50)
 def test_torch_computes_every_head_as_numpy_does(head, scheme, contrib, seed):
     torch = pytest.importorskip("torch")
-    from rllib_compat.networks.modules.graph_module import GraphNet
+    from rllib_compat.networks import GraphNet
 
     graph, arrays, shapes = random_graph(head, scheme, seed, contrib=contrib)
     net = GraphNet(graph, shapes)

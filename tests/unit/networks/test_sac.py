@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
-from rllib_compat.networks import ModelSettings, from_canonical, plan_optimizers
+from rllib_compat.networks import ModelSettings, from_canonical, plan_optimizers, with_filter
 from rllib_compat.networks import read as read_policy
-from rllib_compat.networks.observation_filter import with_filter
 from rllib_compat.neutral import ObservationFilter, PolicyState, RunningStat, Verdict
 from rllib_compat.neutral.spaces import Discrete, TupleSpace, box
 from tests.legacy.cases import find
@@ -72,7 +71,7 @@ def identified(policy, config, algorithm="SAC"):
 @given(seed=st.integers(0, 99), hiddens=HIDDENS, q_hiddens=HIDDENS, discrete=st.booleans())
 def test_the_torch_module_computes_what_the_proof_computes(seed, hiddens, q_hiddens, discrete):
     torch = pytest.importorskip("torch")
-    from rllib_compat.networks.modules.graph_module import GraphNet
+    from rllib_compat.networks import GraphNet
 
     policy, config = torch_policy(seed, hiddens=hiddens, q_hiddens=q_hiddens, discrete=discrete)
     network, _ = identified(policy, config)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotConvertibleError
 from rllib_compat.networks import (
     DEFAULT,
+    Graph,
     ModelSettings,
     from_canonical,
     plan_optimizers,
@@ -17,7 +18,7 @@ from rllib_compat.networks import (
 )
 from rllib_compat.networks import read as read_policy
 from rllib_compat.networks.families.dense import VISION_SCHEMES
-from rllib_compat.networks.graph import Builder, Graph
+from rllib_compat.networks.graph import Builder
 from rllib_compat.networks.observations import require_components
 from rllib_compat.networks.optimizers import torch_slots
 from rllib_compat.networks.trunks.vision import (
@@ -115,7 +116,7 @@ def convolutions(draw):
 @given(convolutions())
 def test_torch_computes_what_numpy_does(made):
     torch = pytest.importorskip("torch")
-    from rllib_compat.networks.modules.graph_module import GraphNet
+    from rllib_compat.networks import GraphNet
 
     graph, arrays, batch = made
     ours = graph.evaluate(arrays, {"obs": batch})["features"]

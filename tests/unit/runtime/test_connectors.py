@@ -8,8 +8,7 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.policy.policy import PolicySpec
 
 from rllib_compat.ray_versions import configs, connectors
-from rllib_compat.runtime import add_preprocessors
-from rllib_compat.runtime.connectors import may_need_preprocessors
+from rllib_compat.runtime import add_preprocessors, may_need_preprocessors
 
 
 @pytest.mark.parametrize(

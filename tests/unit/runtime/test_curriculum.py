@@ -9,7 +9,6 @@ from rllib_compat.adapters import CompatEnvRunner, CompatRolloutWorker
 from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError
 from rllib_compat.runtime import as_legacy, user_env
-from rllib_compat.runtime.legacy_callbacks import Curriculum
 from tests.unit.runtime.levels import Levels
 
 # Ray registers the same name for each env runner of a process.
@@ -42,8 +41,8 @@ def runner_of(stack, env=Levels):
 
 
 def after(result, config, runner):
-    (curriculum,) = (s for s in config.callbacks_class.sources if isinstance(s, Curriculum))
     group = SimpleNamespace(foreach_env_runner=lambda function: [function(runner)])
+    (curriculum,) = config.callbacks_class.sources
     curriculum().on_train_result(trainer=SimpleNamespace(env_runner_group=group), result=result)
 
 

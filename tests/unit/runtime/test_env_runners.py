@@ -59,10 +59,9 @@ def test_workers_of_ones_own_and_recording_ones_stay():
 
 @pytest.mark.matrix
 def test_an_algorithm_of_this_package_samples_fast_without_a_trainer_too():
-    from rllib_compat.algorithms.a2c import A2CConfig
-    from rllib_compat.algorithms.dqn import DQNConfig
+    from rllib_compat.ray_versions import configs
 
-    for config in (A2CConfig(), DQNConfig()):
+    for config in (configs.todays_config("A2C"), configs.todays_config("DDPG")):
         config.environment("CartPole-v1").validate()
         assert config.env_runner_cls is CompatEnvRunner
         config.multi_agent(policies={"a", "b"}, policy_mapping_fn=lambda *_, **__: "a")
@@ -70,7 +69,7 @@ def test_an_algorithm_of_this_package_samples_fast_without_a_trainer_too():
         assert config.env_runner_cls is CompatMultiAgentEnvRunner
         config.freeze()
         config.validate()
-    own = A2CConfig().env_runners(env_runner_cls=OfRay)
+    own = configs.todays_config("A2C").env_runners(env_runner_cls=OfRay)
     own.validate()
     assert own.env_runner_cls is OfRay
 

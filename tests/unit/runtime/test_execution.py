@@ -8,7 +8,7 @@ from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
 from rllib_compat import legacy
 from rllib_compat.errors import CompatError, ConfigError, GoneError
-from rllib_compat.legacy import modules
+from rllib_compat.legacy import lookup
 from rllib_compat.runtime import RunningPlan
 
 legacy.deactivate()  # to import it is to activate it
@@ -61,7 +61,7 @@ class Workers:
 
 def ops(name):
     """An operator, as old code imports it."""
-    return modules.lookup("ray.rllib.execution", name)
+    return lookup("ray.rllib.execution", name)
 
 
 def running(plan, config=None):
@@ -148,7 +148,7 @@ def test_two_flows_have_the_same_samples():
 def test_the_users_own_functions_see_the_plans_metrics_and_change_the_result():
     def plan(workers, config):
         def count(batch):
-            metrics = modules.lookup("ray.rllib.execution.common", "_get_shared_metrics")()
+            metrics = lookup("ray.rllib.execution.common", "_get_shared_metrics")()
             metrics.counters["mine"] += batch.total() / (2 * SIZE)
             return batch
 
@@ -184,6 +184,6 @@ def test_everything_of_an_old_plan_is_found_where_it_was():
         ("metric_ops", "CollectMetrics"),
         ("common", "STEPS_SAMPLED_COUNTER"),
     ):
-        found = modules.lookup(f"ray.rllib.execution.{place}", name)
+        found = lookup(f"ray.rllib.execution.{place}", name)
         assert getattr(found, "__module__", "rllib_compat.execution").startswith("rllib_compat")
         assert not hasattr(found, "_place"), name

@@ -29,7 +29,7 @@ from rllib_compat.execution import (
     SimpleReplayBuffer,
     StandardMetricsReporting,
 )
-from rllib_compat.legacy import modules
+from rllib_compat.legacy import lookup
 from tests.legacy.execution import operators
 from tests.legacy.execution.operators import Workers, batch, counted, flow, of_two, steps
 
@@ -44,7 +44,7 @@ def find(module, name):
         return lambda episode_length, episode_reward, **parts: EpisodeRecord(
             episode_length, episode_reward, **parts
         )
-    return modules.lookup(f"ray.rllib.{module}", name)
+    return lookup(f"ray.rllib.{module}", name)
 
 
 @pytest.mark.parametrize(("name", "old"), json.loads(OLD.read_text()).items())

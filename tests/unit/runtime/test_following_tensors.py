@@ -14,7 +14,7 @@ from ray.rllib.utils.torch_utils import update_target_network
 from torch import nn
 
 from rllib_compat.adapters import CompatEnvRunner
-from rllib_compat.algorithms.a2c import A2CConfig
+from rllib_compat.ray_versions import configs
 from rllib_compat.ray_versions.tensors import target_of, weights_of_runner
 from tests.marks import OTHERS_WARNINGS
 
@@ -63,7 +63,7 @@ class Learner:
 
 @pytest.fixture
 def runner_and_learner():
-    config = A2CConfig().environment("CartPole-v1")
+    config = configs.todays_config("A2C").environment("CartPole-v1")
     runner = CompatEnvRunner(config=config)
     spec = config.get_multi_rl_module_spec(
         spaces={"default_policy": (Box(-5, 5, (4,), np.float32), Discrete(2))}

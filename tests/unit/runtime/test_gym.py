@@ -5,7 +5,7 @@ import numpy as np
 
 from rllib_compat import gym
 from rllib_compat.adapters import EnvSettings
-from rllib_compat.runtime.gym_api import adapt_single_agent
+from rllib_compat.runtime import adapt_single_agent
 
 
 def test_an_environment_that_code_makes_itself_has_the_old_api():

@@ -8,7 +8,6 @@ from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from rllib_compat.adapters import MappingFn, PolicyOfSameName
 from rllib_compat.errors import LegacyEnvError
 from rllib_compat.runtime import resolve_policy_id
-from rllib_compat.runtime.policy_mapping import episode_number
 
 
 def test_the_number_of_an_episode_decides_who_plays_which_side():
@@ -37,7 +36,8 @@ def test_the_old_api_stacks_episode_is_left_alone():
 
 
 def test_a_number_is_the_same_wherever_it_is_asked_for():
-    assert episode_number("abc") == 891568578
+    numbered = MappingFn(lambda agent, episode: episode.episode_id)
+    assert numbered(0, MultiAgentEpisode(id_="abc")) == 891568578
 
 
 def test_a_policy_of_the_same_name():

@@ -11,10 +11,9 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat.adapters import PreviousSteps, with_previous_steps
-from rllib_compat.algorithms.a2c import A2CConfig
-from rllib_compat.algorithms.r2d2 import R2D2Config
 from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError
+from rllib_compat.ray_versions import configs
 from rllib_compat.runtime import add_preprocessors, set_previous_steps
 
 OBS = Box(-1, 1, (2,), np.float32)
@@ -122,10 +121,10 @@ def test_new_recurrent_networks_see_the_step_before_where_an_old_config_says_so(
     assert told["lstm_use_prev_action"] is told["lstm_use_prev_reward"] is True
 
 
-@pytest.mark.parametrize("kind", [R2D2Config, A2CConfig])
+@pytest.mark.parametrize("kind", ["R2D2", "A2C"])
 def test_an_observation_is_not_taken_for_the_step_before_where_no_connector_puts_one_there(kind):
     model = {"use_lstm": True, "max_seq_len": 5, "lstm_use_prev_action": True}
-    config = kind().environment("CartPole-v1").rl_module(model_config=model)
+    config = configs.todays_config(kind).environment("CartPole-v1").rl_module(model_config=model)
     env = gymnasium.make("CartPole-v1")
     with pytest.raises(ConfigError, match="lstm_use_prev_action"):
         config.build_env_to_module_connector(env)

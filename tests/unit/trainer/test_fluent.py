@@ -78,7 +78,7 @@ def test_who_calls_todays_methods_gets_todays_config():
 
 
 def test_user_code_gets_them_where_ray_had_them():
-    from rllib_compat.legacy import modules
+    from rllib_compat.legacy import lookup
 
-    assert modules.lookup("ray.rllib.algorithms.ppo", "PPOConfig") is PPOConfig
-    assert modules.lookup("ray.rllib.algorithms.ppo.ppo", "PPOConfig") is PPOConfig
+    assert lookup("ray.rllib.algorithms.ppo", "PPOConfig") is PPOConfig
+    assert lookup("ray.rllib.algorithms.ppo.ppo", "PPOConfig") is PPOConfig

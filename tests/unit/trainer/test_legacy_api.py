@@ -6,8 +6,7 @@ import rllib_compat as compat
 from rllib_compat.errors import GoneError
 from rllib_compat.registry.legacy_api import GONE
 from rllib_compat.runtime import LegacyPolicy, LegacyWorker
-from rllib_compat.trainer import LegacyWorkers
-from rllib_compat.trainer.workers import LegacyOptimizer
+from rllib_compat.trainer import LegacyOptimizer, LegacyWorkers
 
 #: How old code called an object → its class here.
 OBJECTS = {

@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 from ray.rllib.policy.policy import Policy
 
-from rllib_compat.legacy import modules
+from rllib_compat.legacy import lookup
 from rllib_compat.trainer import RolloutWorker
 from rllib_compat.trainer.rollout_worker import collect_metrics
 
@@ -34,7 +34,7 @@ def test_a_worker_of_ones_own_samples_as_it_did():
         policy=Still,
         rollout_fragment_length=40,
     )
-    batch_class = modules.lookup("ray.rllib.policy.sample_batch", "SampleBatch")
+    batch_class = lookup("ray.rllib.policy.sample_batch", "SampleBatch")
     batch = batch_class.concat_samples([worker.sample(), worker.sample()])
     assert isinstance(batch, batch_class)
     assert pickle.loads(pickle.dumps(batch_class)) is batch_class  # in worker processes, too
@@ -48,5 +48,5 @@ def test_a_worker_of_ones_own_samples_as_it_did():
 
 
 def test_user_code_gets_it():
-    assert modules.lookup("ray.rllib.evaluation", "RolloutWorker") is RolloutWorker
-    assert modules.lookup("ray.rllib.evaluation.metrics", "collect_metrics") is collect_metrics
+    assert lookup("ray.rllib.evaluation", "RolloutWorker") is RolloutWorker
+    assert lookup("ray.rllib.evaluation.metrics", "collect_metrics") is collect_metrics
