@@ -7,7 +7,7 @@ import tree
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 import rllib_compat as compat
-from rllib_compat.algorithms.replay import MultiAgentReplayBuffer
+from rllib_compat.algorithms import MultiAgentReplayBuffer
 from tests.marks import TRAINERS
 
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]

@@ -14,9 +14,9 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
 from rllib_compat import translate
-from rllib_compat.algorithms.dqn import DQNConfig, replay_columns
-from rllib_compat.algorithms.legacy_learners import use_legacy_learners
-from rllib_compat.algorithms.off_policy import make_replay_buffer, replay_settings
+from rllib_compat.algorithms import make_replay_buffer, replay_columns, use_legacy_learners
+from rllib_compat.algorithms.dqn import DQNConfig
+from rllib_compat.algorithms.off_policy import replay_settings
 from rllib_compat.algorithms.replay import WEIGHTS, DrawnRows
 from rllib_compat.algorithms.transitions import N_STEP
 from rllib_compat.ray_versions import episodes

@@ -14,16 +14,15 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils import replay_buffers
 
-from rllib_compat.algorithms.dqn import DQNConfig, replay_columns
-from rllib_compat.algorithms.off_policy import make_replay_buffer, reason_to_replay_episodes
-from rllib_compat.algorithms.replay import (
-    WEIGHTS,
+from rllib_compat.algorithms import (
     MultiAgentReplayBuffer,
-    Priorities,
-    RingStorage,
-    SegmentTree,
     TransitionReplayBuffer,
+    make_replay_buffer,
+    replay_columns,
 )
+from rllib_compat.algorithms.dqn import DQNConfig
+from rllib_compat.algorithms.off_policy import reason_to_replay_episodes
+from rllib_compat.algorithms.replay import WEIGHTS, Priorities, RingStorage, SegmentTree
 from rllib_compat.algorithms.transitions import N_STEP, NStepTransitions
 from rllib_compat.errors import ConfigError
 from rllib_compat.ray_versions import configs, training_steps
