@@ -15,7 +15,7 @@ from ray.rllib.utils.lambda_defaultdict import LambdaDefaultDict
 from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
-from rllib_compat.algorithms.base import register
+from rllib_compat.algorithms.base import Batch, Loss, register
 from rllib_compat.algorithms.pg import (
     PolicyGradientLearner,
     SynchronousAlgorithm,
@@ -78,31 +78,25 @@ class A2CTorchLearner(PolicyGradientLearner):
             fixed_value_or_schedule=coefficient, framework=self.framework, device=self._device
         )
 
-    def compute_loss_for_module(
-        self,
-        *,
-        module_id: str,
-        config: AlgorithmConfig,
-        batch: Mapping[str, Any],
-        fwd_out: Mapping[str, Any],
-    ) -> Any:
+    def module_loss(
+        self, module_id: str, config: AlgorithmConfig, batch: Batch, out: Batch
+    ) -> Loss:
         """The sums of the policy's and the critic's losses, less that of the entropy."""
         valid = batch[Columns.LOSS_MASK]
-        distribution = self.action_distribution(module_id, fwd_out)
+        distribution = self.action_distribution(module_id, out)
         logp = distribution.logp(batch[Columns.ACTIONS])
-        policy_loss = -(logp * batch[Postprocessing.ADVANTAGES])[valid].sum()
-        entropy = distribution.entropy()[valid].sum()
-        errors = self.values(module_id, batch, fwd_out) - batch[Postprocessing.VALUE_TARGETS]
+        errors = self.values(module_id, batch, out) - batch[Postprocessing.VALUE_TARGETS]
+        policy_loss, vf_loss, entropy = a2c_terms(
+            logp[valid],
+            batch[Postprocessing.ADVANTAGES][valid],
+            errors[valid],
+            distribution.entropy()[valid],
+        )
         # Without a critic it gets gradients of zero: see `pg`.
         weight = config.vf_loss_coeff if config.use_critic else 0.0
-        vf_loss = 0.5 * errors[valid].pow(2.0).sum()
-        self.metrics.log_dict(
-            {"policy_loss": policy_loss, "vf_loss": vf_loss, "policy_entropy": entropy},
-            key=module_id,
-            window=1,
-        )
         entropy_coeff = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()
-        return policy_loss + weight * vf_loss - entropy_coeff * entropy
+        told = {"policy_loss": policy_loss, "vf_loss": vf_loss, "policy_entropy": entropy}
+        return policy_loss + weight * vf_loss - entropy_coeff * entropy, told
 
     def apply_gradients(self, gradients_dict: Mapping[Any, torch.Tensor]) -> None:
         """Applies gradients; those of microbatches once they are a train batch, summed."""
@@ -128,6 +122,13 @@ class A2CTorchLearner(PolicyGradientLearner):
         """Removes a module, and its schedule."""
         self.entropy_coeff_schedulers_per_module.pop(module_id, None)
         return super().remove_module(module_id, **kwargs)
+
+
+def a2c_terms(
+    logp: torch.Tensor, advantages: torch.Tensor, errors: torch.Tensor, entropies: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The sums over all steps: the losses of policy and critic, and the entropy."""
+    return -(logp * advantages).sum(), 0.5 * errors.pow(2.0).sum(), entropies.sum()
 
 
 register(A2C, A2CConfig, A2CTorchLearner)

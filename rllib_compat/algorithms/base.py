@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from inspect import Parameter, Signature
 from types import MappingProxyType
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
@@ -243,10 +243,43 @@ class GradientFreeLearner(TorchLearner):  # type: ignore[misc]  # Ray has no typ
         raise NotImplementedError("It does not learn by gradients.")
 
 
+#: What a learner gets of a module: columns of a batch, or what its forward pass gave.
+Batch: TypeAlias = Mapping[str, Any]
+#: A loss, and what is told of it by name.
+Loss: TypeAlias = tuple[torch.Tensor, Mapping[str, Any]]
+
+
+class LossLearner:
+    """The first base of a learner that computes losses of its own."""
+
+    metrics: Any
+
+    def module_loss(
+        self, module_id: str, config: AlgorithmConfig, batch: Batch, out: Batch
+    ) -> Loss:
+        """The loss of a module, and what is told of it.
+
+        Args:
+            module_id: The module.
+            config: Its config.
+            batch: What it learns from.
+            out: What its `forward_train` gave for that.
+        """
+        raise NotImplementedError
+
+    def compute_loss_for_module(
+        self, *, module_id: str, config: AlgorithmConfig, batch: Batch, fwd_out: Batch
+    ) -> Any:
+        """The loss of a module; Ray calls it."""
+        loss, told = self.module_loss(module_id, config, batch, fwd_out)
+        self.metrics.log_dict(told, key=module_id, window=1)
+        return loss
+
+
 _DQNLearner: Any = renames.resolve("DQNLearner")
 
 
-class TargetNetworkLearner(_DQNLearner, TorchLearner):  # type: ignore[misc]
+class TargetNetworkLearner(LossLearner, _DQNLearner, TorchLearner):  # type: ignore[misc]
     """Makes target networks and lets them follow, as Ray's DQN does, without any loss.
 
     It is a class of a module: an actor that learns gets the methods of its class one by one, and
@@ -279,7 +312,11 @@ class ActorCriticLearner(TargetNetworkLearner):
     The module says with `parameters_of` whose parameters are whose.
     """
 
-    #: The epsilon that both had.
+    #: Optimizer → the setting that is its learning rate.
+    rates: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"actor": "actor_lr", "critic": "critic_lr"}
+    )
+    #: The epsilon that they had.
     epsilon: ClassVar[float] = 1e-8
     #: What they were.
     optimizer: ClassVar[type] = torch.optim.Adam
@@ -287,18 +324,18 @@ class ActorCriticLearner(TargetNetworkLearner):
     def configure_optimizers_for_module(
         self, module_id: str, config: AlgorithmConfig | None = None
     ) -> None:
-        """Makes both optimizers."""
+        """Makes the optimizers."""
         config = self.config.get_config_for_module(module_id)
         module = self.module[module_id].unwrapped()
-        for part, rate in (("actor", config.actor_lr), ("critic", config.critic_lr)):
-            parameters = module.parameters_of(part)
-            self.register_optimizer(
-                module_id=module_id,
-                optimizer_name=part,
-                optimizer=self.optimizer(parameters, eps=self.epsilon),
-                params=parameters,
-                lr_or_lr_schedule=rate,
-            )
+        for part, rate in self.rates.items():
+            if parameters := module.parameters_of(part):
+                self.register_optimizer(
+                    module_id=module_id,
+                    optimizer_name=part,
+                    optimizer=self.optimizer(parameters, eps=self.epsilon),
+                    params=parameters,
+                    lr_or_lr_schedule=getattr(config, rate),
+                )
 
     def updates_of_critics(self, module_id: str) -> int:
         """How many updates the critics have made; the optimizer's checkpoint says so, too."""

@@ -6,7 +6,6 @@ actions that its critics think better than its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,6 +15,8 @@ from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 
 from rllib_compat.algorithms.base import (
     ActorCriticLearner,
+    Batch,
+    Loss,
     RemovedAlgorithm,
     RemovedAlgorithmConfig,
     register,
@@ -124,14 +125,13 @@ class CRRConfig(RemovedAlgorithmConfig):
 class CRRTorchLearner(ActorCriticLearner):
     """Computes the losses: what `CRRTorchPolicy` computed."""
 
-    def compute_loss_for_module(
+    def module_loss(
         self,
-        *,
         module_id: str,
         config: AlgorithmConfig,
-        batch: Mapping[str, Any],
-        fwd_out: Mapping[str, Any],  # noqa: ARG002
-    ) -> Any:
+        batch: Batch,
+        out: Batch,  # noqa: ARG002
+    ) -> Loss:
         """The sum of the actor's and the critics' losses; neither trains what the other does."""
         module = self.module[module_id].unwrapped()
         seen, actions = batch[Columns.OBS], batch[Columns.ACTIONS]
@@ -147,7 +147,7 @@ class CRRTorchLearner(ActorCriticLearner):
         actor_loss = -(weights * logp).mean()
         targets = self._targets(module, config, batch)
         critic_loss = crr_critic_loss(values, targets, config.td_error_loss_fn)
-        told = {
+        return actor_loss + critic_loss, {
             "loss_actor": actor_loss,
             "loss_critic": critic_loss,
             "weights_avg": weights.mean(),
@@ -155,11 +155,9 @@ class CRRTorchLearner(ActorCriticLearner):
             "v_batch_avg": own.mean(),
             "targets_avg": targets.mean(),
         }
-        self.metrics.log_dict(told, key=module_id, window=1)
-        return actor_loss + critic_loss
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
-    def _targets(self, module: Any, config: AlgorithmConfig, batch: Mapping[str, Any]) -> Any:
+    def _targets(self, module: Any, config: AlgorithmConfig, batch: Batch) -> Any:
         """What the critics should have said."""
         following = batch[Columns.NEXT_OBS]
         actions = module.policy_of({Columns.OBS: following}, target=True).sample()

@@ -16,6 +16,8 @@ from ray.rllib.core.columns import Columns
 
 from rllib_compat.algorithms.base import (
     ActorCriticLearner,
+    Batch,
+    Loss,
     RemovedAlgorithm,
     RemovedAlgorithmConfig,
     register,
@@ -157,25 +159,20 @@ class DDPGTorchLearner(learners.ArrayBatchLearner, ActorCriticLearner):
 
     epsilon = 1e-7
 
-    def compute_loss_for_module(
-        self,
-        *,
-        module_id: str,
-        config: AlgorithmConfig,
-        batch: Mapping[str, Any],
-        fwd_out: Mapping[str, Any],
-    ) -> Any:
+    def module_loss(
+        self, module_id: str, config: AlgorithmConfig, batch: Batch, out: Batch
+    ) -> Loss:
         """The sum of the actor's and the critics' losses.
 
         Neither has a gradient where the other one learns, so that their sum trains each alone.
         """
         module = self.module[module_id].unwrapped()
-        values = [fwd_out[name] for name in ("q_values", "twin_q_values") if name in fwd_out]
+        values = [out[name] for name in ("q_values", "twin_q_values") if name in out]
         targets = self._targets(module, config, batch)
         actor_loss, critic_loss = ddpg_losses(
             values,
             targets,
-            fwd_out[Q_OF_POLICY],
+            out[Q_OF_POLICY],
             batch.get("weights", torch.ones_like(targets)),
             config.huber_threshold if config.use_huber else None,
         )
@@ -184,7 +181,7 @@ class DDPGTorchLearner(learners.ArrayBatchLearner, ActorCriticLearner):
             critic_loss = critic_loss + config.l2_reg * half_squares(module.regularized("critic"))
         error = values[0] - targets
         learners.log_td_errors(self, module_id, error.detach().abs())
-        told = {
+        return actor_loss + critic_loss, {
             "actor_loss": actor_loss,
             "critic_loss": critic_loss,
             "mean_q": values[0].mean(),
@@ -192,11 +189,9 @@ class DDPGTorchLearner(learners.ArrayBatchLearner, ActorCriticLearner):
             "min_q": values[0].min(),
             "mean_td_error": error.mean(),
         }
-        self.metrics.log_dict(told, key=module_id, window=1)
-        return actor_loss + critic_loss
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
-    def _targets(self, module: Any, config: AlgorithmConfig, batch: Mapping[str, Any]) -> Any:
+    def _targets(self, module: Any, config: AlgorithmConfig, batch: Batch) -> Any:
         """What the critics should have said."""
         following = {Columns.OBS: batch[Columns.NEXT_OBS]}
         actions = module.forward_target(following)[Columns.ACTIONS]

@@ -18,6 +18,8 @@ from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
 from rllib_compat.algorithms.base import (
     ActorCriticLearner,
+    Batch,
+    Loss,
     RemovedAlgorithm,
     RemovedAlgorithmConfig,
     register,
@@ -263,37 +265,30 @@ class MADDPGTorchLearner(learners.ArrayBatchLearner, ActorCriticLearner):
 
     optimizer = TensorFlowAdam
 
-    def compute_loss_for_module(
-        self,
-        *,
-        module_id: str,
-        config: AlgorithmConfig,
-        batch: Mapping[str, Any],
-        fwd_out: Mapping[str, Any],
-    ) -> Any:
+    def module_loss(
+        self, module_id: str, config: AlgorithmConfig, batch: Batch, out: Batch
+    ) -> Loss:
         """The sum of the actor's and the critic's losses.
 
         Neither has a gradient where the other one learns, so that their sum trains each alone.
         """
         targets = self._targets(module_id, config, batch)
-        errors = fwd_out[Q_VALUES] - targets
+        errors = out[Q_VALUES] - targets
         actor_loss, critic_loss = maddpg_losses(
             errors,
-            fwd_out[Q_OF_POLICY],
-            fwd_out[Columns.ACTION_DIST_INPUTS],
+            out[Q_OF_POLICY],
+            out[Columns.ACTION_DIST_INPUTS],
             config.actor_feature_reg or 0.0,
         )
-        told = {
+        return actor_loss + critic_loss, {
             "actor_loss": actor_loss,
             "critic_loss": critic_loss,
-            "mean_q": fwd_out[Q_VALUES].mean(),
+            "mean_q": out[Q_VALUES].mean(),
             "mean_td_error": errors.mean(),
         }
-        self.metrics.log_dict(told, key=module_id, window=1)
-        return actor_loss + critic_loss
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
-    def _targets(self, module_id: str, config: AlgorithmConfig, batch: Mapping[str, Any]) -> Any:
+    def _targets(self, module_id: str, config: AlgorithmConfig, batch: Batch) -> Any:
         """What the critic should have said, given what all actors that it sees would do next."""
         module = self.module[module_id].unwrapped()
         following = [batch[EVERYONE][agent][Columns.NEXT_OBS] for agent in module.critic_sees]

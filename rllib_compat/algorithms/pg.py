@@ -5,7 +5,6 @@ Its advantages are discounted returns, and nothing is expected after the end of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ray.rllib.algorithms.algorithm import Algorithm
@@ -17,7 +16,14 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from rllib_compat.algorithms.advantages import Advantages
-from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig, register
+from rllib_compat.algorithms.base import (
+    Batch,
+    Loss,
+    LossLearner,
+    RemovedAlgorithm,
+    RemovedAlgorithmConfig,
+    register,
+)
 from rllib_compat.algorithms.catalogs import ActorCriticCatalog
 from rllib_compat.ray_versions import configs, learners, old_policies, training_steps
 
@@ -65,7 +71,7 @@ class SynchronousAlgorithm(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  
         return None
 
 
-class PolicyGradientLearner(learners.GradientClippingLearner, TorchLearner):  # type: ignore[misc]  # Ray has no types
+class PolicyGradientLearner(LossLearner, learners.GradientClippingLearner, TorchLearner):  # type: ignore[misc]  # Ray has no types
     """Adds advantages to what a learner is given."""
 
     def build(self) -> None:
@@ -76,14 +82,14 @@ class PolicyGradientLearner(learners.GradientClippingLearner, TorchLearner):  # 
             pipeline.prepend(AddOneTsToEpisodesAndTruncate())
             pipeline.append(Advantages(self.config))
 
-    def action_distribution(self, module_id: str, fwd_out: Mapping[str, Any]) -> Any:
+    def action_distribution(self, module_id: str, out: Batch) -> Any:
         """The distributions that a module's forward pass has given, one a step."""
         made = self.module[module_id].unwrapped().get_train_action_dist_cls()
-        return made.from_logits(fwd_out[Columns.ACTION_DIST_INPUTS])
+        return made.from_logits(out[Columns.ACTION_DIST_INPUTS])
 
-    def values(self, module_id: str, batch: Mapping[str, Any], fwd_out: Mapping[str, Any]) -> Any:
+    def values(self, module_id: str, batch: Batch, out: Batch) -> Any:
         """What a module expects before each step of a batch."""
-        embeddings = fwd_out.get(Columns.EMBEDDINGS)
+        embeddings = out.get(Columns.EMBEDDINGS)
         return self.module[module_id].unwrapped().compute_values(batch, embeddings)
 
 
@@ -100,24 +106,23 @@ class PGConfig(SynchronousConfig):
 class PGTorchLearner(PolicyGradientLearner):
     """Computes PG's loss: what `pg_torch_loss` computed."""
 
-    def compute_loss_for_module(
+    def module_loss(
         self,
-        *,
         module_id: str,
         config: AlgorithmConfig,  # noqa: ARG002
-        batch: Mapping[str, Any],
-        fwd_out: Mapping[str, Any],
-    ) -> Any:
+        batch: Batch,
+        out: Batch,
+    ) -> Loss:
         """Minus the mean of each action's log-probability times its discounted return."""
         valid = batch[Columns.LOSS_MASK]
-        logp = self.action_distribution(module_id, fwd_out).logp(batch[Columns.ACTIONS])
+        logp = self.action_distribution(module_id, out).logp(batch[Columns.ACTIONS])
         loss = -(logp * batch[Postprocessing.ADVANTAGES])[valid].mean()
-        self.metrics.log_dict({"policy_loss": loss}, key=module_id, window=1)
+        told = {"policy_loss": loss}
         if not isinstance(self.module[module_id].unwrapped(), ValueFunctionAPI):
-            return loss  # a network of an old Ray, where PG had no critic
+            return loss, told  # a network of an old Ray, where PG had no critic
         # No critic learns. Ray's learners and torch's data parallelism want a gradient for each
         # of its parameters nevertheless: zero, from which Adam learns nothing.
-        return loss + 0.0 * self.values(module_id, batch, fwd_out).mean()
+        return loss + 0.0 * self.values(module_id, batch, out).mean(), told
 
 
 register(PG, PGConfig, PGTorchLearner)

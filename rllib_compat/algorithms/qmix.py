@@ -15,6 +15,8 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core.columns import Columns
 
 from rllib_compat.algorithms.base import (
+    Batch,
+    Loss,
     RemovedAlgorithm,
     RemovedAlgorithmConfig,
     TargetNetworkLearner,
@@ -247,36 +249,29 @@ class QMIXTorchLearner(learners.ArrayBatchLearner, TargetNetworkLearner):
             module_id=module_id, optimizer=made, params=parameters, lr_or_lr_schedule=config.lr
         )
 
-    def compute_loss_for_module(
-        self,
-        *,
-        module_id: str,
-        config: AlgorithmConfig,
-        batch: Mapping[str, Any],
-        fwd_out: Mapping[str, Any],
-    ) -> Any:
+    def module_loss(
+        self, module_id: str, config: AlgorithmConfig, batch: Batch, out: Batch
+    ) -> Loss:
         """The mean of squared TD errors, over all steps that are no padding, and all agents."""
         module = self.module[module_id].unwrapped()
         real = batch[Columns.LOSS_MASK].unsqueeze(-1)
         ended = batch[Columns.TERMINATEDS].unsqueeze(-1)
         with torch.no_grad():
             valid = _valid_actions(batch, irrelevant=~real | ended)
-            following = next_values(fwd_out[TARGETS], fwd_out[FOLLOWING], valid, config.double_q)
+            following = next_values(out[TARGETS], out[FOLLOWING], valid, config.double_q)
             value = module.mixed(following, batch[Columns.NEXT_OBS], target=True)
             targets = td_targets(batch[Columns.REWARDS], ended, value, config.gamma)
-        taken = fwd_out[TAKEN]
+        taken = out[TAKEN]
         weights = real.float().expand_as(targets)
         errors = (taken - targets) * weights
         steps = weights.sum()
         loss = errors.pow(2.0).sum() / steps
-        told = {
+        return loss, {
             "loss": loss,
             "td_error_abs": errors.abs().sum() / steps,
             "q_taken_mean": (taken * weights).sum() / steps,
             "target_mean": (targets * weights).sum() / steps,
         }
-        self.metrics.log_dict(told, key=module_id, window=1)
-        return loss
 
 
 def _valid_actions(batch: Mapping[str, Any], irrelevant: torch.Tensor) -> torch.Tensor | None:

@@ -6,14 +6,13 @@ Sequences are replayed with the states that they begin with; targets are rescale
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core.columns import Columns
 
-from rllib_compat.algorithms.base import register
+from rllib_compat.algorithms.base import Batch, Loss, register
 from rllib_compat.algorithms.objectives import huber
 from rllib_compat.algorithms.replay import WEIGHTS
 from rllib_compat.algorithms.sequence_replay import (
@@ -79,16 +78,11 @@ class R2D2TorchLearner(SequenceLearner):
             module_id=module_id, optimizer=made, params=parameters, lr_or_lr_schedule=config.lr
         )
 
-    def compute_loss_for_module(
-        self,
-        *,
-        module_id: str,
-        config: AlgorithmConfig,
-        batch: Mapping[str, Any],
-        fwd_out: Mapping[str, Any],
-    ) -> Any:
+    def module_loss(
+        self, module_id: str, config: AlgorithmConfig, batch: Batch, out: Batch
+    ) -> Loss:
         """The mean Huber loss of all steps that are learned from, weighted by importance."""
-        values, targets = fwd_out[QF_PREDS], fwd_out[TARGETS]
+        values, targets = out[QF_PREDS], out[TARGETS]
         taken = values.gather(-1, batch[Columns.ACTIONS].long().unsqueeze(-1)).squeeze(-1)
         # What follows the last row of a sequence is not known: nothing is learned there.
         learned = batch[Columns.LOSS_MASK][:, :-1]
@@ -104,16 +98,14 @@ class R2D2TorchLearner(SequenceLearner):
         )
         errors = torch.where(learned, taken - goals, 0.0)
         loss = (batch[WEIGHTS][:, :-1] * huber(errors)).sum() / count
-        told = {
+        self.td_errors[module_id] = errors.detach().mean(-1).cpu().numpy()
+        return loss, {
             "total_loss": loss,
             "mean_q": taken[learned].mean(),
             "min_q": taken.min(),
             "max_q": taken.max(),
             "mean_td_error": errors.sum() / count,
         }
-        self.metrics.log_dict(told, key=module_id, window=1)
-        self.td_errors[module_id] = errors.detach().mean(-1).cpu().numpy()
-        return loss
 
 
 @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]

@@ -5,14 +5,13 @@ Sequences are replayed as R2D2 replays them (`sequences`); the losses are those 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
 
-from rllib_compat.algorithms.base import register
+from rllib_compat.algorithms.base import ActorCriticLearner, Batch, Loss, register
 from rllib_compat.algorithms.objectives import huber, td_targets
 from rllib_compat.algorithms.replay import WEIGHTS
 from rllib_compat.algorithms.sequence_replay import (
@@ -20,7 +19,6 @@ from rllib_compat.algorithms.sequence_replay import (
     SequenceReplayAlgorithm,
     SequenceReplayConfig,
 )
-from rllib_compat.networks.graph import CRITIC, POLICY, TWIN
 from rllib_compat.networks.modules.rnnsac import (
     LOGP,
     NEXT_LOGP,
@@ -68,76 +66,66 @@ class RNNSACConfig(SequenceReplayConfig):
         }
 
 
-class RNNSACTorchLearner(SequenceLearner):
+class RNNSACTorchLearner(SequenceLearner, ActorCriticLearner):
     """Computes the losses: what `RNNSACTorchPolicy` computed."""
 
-    def configure_optimizers_for_module(
-        self, module_id: str, config: AlgorithmConfig | None = None
-    ) -> None:
-        """Makes an Adam for the policy, one for each critic, and one for alpha."""
-        config = self.config.get_config_for_module(module_id)
-        module = self.module[module_id].unwrapped()
-        parts = {
-            "policy": (module.net[POLICY].parameters(), config.actor_lr),
-            "qf": (module.net[CRITIC].parameters(), config.critic_lr),
-            "alpha": ([module.log_alpha], config.alpha_lr),
-        }
-        if TWIN in module.net:
-            parts["qf_twin"] = (module.net[TWIN].parameters(), config.critic_lr)
-        for name, (parameters, rate) in parts.items():
-            weights = list(parameters)
-            self.register_optimizer(
-                module_id=module_id,
-                optimizer_name=name,
-                optimizer=torch.optim.Adam(weights, eps=1e-7),
-                params=weights,
-                lr_or_lr_schedule=rate,
-            )
+    rates = {"policy": "actor_lr", "qf": "critic_lr", "alpha": "alpha_lr", "qf_twin": "critic_lr"}
+    epsilon = 1e-7
 
-    def compute_loss_for_module(
-        self,
-        *,
-        module_id: str,
-        config: AlgorithmConfig,
-        batch: Mapping[str, Any],
-        fwd_out: Mapping[str, Any],
-    ) -> Any:
+    def module_loss(
+        self, module_id: str, config: AlgorithmConfig, batch: Batch, out: Batch
+    ) -> Loss:
         """The sum of all losses; none trains what another does."""
         module, learned = self.module[module_id].unwrapped(), batch[Columns.LOSS_MASK]
-        alpha, count = module.log_alpha.exp().detach(), learned.sum()
+        log_alpha, taken = module.log_alpha, out[TAKEN]
+        alpha, count = log_alpha.exp().detach(), learned.sum()
         entropy = _target_entropy(module.action_space, config)
-
-        def mean(values: torch.Tensor) -> Any:
-            return torch.where(learned, values, 0.0).sum() / count
-
-        soft = fwd_out[NEXT_VALUE] - alpha * fwd_out[NEXT_LOGP]
         goals = td_targets(
             batch[Columns.REWARDS],
             batch[Columns.TERMINATEDS],
-            soft,
+            out[NEXT_VALUE] - alpha * out[NEXT_LOGP],
             config.gamma**config.n_step,
         )
-        taken = fwd_out[TAKEN]
         errors = taken - goals
-        critic_losses = [mean(batch[WEIGHTS] * each) for each in huber(errors)]
-        actor_loss = mean(alpha * fwd_out[LOGP] - fwd_out[VALUE])
-        alpha_loss = -mean(module.log_alpha * (fwd_out[LOGP].detach() + entropy))
+        terms = rnnsac_terms(errors, batch[WEIGHTS], out[VALUE], out[LOGP], log_alpha, entropy)
+        losses = [torch.where(learned, term, 0.0).sum((-2, -1)) / count for term in terms]
+        critic_losses, actor_loss, alpha_loss = losses
         td_errors = torch.where(learned, errors.detach().abs().mean(0), 0.0)
-        told = {
+        self.td_errors[module_id] = td_errors.mean(-1).cpu().numpy()
+        return actor_loss + critic_losses.sum() + alpha_loss, {
             "actor_loss": actor_loss,
-            "critic_loss": torch.stack(critic_losses).mean(),
+            "critic_loss": critic_losses.mean(),
             "alpha_loss": alpha_loss,
             "alpha_value": alpha.squeeze(),
-            "log_alpha_value": module.log_alpha.detach().squeeze(),
+            "log_alpha_value": log_alpha.detach().squeeze(),
             "target_entropy": entropy,
             "mean_q": taken[0][learned].mean(),
             "min_q": taken[0][learned].min(),
             "max_q": taken[0][learned].max(),
             "mean_td_error": td_errors.sum() / count,
         }
-        self.metrics.log_dict(told, key=module_id, window=1)
-        self.td_errors[module_id] = td_errors.mean(-1).cpu().numpy()
-        return actor_loss + sum(critic_losses) + alpha_loss
+
+
+def rnnsac_terms(
+    errors: torch.Tensor,
+    weights: torch.Tensor,
+    values: torch.Tensor,
+    logp: torch.Tensor,
+    log_alpha: torch.Tensor,
+    target_entropy: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The losses of each step: of each critic `[critics, B, T]`, the policy and alpha `[B, T]`.
+
+    Args:
+        errors: What each critic is wrong by, `[critics, B, T]`.
+        weights: The importance of each step, `[B, T]`.
+        values: What critics expect of the policy's own actions, `[B, T]`.
+        logp: The log probabilities of these, `[B, T]`.
+        log_alpha: The logarithm of how much entropy counts.
+        target_entropy: The entropy that is aimed at.
+    """
+    alpha_losses = -log_alpha * (logp.detach() + target_entropy)
+    return weights * huber(errors), log_alpha.exp().detach() * logp - values, alpha_losses
 
 
 def _target_entropy(space: Any, config: AlgorithmConfig) -> float:

@@ -84,6 +84,13 @@ class RNNSACModule(ModuleWithTarget):
         squashed = squashed_gaussian(-1.0, 1.0, _LEAST_LOG_STD)
         self.action_dist_cls = kind if self.discrete else squashed
 
+    def parameters_of(self, part: str) -> list[nn.Parameter]:
+        """The parameters that one of the optimizers trains: `policy`, `qf`, `qf_twin`, `alpha`."""
+        if part == "alpha":
+            return [self.log_alpha]
+        stack = {"policy": POLICY, "qf": CRITIC, "qf_twin": TWIN}[part]
+        return list(self.net[stack].parameters()) if stack in self.net else []
+
     def get_initial_state(self) -> Any:
         """Zeros for each network, as its encoder wants them."""
         nets: Any = self.net
