@@ -16,6 +16,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import tree
+from packaging.version import Version
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 import rllib_compat as compat
@@ -67,10 +68,17 @@ def _group(config: Mapping[str, Any]) -> Any:
     return env.with_agent_groups({"both": list(AGENTS)}, obs_space=both[0], act_space=both[1])
 
 
-def said_by(algorithm: str, seen: str, acts: str) -> dict[str, Any]:
-    """What a config says of where its algorithm learns; nothing of an environment of one agent."""
+def said_by(algorithm: str, seen: str, acts: str, ray: str | None) -> dict[str, Any]:
+    """What a config says of where its algorithm learns; nothing of an environment of one agent.
+
+    Args:
+        algorithm: Its name.
+        seen: What it sees.
+        acts: What it gives.
+        ray: The Ray that a recording is of; None: the last one that wrote it in this form.
+    """
     if algorithm in OFFLINE:
-        return {"input": recorded(seen, acts)}
+        return {"input": recorded(seen, acts, one_hot=ray is None or Version(ray) >= _ONE_HOT)}
     if algorithm in GROUPED:
         compat.tune.register_env("grouped", _group)
         return {"env": "grouped"}
@@ -99,14 +107,18 @@ def acted(algorithm: str, acts: str) -> gym.Space[Any]:
     return space
 
 
+#: From this Ray on, preprocessors made a MultiDiscrete one-hot; before, they left it.
+_ONE_HOT = Version("1.2")
+
+
 @cache
-def recorded(seen: str, acts: str) -> str:
+def recorded(seen: str, acts: str, *, one_hot: bool = True) -> str:
     """A folder with a recording of both spaces, which is there until the process ends."""
     folder = tempfile.TemporaryDirectory(prefix="matrix_")
     _FOLDERS.append(folder)
     steps = 6 * LENGTH
     spaces = cases.space(seen, gym.spaces), cases.space(acts, gym.spaces)
-    views = [_preprocessed(spaces[0]) for _ in range(steps + 1)]
+    views = [_preprocessed(spaces[0], one_hot) for _ in range(steps + 1)]
     line = {
         "type": "SampleBatch",
         "t": [step % LENGTH for step in range(steps)],
@@ -124,11 +136,24 @@ def recorded(seen: str, acts: str) -> str:
 _FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 
 
-def _preprocessed(space: gym.Space[Any]) -> Any:
+def _preprocessed(space: gym.Space[Any], one_hot: bool) -> Any:
     seen = observation(space)
+    if not one_hot:
+        space = _with_numbers(space)
     if isinstance(space, (gym.spaces.Box, gym.spaces.MultiBinary)):
         return seen.tolist()
     return np.asarray(gym.spaces.flatten(space, seen), float).tolist()
+
+
+def _with_numbers(space: gym.Space[Any]) -> gym.Space[Any]:
+    """A space with a Box in the place of each MultiDiscrete."""
+    if isinstance(space, gym.spaces.MultiDiscrete):
+        return gym.spaces.Box(0.0, float(space.nvec.max()), space.shape)
+    if isinstance(space, gym.spaces.Tuple):
+        return gym.spaces.Tuple(map(_with_numbers, space))
+    if isinstance(space, gym.spaces.Dict):
+        return gym.spaces.Dict({key: _with_numbers(part) for key, part in space.items()})
+    return space
 
 
 def _flattened(action: Any) -> Any:

@@ -395,7 +395,8 @@ class Case:
         told |= {"env": self.env, "env_config": {"seen": self.seen, "acts": self.acts}}
         if self.several_agents:
             return told
-        return told | matrix_inputs.said_by(self.algorithm, self.seen, self.acts)
+        ray = self.ray if self.tells else None
+        return told | matrix_inputs.said_by(self.algorithm, self.seen, self.acts, ray)
 
     @property
     def env(self) -> type:

@@ -125,7 +125,23 @@ class CRRConfig(RemovedAlgorithmConfig):
 class CRRTorchLearner(ActorCriticLearner):
     """Computes the losses: what `CRRTorchPolicy` computed."""
 
-    def module_loss(
+    def build(self) -> None:
+        """Makes modules and optimizers.
+
+        Raises:
+            ConfigError: The config asks for what the actions do not have.
+        """
+        super().build()
+        if self.config.advantage_type != "expectation":
+            return
+        if not all(module.unwrapped().discrete for module in self.module.values()):
+            raise ConfigError(
+                "There is no expectation over Box actions.",
+                where="advantage_type",
+                fix="Set it to 'mean' or 'max'.",
+            )
+
+    def compute_loss_for_module(
         self,
         module_id: str,
         config: AlgorithmConfig,
@@ -180,12 +196,6 @@ class CRRTorchLearner(ActorCriticLearner):
 def _own_value(module: Any, policy: Any, seen: Any, config: Any) -> Any:
     """The value of the policy's own actions, `[B]`. Critics get no gradient of it."""
     if config.advantage_type == "expectation":
-        if not module.discrete:
-            raise ConfigError(
-                "There is no expectation over Box actions.",
-                where="advantage_type",
-                fix="advantage_type='mean'",
-            )
         return (least(module.values_of(seen)).detach() * policy.probs).sum(-1)
     with torch.no_grad():
         drawn = policy.sample((config.n_action_sample,))

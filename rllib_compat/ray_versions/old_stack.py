@@ -279,6 +279,21 @@ def add_legacy_batch_names() -> None:
     MultiAgentBatch.total = MultiAgentBatch.agent_steps
 
 
+def let_batches_be_asked_for_a_policy() -> None:
+    """Lets batches of several policies take what MARWIL and BC give them.
+
+    Those ask every batch for its parts by policy, and name the one that it is of; a batch of
+    several has no such argument (all releases), so that no config with several policies trained.
+    """
+    from ray.rllib.policy.sample_batch import MultiAgentBatch
+
+    def as_multi_agent(batch: Any, module_id: str | None = None) -> Any:
+        del module_id  # it knows them
+        return batch
+
+    MultiAgentBatch.as_multi_agent = as_multi_agent
+
+
 def not_ready() -> Any:
     """The item that says that there is none yet, and that others may go on."""
     from ray.util.iter import _NextValueNotReady

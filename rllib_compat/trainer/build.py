@@ -10,7 +10,7 @@ from rllib_compat.config import Translation, translate
 from rllib_compat.networks import fresh
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.ray_versions import algorithms, configs, tune
+from rllib_compat.ray_versions import algorithms, configs, old_stack, tune
 from rllib_compat.registry.keys import TODAY
 from rllib_compat.runtime.adapted_config import limit_overrides_cache
 from rllib_compat.runtime.callbacks import CallbackAdapter, adapt_callbacks, with_trainer
@@ -126,6 +126,8 @@ class AlgorithmBuilder:
             if config.env is None:
                 self._stand_in(config)
             configs.keep_env_runners(config, config.observation_space, config.action_space)
+        else:
+            old_stack.let_batches_be_asked_for_a_policy()
         use_compat_env_runners(config)
         limit_overrides_cache(config)
         tune.without_logger(config, self.logdir)

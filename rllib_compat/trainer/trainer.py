@@ -17,6 +17,7 @@ from ray.tune import Trainable
 
 from rllib_compat import registry
 from rllib_compat.config import Translation, find_algorithm, translate
+from rllib_compat.config.rules.offline import learns_on_old_stack
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Verdict
 from rllib_compat.ray_versions import algorithms, old_stack, releases, tune
@@ -185,7 +186,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         own_policy = subclasses.own_policy(self, merge(defaults, given))
         own = subclasses.own_keys(type(self), given)
         asked = self._origin.arguments
-        if own_policy is not None or subclasses.has_steps(type(self)):
+        own_parts = own_policy is not None or subclasses.has_steps(type(self))
+        if own_parts or learns_on_old_stack(algorithm, given):
             asked["api_stack"] = "old"
         self.translation: Translation = translate(_without(own, given), **asked)
         self._note_env_name()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rllib_compat import registry
 from rllib_compat.config.rule import Context, Outcome, drop, is_off, refuse
 from rllib_compat.config.rules.common import for_new_stack
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.registry import keys
 from rllib_compat.runtime.offline.files import find_files
 from rllib_compat.runtime.offline.inputs import ParquetRecordings, Readers
 
@@ -81,6 +83,42 @@ def _reading(form: str, context: Context) -> dict[str, Any]:
 def reads_files(value: object) -> bool:
     """Whether an `input` is anything but the environment."""
     return value not in (None, "sampler", "")
+
+
+def learns_on_old_stack(algorithm: str, config: Mapping[str, Any]) -> bool:
+    """Whether only the old API stack trains an offline algorithm with a config.
+
+    Today's calls its policy `default_policy`, and reads recordings alone; MARWIL and BC have always
+    learned from what they sampled, too, also with several policies.
+
+    Args:
+        algorithm: Its name.
+        config: The legacy config.
+
+    Raises:
+        ConfigError: No stack does.
+    """
+    row = registry.of(algorithm)
+    if not row.offline:
+        return False
+    recorded = any(reads_files(config.get(key)) for key in ("input", "input_"))
+    policies = keys.policies_of(config).keys()
+    if len(policies) > 1 and (recorded or row.new_stack_only):
+        raise ConfigError(
+            f"{algorithm} learns one policy from recordings, and the config has "
+            f"{', '.join(sorted(map(str, policies)))}.",
+            where="multiagent.policies",
+            fix="Train each of them by itself, with the recordings of its own agents.",
+        )
+    if not recorded and algorithm == "CQL":
+        raise ConfigError(
+            "CQL learns from recorded steps, and there are none.",
+            where="input",
+            fix="Give `input` the path of recordings; SAC is what learns from the environment.",
+        )
+    if row.new_stack_only:
+        return False
+    return not recorded or bool(policies - {"default_policy"})
 
 
 def needs_old_readers(value: object) -> bool:

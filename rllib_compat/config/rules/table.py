@@ -660,6 +660,7 @@ FAMILIES = families(
         dropped("tf_single_threaded", "networks are torch's"),
         dropped("exploration_config", "noise on weights and `action_noise_std` explore; policies never read it", v.EXPLORATION, convert=common.drop_section),
         dropped("normalize_actions clip_actions", "what the network gives goes to the environment as it is, as it always did"),
+        dropped("remote_worker_envs", "an env runner plays one episode after the other in its own process, as it always did", v.FLAG),
     )),
     ("qmix", "QMIX", "QMIX, which this package has for the new API stack, and APEX_QMIX, which trains as it.", QMIX, (
         kept("mixer", v.MIXER, "training.*"),

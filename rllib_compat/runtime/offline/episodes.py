@@ -46,7 +46,7 @@ def episodes_of(files: Iterable[Path]) -> Iterator[Any]:
                 raise ConfigError(
                     f"The recording is of several policies: {', '.join(sorted(policies))}.",
                     where="$.input",
-                    fix="today's offline algorithms train one; pass api_stack='old'",
+                    fix="Train each by itself, with a recording of its own agents alone.",
                 )
             for key, fragment in _fragments(policy, columns, str(file)):
                 earlier = open_ends.pop(key, [])

@@ -153,11 +153,9 @@ def test_settings_that_nothing_can_run_are_told(wrong, where):
     assert told.value.where == where
 
 
-def test_an_expectation_over_box_actions_is_refused():
-    recorded = Recorded("crr-box")
-    learner = local_learner(recorded, advantage_type="expectation")
+def test_an_expectation_over_box_actions_is_refused_before_anything_is_learned():
     with pytest.raises(ConfigError, match="expectation"):
-        updating(learner, recorded.episodes())
+        local_learner(Recorded("crr-box"), advantage_type="expectation")
 
 
 def test_targets_follow_every_hundred_batches_unless_the_config_says_otherwise():

@@ -5,8 +5,14 @@ import pytest
 
 from rllib_compat.adapters import MappingFn, Readers, Recording
 from rllib_compat.config import translate
-from rllib_compat.neutral import GlobalRef, StandIn, Verdict
-from rllib_compat.trainer import policy_class
+from rllib_compat.config.rules.offline import learns_on_old_stack
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.records import GlobalRef, StandIn
+from rllib_compat.neutral.report import Verdict
+from rllib_compat.runtime.offline.files import Recording
+from rllib_compat.runtime.offline.inputs import ParquetRecordings, Readers
+from rllib_compat.runtime.policy_mapping import MappingFn
+from rllib_compat.trainer.stock_policies import policy_class
 from tests.unit.config.samples import setting, verdicts
 
 OBS, ACT = gymnasium.spaces.Box(-1, 1, (3,)), gymnasium.spaces.Discrete(2)
@@ -221,6 +227,28 @@ class TestOfflineData:
         assert translation.api_stack == "old"
         found = setting(translation, "offline_data.input_")
         assert found == (source if callable(source) else Readers(source))
+
+    @pytest.mark.parametrize("algorithm", ["MARWIL", "BC"])
+    def test_imitation_of_what_is_sampled_needs_the_old_stack(self, algorithm):
+        several = {"multiagent": {"policies": {"a": None, "b": None}}}
+        assert learns_on_old_stack(algorithm, {"input": "sampler"})
+        assert learns_on_old_stack(algorithm, several)
+        assert learns_on_old_stack(algorithm, {"input": "/tmp/out", "policies": {"a"}})
+        assert not learns_on_old_stack(algorithm, {"input": "/tmp/out"})
+        assert not learns_on_old_stack("PPO", several)
+
+    @pytest.mark.parametrize(
+        ("algorithm", "config", "where"),
+        [
+            ("CQL", {}, "input"),
+            ("CQL", {"input": "/tmp/out", "policies": {"a", "b"}}, "multiagent.policies"),
+            ("CRR", {"policies": {"a", "b"}}, "multiagent.policies"),
+        ],
+    )
+    def test_what_no_stack_learns_from_is_told(self, algorithm, config, where):
+        with pytest.raises(ConfigError) as told:
+            learns_on_old_stack(algorithm, config)
+        assert told.value.where == where
 
     def test_an_iteration_counts_what_is_trained_and_waits_for_no_samples(self):
         config = {"input": "/tmp/out", "min_sample_timesteps_per_iteration": 500}
