@@ -10,7 +10,7 @@ from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Verdict
 from rllib_compat.runtime.offline.files import Recording
-from rllib_compat.runtime.offline.inputs import ParquetRecordings, Readers
+from rllib_compat.runtime.offline.inputs import Readers
 from rllib_compat.runtime.policy_mapping import MappingFn
 from rllib_compat.trainer.stock_policies import policy_class
 from tests.unit.config.samples import setting, verdicts
