@@ -22,14 +22,14 @@ from packaging.version import Version
 
 from rllib_compat.conversion.given import Given
 from rllib_compat.formats.layouts.policies import class_name
-from rllib_compat.networks.observations import ATARI_FRAME, original_space
+from rllib_compat.networks.observations import ATARI_FRAME, ATARI_RAM, original_space
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.policy_id import SHARED, PolicyId
 from rllib_compat.neutral.report import Finding, Verdict
-from rllib_compat.neutral.spaces import Space, parse_repr
+from rllib_compat.neutral.spaces import INTEGERS, Box, MultiBinary, Space, parse_repr
 from rllib_compat.ray_versions import tune
 from rllib_compat.registry import keys
 from rllib_compat.runtime.atari import is_atari_name
@@ -142,22 +142,42 @@ def complete_policies(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheck
     Raises:
         CheckpointError: The environment gives observations that a network can't take.
     """
-    return _with_spaces(_with_epsilon(checkpoint), given)
+    return _with_filters(_with_spaces(checkpoint, given))
 
 
-def _with_epsilon(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
-    """Filters add to each deviation what those of their Ray added.
+def _with_filters(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
+    """Filters compute what those of their Ray did.
 
-    Layouts 1.0 and later are all of Ray 2.1 and later, whether they name their Ray or not.
+    Since Ray 1.10 they add more to each deviation, and give numbers of the type that they take.
+    Layouts 1.0 and later are all of Ray 2.1 and later, whether they name their Ray or not; those of
+    today's connectors tell themselves what they cut to.
     """
     ray, layout = checkpoint.source.ray_version, checkpoint.source.layout
     late = layout.startswith(("1.", "2.")) if ray is None else Version(ray) >= Version("1.10")
-    return checkpoint.with_policies(
-        replace(p, observation_filter=replace(p.observation_filter, epsilon=1e-6))
-        if late and p.observation_filter is not None
-        else p
-        for p in checkpoint.policies.values()
-    )
+    if not late:
+        return checkpoint
+    return checkpoint.with_policies(map(_with_late_filter, checkpoint.policies.values()))
+
+
+def _with_late_filter(policy: PolicyState) -> PolicyState:
+    old = policy.observation_filter
+    if old is None:
+        return policy
+    kind = old.integers if policy.is_module else _integers(policy.observation_space)
+    return replace(policy, observation_filter=replace(old, epsilon=1e-6, integers=kind))
+
+
+def _integers(space: Space | None) -> str | None:
+    """The type of integers that observations were when a filter saw them.
+
+    Those of several parts, choices, and what Atari's simulator gives, were floats by then.
+    """
+    space = original_space(space)
+    if isinstance(space, MultiBinary):
+        return "int8"
+    if not isinstance(space, Box) or space.shape in (ATARI_FRAME, ATARI_RAM):
+        return None
+    return space.dtype if space.dtype in INTEGERS else None
 
 
 def _with_spaces(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:

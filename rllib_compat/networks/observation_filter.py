@@ -36,14 +36,7 @@ def with_filter(network: Network, observation_filter: ObservationFilter) -> Netw
         observation_filter: Their filter (see `can_hold`); its statistics become constants.
     """
     (stat,) = observation_filter.stats
-    settings = {
-        "demean": observation_filter.demean,
-        "destd": observation_filter.destd,
-        "clip": observation_filter.clip,
-        "epsilon": observation_filter.epsilon,
-        "trained": False,
-    }
-    steps = [Step("normalize", STEP, ("obs",), settings)]
+    steps = [Step("normalize", STEP, ("obs",), filter_settings(observation_filter))]
     for step in network.graph.steps:
         steps.append(replace(step, takes=tuple(STEP if t == "obs" else t for t in step.takes)))
     graph: Graph = replace(network.graph, steps=tuple(steps))
@@ -64,6 +57,19 @@ def with_filter(network: Network, observation_filter: ObservationFilter) -> Netw
         arrays=arrays,
         target=own_module(module, graph, arrays, **rest),
     )
+
+
+def filter_settings(observation_filter: ObservationFilter) -> dict[str, Any]:
+    """What the operation `normalize` is told of a filter."""
+    kind = observation_filter.integers
+    return {
+        "demean": observation_filter.demean,
+        "destd": observation_filter.destd,
+        "clip": observation_filter.clip,
+        "epsilon": observation_filter.epsilon,
+        "trained": False,
+        **({} if kind is None else {"integers": kind}),
+    }
 
 
 def _own(network: Network) -> tuple[str, dict[str, Any]]:

@@ -86,6 +86,8 @@ class ObservationFilter:
         epsilon: What is added to each deviation: 1e-8 until Ray 1.9, 1e-6 from 1.10 on
             (`ray/rllib/utils/filter.py`, of every framework).
         stats: One per leaf of the observation space, in RLlib's order; empty for `NoFilter`.
+        integers: The type of integers (`uint8`) that it cuts what it gives to: that of the
+            observations, from Ray 1.10 on; None: it gives floats.
     """
 
     kind: str
@@ -94,6 +96,7 @@ class ObservationFilter:
     clip: float | None = None
     stats: tuple[RunningStat, ...] = ()
     epsilon: float = 1e-8
+    integers: str | None = None
 
     def __call__(self, observations: Array) -> Array:
         """Filters a batch of observations `[B, …]` of a single-leaf space; updates nothing."""
@@ -107,7 +110,17 @@ class ObservationFilter:
             out = out / (stat.std + self.epsilon)
         if self.clip is not None:
             out = np.clip(out, -self.clip, self.clip)
-        return out
+        return cut_to_integers(out, self.integers)
+
+
+def cut_to_integers(numbers: Array, kind: str | None) -> Array:
+    """Floats as numbers of a type of integers, and as floats again; None: as they are.
+
+    Negative ones wrap around in unsigned types, as they did in old Rays on x86.
+    """
+    if kind is None:
+        return numbers
+    return numbers.astype(np.int64).astype(kind).astype(numbers.dtype)
 
 
 @frozen

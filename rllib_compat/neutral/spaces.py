@@ -45,6 +45,8 @@ DTYPES = frozenset(
     for bits in sizes
 ) | {"uint8", "uint16", "uint32", "uint64", "bool"}
 
+INTEGERS = frozenset(kind for kind in DTYPES if "int" in kind)
+
 
 @frozen(eq=False)
 class Space:

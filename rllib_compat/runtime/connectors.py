@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 
-def add_preprocessors(config: AlgorithmConfig, *, flat: bool = False) -> None:
+def add_preprocessors(
+    config: AlgorithmConfig, *, flat: bool = False, filter_keeps_integers: bool = False
+) -> None:
     """Puts the preprocessors in front of a config's connectors, once.
 
     Args:
         config: The config.
         flat: Whether modules take flat vectors, whatever the observations are.
+        filter_keeps_integers: Whether an observation filter makes integers of integers.
     """
     if getattr(config, "groups_observations", False):
         return  # the config's own pipeline makes arrays of them
@@ -40,6 +43,8 @@ def add_preprocessors(config: AlgorithmConfig, *, flat: bool = False) -> None:
             made = partial(made, keeps=keeps)
     if flat:
         made = partial(made, structured=True)
+    if filter_keeps_integers:
+        made = partial(made, filter_keeps_integers=True)
     config.env_runners(env_to_module_connector=made)
 
 
@@ -123,6 +128,7 @@ def with_preprocessors(
     structured: bool = False,
     keeps: tuple[str, ...] = (),
     legacy: LegacyPreprocessor | None = None,
+    filter_keeps_integers: bool = False,
 ) -> list[Any]:
     """Makes the connectors between environment and module.
 
@@ -139,13 +145,15 @@ def with_preprocessors(
         structured: Whether agents may have spaces that are flattened, known now or not.
         keeps: The algorithm takes a Dict with one of these parts as it is.
         legacy: What else the config's Ray made of observations.
+        filter_keeps_integers: Whether an observation filter makes integers of integers.
     """
-    from ray.rllib.connectors.env_to_module import MeanStdFilter
+    from ray.rllib.connectors import env_to_module
 
     from rllib_compat.runtime.observation_connectors import (
         FlattenObservations,
         FloatSpace,
         LegacyObservations,
+        MeanStdFilter,
         OriginalSpace,
         changes,
         space_after,
@@ -160,7 +168,11 @@ def with_preprocessors(
     if any(_is_kept(part, keeps) for part in by_agent):
         return own
     known = (part for part in by_agent if part is not None)
-    filtered = any(isinstance(connector, MeanStdFilter) for connector in own)
+    filters = [each for each in own if isinstance(each, env_to_module.MeanStdFilter)]
+    filtered = bool(filters)
+    for each in filters:
+        if filter_keeps_integers and isinstance(each, MeanStdFilter):
+            each.keep_integers(space)
     if structured or not all(map(_is_vector_or_image, known)):
         # The filter makes a space of its own.
         last = [OriginalSpace(original=space)] if filtered and space is not None else []

@@ -22,6 +22,7 @@ from ray.rllib.utils.spaces.space_utils import flatten_to_single_ndarray, get_ba
 from rllib_compat.networks.modules.grouped import Grouping, grouped_space
 from rllib_compat.networks.ops.in_numpy import one_hot
 from rllib_compat.networks.previous_steps import Previous, choices_in
+from rllib_compat.neutral.checkpoint import cut_to_integers
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import connectors
 from rllib_compat.ray_versions import episodes as ray_episodes
@@ -302,6 +303,19 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
 
 #: The key of a filter's state for what it has seen since it was last given one.
 SEEN = "seen_since"
+#: ... and for the type of integers that it cuts what it gives to.
+INTEGERS = "integers"
+
+
+def integer_type(space: Any) -> str | None:
+    """The type of integers that a filter of an old Ray took of a space; None: it took floats.
+
+    Of several parts, and of choices, vectors of floats were made first.
+    """
+    whole = isinstance(space, gym.spaces.MultiBinary) or (
+        isinstance(space, gym.spaces.Box) and has_integers(space)
+    )
+    return str(space.dtype) if whole else None
 
 
 @public("rllib_compat.adapters")
@@ -314,16 +328,44 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
 
     needs_no_batch = True
 
+    def __init__(self, *spaces: object, **settings: object) -> None:
+        super().__init__(*spaces, **settings)
+        #: The type that a filter cuts what it gives to, where that is one of integers.
+        self._integers: dict[str | None, str] = {}
+        self._observations: Any = None
+
+    def keep_integers(self, space: gymnasium.Space[Any] | None) -> None:
+        """Cuts what it makes of integers to integers again, as filters did from Ray 1.10 on.
+
+        Args:
+            space: What observations are before all connectors, or a Dict of one for each agent.
+        """
+        self._observations = space
+        if not self._multi_agent and (kind := integer_type(space)) is not None:
+            self._integers[None] = kind
+
+    def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **others: Any) -> Any:
+        """Replaces each episode's last observation by the normalised one."""
+        batch = super().__call__(batch=batch, episodes=episodes, **others)
+        if (kind := self._integers.get(None)) is not None:
+            for episode in episodes:
+                cut = cut_to_integers(episode.get_observations(-1), kind)
+                episode.set_observations(at_indices=-1, new_data=cut)
+        return batch
+
     def get_state(self, *args: object, **kwargs: object) -> Any:
         """The statistics, and what was seen since they were last given."""
         state = super().get_state(*args, **kwargs)
         for key, told in self._filters.items():
             state[key][SEEN] = connectors.filter_buffer_state(told)
+            if key in self._integers:
+                state[key][INTEGERS] = self._integers[key]
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Takes statistics."""
         super().set_state(state)
+        self._integers |= {k: told[INTEGERS] for k, told in state.items() if INTEGERS in told}
         for told in self._filters.values():
             told.reset_buffer()
 
@@ -353,8 +395,12 @@ class PolicyMeanStdFilter(MeanStdFilter):
                 module_id = episode.module_for(agent.agent_id)
                 if module_id not in filters:
                     filters[module_id] = self._new_filter(_shape(agent.observation_space))
+                if self._observations is not None:
+                    kind = integer_type(self._observations[agent.agent_id])
+                    self._integers |= {} if kind is None else {module_id: kind}
                 seen = agent.get_observations(indices=-1)
                 new = filters[module_id](seen, update=self._update_stats)
+                new = cut_to_integers(new, self._integers.get(module_id))
                 agent.set_observations(at_indices=-1, new_data=new)
                 agent.observation_space = self.observation_space[agent.agent_id]
         return batch

@@ -122,7 +122,9 @@ class AlgorithmBuilder:
         restart = any(translation.legacy_config.get(key) for key in RESTARTING)
         config.fault_tolerance(restart_failed_env_runners=restart)
         if config.enable_env_runner_and_connector_v2:
-            add_preprocessors(config)
+            legacy = translation.legacy_training
+            keeps_integers = legacy is not None and legacy.filter_keeps_integers
+            add_preprocessors(config, filter_keeps_integers=keeps_integers)
             if config.env is None:
                 self._stand_in(config)
             configs.keep_env_runners(config, config.observation_space, config.action_space)

@@ -378,6 +378,7 @@ def _filter_state(old: ObservationFilter) -> dict[str, Any]:
         "running_stats": [
             connectors.running_stat_state(stat.count, stat.mean, stat.m2) for stat in old.stats
         ],
+        **({} if old.integers is None else {"integers": old.integers}),
     }
 
 

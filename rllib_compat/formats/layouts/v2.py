@@ -52,7 +52,7 @@ from rllib_compat.neutral.checkpoint import (
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
 from rllib_compat.neutral.records import GlobalRef
-from rllib_compat.neutral.spaces import Space
+from rllib_compat.neutral.spaces import INTEGERS, Space
 
 name = "2.x"
 
@@ -295,6 +295,8 @@ def _read_filter(entry: Mapping[str, Any], folder: Folder, where: str) -> Observ
         bool(entry.get("de_std_to_one", True)),
         number(entry.get("clip_by_value")),
         stats,
+        # Of our filters alone; another's files may say anything.
+        integers=kind if (kind := entry.get("integers")) in INTEGERS else None,
     )
 
 

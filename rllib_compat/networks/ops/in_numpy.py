@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from rllib_compat.neutral.checkpoint import cut_to_integers
 from rllib_compat.neutral.errors import NotYetError
 from rllib_compat.neutral.frozen import frozen
 
@@ -226,14 +227,16 @@ def softplus_log_std(own: Own, settings: Settings, x: Array) -> Array:
 def normalize(own: Own, settings: Settings, x: Array) -> Array:
     """`MeanStdFilter`; arrays: mean and std, of an observation's shape.
 
-    Settings, as the filter had them: `demean`, `destd`, `clip` (None: it does not), `epsilon`.
+    Settings, as the filter had them: `demean`, `destd`, `clip` (None: it does not), `epsilon`; and
+    `integers`, the type that it cuts to, where it does.
     """
     if settings["demean"]:
         x = x - own["mean"]
     if settings["destd"]:
         x = x / (own["std"] + settings["epsilon"])
-    clip = settings["clip"]
-    return x if clip is None else np.clip(x, -clip, clip)
+    if (clip := settings["clip"]) is not None:
+        x = np.clip(x, -clip, clip)
+    return cut_to_integers(x, settings.get("integers"))
 
 
 @operation

@@ -233,8 +233,16 @@ def normalize(nodes: Nodes, step: Taken) -> str:
         value = nodes.add("Sub", value, step.own["mean"])
     if step.settings["destd"]:
         value = nodes.add("Div", value, step.own["std"] + step.settings["epsilon"])
-    clip = step.settings["clip"]
-    return value if clip is None else nodes.add("Clip", value, np.array(-clip), np.array(clip))
+    if (clip := step.settings["clip"]) is not None:
+        value = nodes.add("Clip", value, np.array(-clip), np.array(clip))
+    if (kind := step.settings.get("integers")) is not None:
+        from onnx import helper
+
+        for into in (np.int64, kind):
+            to = helper.np_dtype_to_tensor_dtype(np.dtype(into))
+            value = nodes.add("Cast", value, to=to)
+        value = nodes.cast(value)
+    return value
 
 
 def activate(nodes: Nodes, step: Taken) -> str:

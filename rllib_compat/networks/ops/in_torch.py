@@ -128,8 +128,11 @@ def normalize(own: Own, settings: Settings, x: Tensor) -> Tensor:
         x = x - own["mean"]
     if settings["destd"]:
         x = x / (own["std"] + settings["epsilon"])
-    clip = settings["clip"]
-    return x if clip is None else x.clamp(-clip, clip)
+    if (clip := settings["clip"]) is not None:
+        x = x.clamp(-clip, clip)
+    if (kind := settings.get("integers")) is not None:
+        x = x.to(torch.int64).to(getattr(torch, kind)).to(x.dtype)
+    return x
 
 
 def noisy_dense(own: Own, settings: Settings, x: Tensor) -> Tensor:

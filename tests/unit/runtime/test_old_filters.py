@@ -1,6 +1,7 @@
 """An observation filter gives what it gave in Ray 1.13.0, fragment by fragment.
 
-`tests/legacy/losses/record_filters.py` made the numbers.
+`tests/legacy/losses/record_filters.py` made the numbers; those of integers are of three Rays, by
+`record_integer_filters.py` beside it.
 """
 
 import numpy as np
@@ -9,10 +10,14 @@ import pytest
 pytest.importorskip("ray")
 
 import gymnasium
+import torch
 from ray.rllib.connectors.env_to_module import MeanStdFilter
 
 from rllib_compat import translate
-from rllib_compat.runtime import use_compat_env_runners
+from rllib_compat.networks.observation_filter import filter_settings
+from rllib_compat.networks.ops import in_numpy, in_torch
+from rllib_compat.neutral.checkpoint import ObservationFilter, RunningStat
+from rllib_compat.runtime import add_preprocessors, use_compat_env_runners
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
 from tests.unit.algorithms.test_losses import RECORDS
@@ -87,3 +92,72 @@ def test_workers_add_up_what_they_have_seen_as_those_of_ray_1_13():
         if number != 1:
             for worker in workers:
                 same(filter_of(worker), RECORDED.below(f"merged.{number}"))
+
+
+class Waves(gymnasium.Env):
+    """What `record_integer_filters.py` played."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, told):
+        self.observation_space = told["space"]
+
+    def seen(self):
+        space = self.observation_space
+        most = 2 if isinstance(space, gymnasium.spaces.MultiBinary) else 101
+        numbers = (np.arange(np.prod(space.shape)) + 1) * (self.at * self.at + 3) % most
+        return numbers.reshape(space.shape).astype(space.dtype)
+
+    def reset(self, **_):
+        self.at = 0
+        return self.seen(), {}
+
+    def step(self, action):
+        self.at += 1
+        return self.seen(), 1.0, self.at >= 10, False, {}
+
+
+INTEGERS = {
+    "int64": gymnasium.spaces.Box(-100, 100, (3,), np.int64),
+    "uint8": gymnasium.spaces.Box(0, 255, (3,), np.uint8),
+    "image": gymnasium.spaces.Box(0, 255, (6, 6, 3), np.uint8),
+    "bits": gymnasium.spaces.MultiBinary(3),
+}
+
+
+@pytest.mark.parametrize("ray", ["0.8.5", "1.0.1", "1.13.0"])
+@pytest.mark.parametrize("case", INTEGERS)
+def test_what_a_filter_makes_of_integers_are_integers_since_ray_1_10(ray, case):
+    recorded = Recording(RECORDS.parent / ray / "integer_filters.npz").found[case]
+    assert (recorded.dtype.kind == "f") == (ray != "1.13.0")
+    old = {"num_workers": 0, "observation_filter": "MeanStdFilter"}
+    old["model"] = {"conv_filters": [[4, [6, 6], 1]]}
+    translation = translate(old, algorithm="PPO", legacy_ray=ray)
+    config = translation.algorithm_config.environment(Waves, env_config={"space": INTEGERS[case]})
+    cuts = translation.legacy_training.filter_keeps_integers
+    add_preprocessors(config, filter_keeps_integers=cuts)
+    use_compat_env_runners(config)
+    runner = config.env_runner_cls(config=config, worker_index=0)
+    episodes = runner.sample(num_timesteps=len(recorded))
+    seen = [episode.get_observations(slice(0, len(episode))) for episode in episodes]
+    runner.stop()
+    close(np.concatenate(seen).reshape(recorded.shape), recorded, 1e-5)
+
+
+@pytest.mark.parametrize("ray", ["0.8.5", "1.0.1", "1.13.0"])
+@pytest.mark.parametrize("case", INTEGERS)
+def test_a_filter_that_is_a_part_of_a_network_cuts_integers_too(ray, case):
+    told = Recording(RECORDS.parent / ray / "integer_filters.npz")
+    recorded, count = told.below(case), int(told.found[f"{case}.count"])
+    stat = RunningStat(count, recorded["mean"], recorded["std"] ** 2 * (count - 1))
+    kind = str(INTEGERS[case].dtype) if ray == "1.13.0" else None
+    late = {"epsilon": 1e-6, "integers": kind} if kind else {}
+    made = ObservationFilter("MeanStdFilter", stats=(stat,), **late)
+    seen = recorded["observed"].astype(np.float64)
+    close(made(seen), recorded["filtered"], 1e-5)
+    settings = filter_settings(made)
+    own = {"mean": stat.mean, "std": stat.std}
+    close(in_numpy.OPS["normalize"](own, settings, seen), recorded["filtered"], 1e-5)
+    tensors = {part: torch.from_numpy(np.asarray(array)) for part, array in own.items()}
+    ours = in_torch.OPS["normalize"](tensors, settings, torch.from_numpy(seen))
+    close(ours.numpy(), recorded["filtered"], 1e-5)
