@@ -165,6 +165,10 @@ class LegacyEnvError(CompatError):
     """An environment does not behave as any API of gym, gymnasium or RLlib ever did."""
 
 
+class UnknownPolicyError(CompatError, KeyError):
+    """There is no such policy."""
+
+
 class RayNotSupportedError(CompatError):
     """Ray is not installed, or its version is out of the supported range."""
 

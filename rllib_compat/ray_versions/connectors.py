@@ -130,15 +130,20 @@ def observation_filter(env_runner: EnvRunner) -> Any:
 
     The connector makes it when it is first used (Ray 2.40 – 2.60).
     """
+    return observation_filters(env_runner).get(None)
+
+
+def observation_filters(env_runner: EnvRunner) -> dict[Any, Any]:
+    """The filters in a runner's pipeline, by what they are kept by: None for one agent."""
     from ray.rllib.connectors.env_to_module import MeanStdFilter
 
     found = (c for c in env_runner._env_to_module.connectors if isinstance(c, MeanStdFilter))
     connector = next(found, None)
     if connector is None:
-        return None
+        return {}
     if connector._filters is None:
         connector._init_new_filters()
-    return connector._filters[None]
+    return dict(connector._filters)
 
 
 def filter_buffer_state(told: Any) -> list[dict[str, Any]]:

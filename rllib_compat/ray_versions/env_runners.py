@@ -108,6 +108,11 @@ def copy_weights(
         runner._weights_seq_no = number or runner._weights_seq_no
 
 
+def number_of_weights(env_runner: EnvRunner) -> int:
+    """The number of the weights that a runner has."""
+    return int(env_runner._weights_seq_no)
+
+
 def _forget_number_of_weights(env_runner: EnvRunner) -> None:
     env_runner._weights_seq_no = 0
 
@@ -244,9 +249,22 @@ def forget_requests(group: EnvRunnerGroup, seconds: float) -> None:
         answers_of_env_runners(group, 0.0)
 
 
+def requests_in_flight(group: EnvRunnerGroup) -> dict[int, set[Any]]:
+    """What remote env runners have not answered yet, by their indices."""
+    found: dict[int, set[Any]] = {}
+    for reference, index in _in_flight_requests(group, None):
+        found.setdefault(index, set()).add(reference)
+    return found
+
+
 def healthy_env_runners(group: EnvRunnerGroup) -> int:
     """How many remote env runners answer."""
-    return len(group._worker_manager.healthy_actor_ids())
+    return len(healthy_indices(group))
+
+
+def healthy_indices(group: EnvRunnerGroup) -> list[int]:
+    """The indices of the remote env runners that answer."""
+    return list(group._worker_manager.healthy_actor_ids())
 
 
 def _in_flight_requests(group: EnvRunnerGroup, tag: str | None = _ASKED) -> list[tuple[Any, int]]:

@@ -86,6 +86,24 @@ def _log_steps_read(algorithm: Algorithm, steps: int) -> None:
         add_up(algorithm.metrics, _STEPS, steps)
 
 
+#: What is counted → where, on the new API stack and on the old one.
+_SO_FAR = {
+    "sampled": (("env_runners", "num_env_steps_sampled_lifetime"), "num_env_steps_sampled"),
+    "trained": (
+        ("learners", "__all_modules__", "num_env_steps_trained_lifetime"),
+        "num_env_steps_trained",
+    ),
+}
+
+
+def count_so_far(algorithm: Algorithm, what: str) -> int:
+    """How many env steps an algorithm has "sampled" or "trained" so far."""
+    todays, old = _SO_FAR[what]
+    if algorithm.learner_group is None:
+        return int(algorithm._counters[old])
+    return int(algorithm.metrics.peek(todays, default=0))
+
+
 def add_up(logger: MetricsLogger, key: str | tuple[str, ...], count: int) -> None:
     """Adds to a sum: one of an iteration, or of all where its name ends in `_lifetime`."""
     lifetime = (key if isinstance(key, str) else key[-1]).endswith("_lifetime")

@@ -272,6 +272,31 @@ def plan_iterator(make: Callable[[], Iterator[Any]]) -> Any:
     return LocalIterator(base, SharedMetrics())
 
 
+#: What a worker was, besides, as one of the iterators that plans are made of (Ray 0.8 – 2.x).
+ITERATOR = (
+    "item_generator",
+    "local_it",
+    "next_ith_buffer",
+    "par_iter_init",
+    "par_iter_next",
+    "par_iter_next_batch",
+    "par_iter_slice",
+    "par_iter_slice_batch",
+    "transforms",
+)
+
+
+def worker_iterator(sample: Callable[[], Any]) -> Any:
+    """The iterator over a worker's samples, which has the members of `ITERATOR`."""
+    from ray.util.iter import ParallelIteratorWorker
+
+    def samples() -> Iterator[Any]:
+        while True:
+            yield sample()
+
+    return ParallelIteratorWorker(samples, False)
+
+
 def add_legacy_batch_names() -> None:
     """Lets batches of several policies answer to `total()`, their agents' steps until Ray 0.8."""
     from ray.rllib.policy.sample_batch import MultiAgentBatch

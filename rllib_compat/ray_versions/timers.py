@@ -35,6 +35,22 @@ def log_sampler_times(env_runner: EnvRunner, metrics_logger: MetricsLogger) -> N
             metrics_logger.log_value(name, timer.mean, window=10)
 
 
+#: What old workers called the parts of a step → where a runner logs them.
+_PARTS = {
+    "mean_raw_obs_processing_ms": ("env_to_module_connector", "connector_pipeline_timer"),
+    "mean_inference_ms": ("rlmodule_inference_timer",),
+    "mean_action_processing_ms": ("module_to_env_connector", "connector_pipeline_timer"),
+    "mean_env_wait_ms": ("env_step_timer",),
+    "mean_env_render_ms": ("env_render_timer",),
+}
+
+
+def sampler_times(env_runner: EnvRunner) -> dict[str, float]:
+    """How long the parts of a step took in the mean, in milliseconds; 0 where nobody knows."""
+    found = {name: env_runner.metrics.peek(key, default=0.0) for name, key in _PARTS.items()}
+    return {name: 1000.0 * float(s) if s == s else 0.0 for name, s in found.items()}
+
+
 def pass_over_connector_timers(env_runner: EnvRunner) -> None:
     """Lets a runner time its pipelines, and not each of their dozen pieces at each step.
 

@@ -16,39 +16,74 @@ _LEARNING = "learning happens in the learners: algorithm.learner_group"
 _REPLAY = "it is trainer.algorithm.local_replay_buffer"
 _WEIGHTS = "load the weights yourself and call trainer.set_weights()"
 _TRAINER = "call trainer.add_policy()"
+_FAILURES = "failed workers are replaced by Ray, if restart_failed_env_runners is set"
+_STORAGE = "Ray synchronizes what is below the storage_path of tune.run"
+_ONE_CALL = "Ray calls a worker one method at a time"
+_EPISODES = "return more episodes from a connector instead"
+_RECORDED = "today's env runner notes each step; a connector may change it"
+_SESSION = "there is no TensorFlow session any more"
 
 #: Object → name → what took its place.
 GONE: Mapping[str, Mapping[str, str]] = {
     "trainer": {
-        "train_exec_impl": "override Algorithm.training_step",
         "state": "keep it in the callbacks object",
         "import_model": _WEIGHTS,
         "import_policy_model_from_h5": _WEIGHTS,
+        "make_local_evaluator": "it is trainer.workers.local_worker()",
+        "make_remote_evaluators": f"set num_workers in the config; {_GROUP} makes them",
+        "on_worker_failures": "Ray tells Algorithm.restore_env_runners",
+        "try_recover_from_step_attempt": _FAILURES,
+        "custom_syncer": _STORAGE,
+        "sync_timeout": _STORAGE,
     },
     "trainer.optimizer": {
-        "step": f"trainer.train() samples and learns; {_LEARNERS}",
         "replay_buffer": _REPLAY,
         "replay_buffers": _REPLAY,
         "learner": _LEARNERS,
-        "reset": "workers are replaced when they fail, if restart_failed_env_runners is set",
+        "reset": _FAILURES,
+        "restore": "restore the trainer",
     },
     "workers": {
         "add_workers": f"set num_workers in the config; {_GROUP} keeps its number",
         "reset": f"workers are replaced when they fail; see {_GROUP}.restart_failed_env_runners",
-        "remove_failed_workers": "failed workers are replaced by Ray",
-        "recreate_failed_workers": "failed workers are replaced by Ray",
-        "add_policy": _TRAINER,
+        "remove_failed_workers": _FAILURES,
+        "recreate_failed_workers": _FAILURES,
         "add_policy_to_workers": _TRAINER,
         "foreach_worker_async": f"it is {_GROUP}.foreach_env_runner_async",
         "fetch_ready_async_reqs": f"it is {_GROUP}.fetch_ready_async_reqs",
+        "sync_env_runner_states": f"it is {_GROUP}.sync_env_runner_states",
     },
     "worker": {
-        "sampler": "the env runner samples itself: worker.sample()",
-        "async_env": "environments of a runner are one gymnasium.vector.VectorEnv: worker.base_env",
-        "output_writer": "set config.offline_data(output=…)",
-        "learn_on_batch": _LEARNING,
-        "compute_gradients": _LEARNING,
-        "apply_gradients": _LEARNING,
+        "output_writer": "the env runner writes, as config.offline_data(output=…) says",
+        "as_remote": "it is a method of the class: RolloutWorker.as_remote()",
+        "import_policy_model_from_h5": _WEIGHTS,
+        "setup_torch_data_parallel": "set num_learners in the config",
+        "lock": _ONE_CALL,
+        "unlock": _ONE_CALL,
+        "marl_module_spec": "it is algorithm.config.get_multi_rl_module_spec()",
+    },
+    "remote worker": {"add_policy": _TRAINER, "remove_policy": "call trainer.remove_policy()"},
+    "base_env": {
+        "try_restart": "set restart_failed_sub_environments in the config",
+    },
+    "episode": {
+        "new_batch_builder": _EPISODES,
+        "add_extra_batch": _EPISODES,
+        "add_init_obs": _RECORDED,
+        "add_action_reward_done_next_obs": _RECORDED,
+        "postprocess_episode": "do it in on_postprocess_trajectory",
+        "set_last_info": _RECORDED,
+        "step": _RECORDED,
+    },
+    "policy_map": {
+        "create_policy": _TRAINER,
+        "session_creator": _SESSION,
+        "update": _TRAINER,
+        "setdefault": _TRAINER,
+        "fromkeys": _TRAINER,
+        "clear": "call trainer.remove_policy()",
+        "pop": "call trainer.remove_policy()",
+        "popitem": "call trainer.remove_policy()",
     },
     "policy": {
         "learn_on_batch": _LEARNING,
@@ -58,7 +93,7 @@ GONE: Mapping[str, Mapping[str, str]] = {
             "write a learner connector: config.training(learner_connector=…)"
         ),
         "loss": "override Learner.compute_loss_for_module",
-        "get_session": "there is no TensorFlow session any more",
+        "get_session": _SESSION,
         "exploration": "override RLModule.forward_exploration",
         "dist_class": "see RLModule.get_exploration_action_dist_cls()",
     },

@@ -8,12 +8,8 @@ from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
     "atari": ("is_atari_name", "may_be_atari"),
-    "connectors": (
-        "add_preprocessors",
-        "may_need_preprocessors",
-        "remove_preprocessors",
-        "set_previous_steps",
-    ),
+    "base_env": ("LegacyBaseEnv",),
+    "connectors": ("add_preprocessors", "remove_preprocessors", "set_previous_steps"),
     "default_policy": ("with_default_policy",),
     "env_runners": ("use_compat_env_runners",),
     "envs": ("find_creator", "resolve_env_name"),
@@ -26,8 +22,8 @@ _FILES = {
     "policy_mapping": ("ONLY_AGENT", "ONLY_POLICY", "resolve_policy_id"),
     "preprocessors": ("LegacyPreprocessor", "flatten_value"),
     "results": ("RECORDS", "LegacyResults", "complete_evaluation"),
-    "user_envs": ("LegacyBaseEnv", "user_env", "with_user_api"),
-    "workers": ("LegacyWorker", "RemoteWorker", "as_legacy"),
+    "user_envs": ("user_env", "with_user_api"),
+    "workers": ("LegacyPolicies", "LegacyWorker", "RemoteWorker", "as_legacy"),
 }
 
 __getattr__, __dir__, __all__ = lazy_exports(__name__, _FILES)

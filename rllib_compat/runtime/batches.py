@@ -170,6 +170,35 @@ class _Piece:
     before: Any
 
 
+def rollout_batch(chunks: list[Any], policies: Mapping[str, Any]) -> Any:
+    """What a runner's `sample()` gave, as the batch that an old worker returned.
+
+    Args:
+        chunks: The episodes and parts of episodes.
+        policies: The policies by id; each postprocesses its agents' steps.
+
+    Returns:
+        A `SampleBatch`, or with many agents a `MultiAgentBatch` by policy.
+    """
+    from ray.rllib.policy.sample_batch import MultiAgentBatch, concat_samples
+
+    by_policy: dict[str, list[Any]] = {}
+    several = any(hasattr(chunk, "agent_episodes") for chunk in chunks)
+    for chunk in chunks:
+        parts = agent_parts(chunk)
+        ids = {a: str(chunk.module_for(a)) if several else ONLY_POLICY for a in parts}
+        batches = {a: sample_batch(part, index) for index, (a, part) in enumerate(parts.items())}
+        for agent, batch in batches.items():
+            others = {a: (policies[ids[a]], b) for a, b in batches.items() if a != agent}
+            postprocess = getattr(policies[ids[agent]], "postprocess_trajectory", None)
+            made = batch if postprocess is None else postprocess(batch, others, None)
+            by_policy.setdefault(ids[agent], []).append(made)
+    joined = {policy: concat_samples(made) for policy, made in by_policy.items()}
+    if several:
+        return MultiAgentBatch(joined, sum(map(len, chunks)))
+    return joined[ONLY_POLICY] if joined else concat_samples([])
+
+
 class Samples:
     """All that one call of a runner's `sample()` gave, as the batch that `on_sample_end` took.
 

@@ -13,8 +13,10 @@ from typing import Any, ClassVar
 
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import env_runners, episodes, metrics, old_stack, timers
+from rllib_compat.runtime.base_env import LegacyBaseEnv, OldStackBaseEnv
 from rllib_compat.runtime.batches import Samples, agent_parts, read_only, sample_batch, write_back
-from rllib_compat.runtime.episodes import EpisodeRecord, LegacyEpisode, terminate_truncated
+from rllib_compat.runtime.episode_records import EpisodeRecord
+from rllib_compat.runtime.episodes import LegacyEpisode, terminate_truncated
 from rllib_compat.runtime.evaluation import EvaluationFunction
 from rllib_compat.runtime.legacy_callbacks import (
     Curriculum,
@@ -33,8 +35,7 @@ from rllib_compat.runtime.offline.files import Recording, Writer
 from rllib_compat.runtime.old_stack import OldStackEvents, RunningPlan
 from rllib_compat.runtime.policy_mapping import MappingContext
 from rllib_compat.runtime.results import RECORDS, LegacyResults, complete_evaluation
-from rllib_compat.runtime.user_envs import LegacyBaseEnv, OldStackBaseEnv
-from rllib_compat.runtime.workers import LegacyWorker
+from rllib_compat.runtime.workers import LegacyWorker, worker_of
 
 __all__ = [
     "CallbackAdapter",
@@ -152,6 +153,11 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         self._writer: Writer | None = None
         # For `collect_episodes`; nobody may ever ask.
         self.ended: deque[EpisodeRecord] = deque(maxlen=1000)
+
+    @property
+    def user_callbacks(self) -> Any:
+        """What `worker.callbacks` is: the user's first object, or one that does nothing."""
+        return self.legacy[0] if self.legacy else DefaultCallbacks()
 
     def set_trainer(self, trainer: Any) -> None:
         """Makes `trainer` what the callbacks get; it is complete only now, and they are told."""
@@ -344,9 +350,9 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         for method in self._methods[event]:
             method(values, legacy)
 
-    def _worker_of(self, env_runner: object) -> LegacyWorker:
+    def _worker_of(self, env_runner: Any) -> LegacyWorker:
         if self._worker is None:
-            self._worker = LegacyWorker(env_runner)
+            self._worker = worker_of(env_runner)
         return self._worker
 
 

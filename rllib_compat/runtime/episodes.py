@@ -2,50 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rllib_compat.neutral.errors import GoneError
-from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.public import public
+from rllib_compat.registry.legacy_api import GONE, missing
 from rllib_compat.runtime.batches import batch_builder_of
+from rllib_compat.runtime.episode_records import EpisodeRecord
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY, episode_number
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import SingleAgentEpisode
     from rllib_compat.runtime.workers import LegacyWorker
-
-
-GONE = {
-    "new_batch_builder": "return more episodes from a connector instead",
-    "add_extra_batch": "return more episodes from a connector instead",
-    "soft_reset": "set soft_horizon in the config, or reset inside the environment",
-}
-
-
-@public("rllib_compat.adapters")
-@frozen
-class EpisodeRecord:
-    """What an env runner tells the driver about one finished episode, as RLlib always did.
-
-    Attributes:
-        length: Its environment steps.
-        reward: The sum of all rewards of all agents.
-        agent_rewards: The same by (agent, policy).
-        custom_metrics: What the callbacks put there.
-        hist_data: Lists of values for histograms.
-        media: Whatever the callbacks want to see in the result as it is.
-    """
-
-    length: int
-    reward: float
-    agent_rewards: dict[tuple[Any, str], float]
-    custom_metrics: dict[str, Any] = field(default_factory=dict)
-    hist_data: dict[str, list[Any]] = field(default_factory=dict)
-    media: dict[str, Any] = field(default_factory=dict)
 
 
 class LegacyEpisode:
@@ -73,6 +44,8 @@ class LegacyEpisode:
         self.hist_data: dict[str, list[Any]] = {}
         self.media: dict[str, Any] = {}
         self._chunk: Any = None
+        # What was before the last `soft_reset`: so many times, steps, and rewards.
+        self._before: tuple[int, int, dict[Any, float]] = (0, 0, {})
         # Chunks whose rewards a callback may have changed since, with what the agents got.
         self._kept_rewards: list[tuple[Any, dict[Any, float]]] = []
 
@@ -84,7 +57,7 @@ class LegacyEpisode:
     @property
     def episode_id(self) -> int:
         """The number of this episode, as mapping functions see it, too."""
-        return episode_number(self.chunk_id)
+        return episode_number(self.chunk_id) + self._before[0]
 
     @property
     def chunk_id(self) -> Any:
@@ -94,7 +67,17 @@ class LegacyEpisode:
     @property
     def length(self) -> int:
         """The environment steps so far."""
+        return self._steps() - self._before[1]
+
+    def _steps(self) -> int:
         return int(self._chunk.env_t if self._multi_agent else self._chunk.t)
+
+    def soft_reset(self) -> None:
+        """Counts steps and rewards from here on, as another episode, and goes on in this one."""
+        number, _, rewards = self._before
+        for key, reward in self.agent_rewards.items():
+            rewards = {**rewards, key: rewards.get(key, 0.0) + reward}
+        self._before = (number + 1, self._steps(), rewards)
 
     @property
     def total_reward(self) -> float:
@@ -104,13 +87,16 @@ class LegacyEpisode:
     @property
     def agent_rewards(self) -> dict[tuple[Any, str], float]:
         """The rewards so far by (agent, policy), as the environment gave them."""
+        totals: dict[tuple[Any, str], float] = defaultdict(float)
+        totals.update({key: -reward for key, reward in self._before[2].items()})
         if unclipped := self._unclipped():
-            return {(agent, self.policy_for(agent)): r for agent, r in unclipped.items()}
-        totals: dict[tuple[Any, str], float] = {}
+            for agent, reward in unclipped.items():
+                totals[agent, self.policy_for(agent)] += reward
+            return totals
         for chunk in [*self.worker.earlier_chunks(self.chunk_id), self._chunk]:
             for agent, reward in self._returns(chunk).items():
                 key = (agent, self.policy_for(agent))
-                totals[key] = totals.get(key, 0.0) + reward
+                totals[key] += reward
         return totals
 
     def _unclipped(self) -> Mapping[Any, float]:
@@ -157,8 +143,62 @@ class LegacyEpisode:
                 return None
         return id(part), part.t, len(part.observations)
 
-    def policy_for(self, agent_id: object = ONLY_AGENT) -> str:
-        """The policy that acts for the agent."""
+    def agent_index(self, agent_id: object) -> int:
+        """The place of an agent among those of its environment."""
+        return self.get_agents().index(agent_id)
+
+    @property
+    def policy_map(self) -> Mapping[str, Any]:
+        """The policies by id."""
+        found: Mapping[str, Any] = self.worker.policy_map
+        return found
+
+    @property
+    def policy_mapping_fn(self) -> Any:
+        """Which policy an agent has, as (agent id, episode) says."""
+        return self.worker.policy_mapping_fn
+
+    @property
+    def callbacks(self) -> Any:
+        """The user's callbacks object in this process."""
+        return self.worker.callbacks
+
+    @property
+    def started(self) -> bool:
+        """Whether the environment was reset: an episode begins with that."""
+        return True
+
+    @property
+    def is_faulty(self) -> bool:
+        """Whether the environment failed: then Ray drops the episode, and nobody is told."""
+        return False
+
+    @property
+    def total_env_steps(self) -> int:
+        """The environment steps so far."""
+        return self.length
+
+    @property
+    def total_agent_steps(self) -> int:
+        """The steps of all agents so far."""
+        return sum(int(part.t) for part in _by_agent(self._chunk).values())
+
+    @property
+    def active_env_steps(self) -> int:
+        """The environment steps since the last sample."""
+        return len(self._chunk)
+
+    @property
+    def active_agent_steps(self) -> int:
+        """The steps of all agents since the last sample."""
+        return sum(len(part) for part in _by_agent(self._chunk).values())
+
+    def has_init_obs(self, agent_id: object = None) -> bool:
+        """Whether an agent, or any, has observed something."""
+        return bool(_by_agent(self._chunk)) if agent_id is None else self._of(agent_id) is not None
+
+    def policy_for(self, agent_id: object = ONLY_AGENT, refresh: bool = False) -> str:  # noqa: ARG002
+        """The policy that acts for the agent, in the whole episode."""
         return str(self._chunk.module_for(agent_id)) if self._multi_agent else ONLY_POLICY
 
     def last_observation_for(self, agent_id: object = ONLY_AGENT) -> Any:
@@ -214,7 +254,10 @@ class LegacyEpisode:
         """What the policy computed along with the last action."""
         episode = self._of(agent_id)
         outputs = {} if episode is None else episode.extra_model_outputs
-        return {k: episode.get_extra_model_outputs(k, -1) for k, v in outputs.items() if len(v)}
+        told = {k: episode.get_extra_model_outputs(k, -1) for k, v in outputs.items() if len(v)}
+        if "action_logp" in told:
+            told["action_prob"] = np.exp(told["action_logp"])
+        return told
 
     def last_pi_info_for(self, agent_id: object = ONLY_AGENT) -> dict[str, Any]:
         """The older name of `last_extra_action_outs_for`."""
@@ -225,24 +268,30 @@ class LegacyEpisode:
         episode = self._of(agent_id)
         return bool(episode is not None and episode.is_done)
 
+    def last_terminated_for(self, agent_id: object = ONLY_AGENT) -> bool:
+        """Whether the agent has come to its end."""
+        episode = self._of(agent_id)
+        return bool(episode is not None and episode.is_terminated)
+
+    def last_truncated_for(self, agent_id: object = ONLY_AGENT) -> bool:
+        """Whether the agent's episode was cut."""
+        episode = self._of(agent_id)
+        return bool(episode is not None and episode.is_truncated)
+
     def record(self) -> EpisodeRecord:
         """What the driver has to know at the end."""
         return EpisodeRecord(
             self.length,
             self.total_reward,
-            self.agent_rewards,
+            dict(self.agent_rewards),
             self.custom_metrics,
             self.hist_data,
             self.media,
         )
 
     def __getattr__(self, name: str) -> Any:
-        if name in GONE:
-            raise GoneError(
-                f"An episode has no `{name}` any more.", where=f"episode.{name}", fix=GONE[name]
-            )
-        if name.startswith("_"):
-            raise AttributeError(name)
+        if name in GONE["episode"] or name.startswith("_"):
+            raise missing(self, "episode", name)
         # Callbacks that already know today's episodes find their methods here.
         return getattr(self._chunk, name)
 

@@ -6,16 +6,12 @@ Ray 0.8 – 2.x had them in `rllib/evaluation/metrics.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rllib_compat.neutral.public import public
-from rllib_compat.ray_versions import episodes as ray_episodes
-from rllib_compat.runtime.episodes import EpisodeRecord
+from rllib_compat.runtime.episode_records import EpisodeRecord, take_records
 from rllib_compat.runtime.results import summarize
 from rllib_compat.runtime.workers import RemoteWorker
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import EnvRunner
 
 
 @public("rllib_compat.adapters")
@@ -76,14 +72,14 @@ def collect_episodes(
     """
     import ray
 
-    asked = [worker.actor.apply.remote(_take) for worker in _actors(remote_workers)]
+    asked = [worker.actor.apply.remote(take_records) for worker in _actors(remote_workers)]
     left = [*to_be_collected, *asked]
     episodes: list[EpisodeRecord] = []
     if left:
         ready, left = ray.wait(left, num_returns=len(left), timeout=timeout_seconds)
         episodes = [episode for taken in ray.get(ready) for episode in taken]
     if local_worker is not None:
-        episodes += _take(getattr(local_worker, "env_runner", local_worker))
+        episodes += take_records(getattr(local_worker, "env_runner", local_worker))
     return episodes, left
 
 
@@ -118,12 +114,3 @@ def summarize_episodes(
 
 def _actors(workers: Iterable[Any] | None) -> list[RemoteWorker]:
     return [w if isinstance(w, RemoteWorker) else RemoteWorker(w) for w in workers or ()]
-
-
-def _take(env_runner: EnvRunner) -> list[EpisodeRecord]:
-    """Takes the episodes out of a runner; runs where the runner is."""
-    taken: list[EpisodeRecord] = []
-    for adapter in ray_episodes.callbacks_of(env_runner):
-        taken += getattr(adapter, "ended", [])
-        getattr(adapter, "ended", []).clear()
-    return taken

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rllib_compat.ray_versions import metrics
-from rllib_compat.runtime.episodes import EpisodeRecord
+from rllib_compat.runtime.episode_records import EpisodeRecord
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 
 if TYPE_CHECKING:
@@ -252,6 +252,11 @@ class LegacyResults:
                 result["timers"][throughput] = float(count) / time * 1000.0
         _repeat(result)
 
+    @property
+    def episodes(self) -> list[EpisodeRecord]:
+        """The episodes in the smoothing window."""
+        return list(self._history)
+
     def summary(self, config: AlgorithmConfig) -> dict[str, Any]:
         """The legacy keys of the episodes in the smoothing window."""
         return summarize(self._history, 0, keep_metrics=config.keep_per_episode_custom_metrics)
@@ -264,6 +269,10 @@ def complete_evaluation(result: dict[str, Any], config: AlgorithmConfig) -> dict
         keep = config.keep_per_episode_custom_metrics
         summary = summarize(episodes, len(episodes), keep_metrics=keep)
         result.update(_summary_of_old_stack(result) or summary)
+    steps = _get(result, "env_runners/num_env_steps_sampled")
+    result.setdefault("timesteps_this_iter", 0 if steps is None or steps != steps else int(steps))
+    for name in ("off_policy_estimator", "sampler_perf", "timers"):
+        result.setdefault(name, {})
     _repeat(result)
     return result
 

@@ -45,58 +45,6 @@ def user_env(env: Any) -> Any:
     return unwrapped.env if getattr(unwrapped, "wraps_legacy_env", False) else unwrapped
 
 
-class LegacyBaseEnv:
-    """All environments of one runner.
-
-    Args:
-        env: gymnasium's vector environment, or Ray's multi-agent one.
-    """
-
-    def __init__(self, env: Any) -> None:
-        self._env = env
-
-    @property
-    def envs(self) -> list[Any]:
-        """The user's own environments."""
-        return self.get_unwrapped()
-
-    @property
-    def num_envs(self) -> int:
-        """How many there are."""
-        return len(self.get_sub_environments())
-
-    def get_sub_environments(self, as_dict: bool = False) -> Any:
-        """The user's own environments, without any wrapper of this package."""
-        envs = [user_env(env) for env in self.wrapped_environments()]
-        return dict(enumerate(envs)) if as_dict else envs
-
-    def wrapped_environments(self) -> list[Any]:
-        """The environments in all their wrappers."""
-        return list_environments(self._env)
-
-    def get_unwrapped(self) -> list[Any]:
-        """The older name of `get_sub_environments`."""
-        return list(self.get_sub_environments())
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._env, name)
-
-
-class OldStackBaseEnv(LegacyBaseEnv):
-    """All environments of one worker of the old API stack, where `BaseEnv` has lost older names.
-
-    Args:
-        env: Ray's `BaseEnv`.
-    """
-
-    def get_sub_environments(self, as_dict: bool = False) -> Any:
-        """The user's own environments, without any wrapper of this package."""
-        envs = [user_env(env) for env in self._env.get_sub_environments()]
-        return dict(enumerate(envs)) if as_dict else envs
-
-
 def list_environments(env: Any) -> list[Any]:
     """The environments in a runner's `env`; what stands for each where they are elsewhere."""
     if hasattr(env, "parent_pipes"):

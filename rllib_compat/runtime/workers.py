@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import copy
+import socket
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from rllib_compat.formats.msgpack.codec import pack, unpack
 from rllib_compat.ray_versions import connectors as ray_connectors
-from rllib_compat.ray_versions import env_runners, episodes
+from rllib_compat.ray_versions import env_runners, episodes, old_stack, timers
 from rllib_compat.registry.legacy_api import GONE, missing
+from rllib_compat.runtime.base_env import LegacyBaseEnv
+from rllib_compat.runtime.batches import rollout_batch
+from rllib_compat.runtime.envs import find_creator
+from rllib_compat.runtime.episode_records import EpisodeRecord, take_records
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, resolve_policy_id
-from rllib_compat.runtime.user_envs import LegacyBaseEnv, list_environments, user_env, with_user_api
+from rllib_compat.runtime.user_envs import list_environments, user_env, with_user_api
 
 if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import EnvRunner
+    from rllib_compat.ray_versions.types import AnyBatch, EnvRunner
+
+
+class Policies(Protocol):
+    """What a trainer knows of its policies, which one of its workers alone does not."""
+
+    def with_learners(self, policy: LegacyPolicy) -> LegacyPolicy:
+        """The same policy, which reaches the learners."""
+
+    def add_policy(self, *args: Any, **kwargs: Any) -> Any:
+        """Adds a policy to learners and workers."""
+
+    def remove_policy(self, *args: Any, **kwargs: Any) -> None:
+        """Removes a policy from learners and workers."""
 
 
 class LegacyPolicies(Mapping[str, LegacyPolicy]):
@@ -22,15 +43,23 @@ class LegacyPolicies(Mapping[str, LegacyPolicy]):
 
     Args:
         env_runner: The runner; its module may be replaced at any time.
+        policies: What lets the policies reach the learners; None where there are none.
     """
 
-    def __init__(self, env_runner: EnvRunner) -> None:
+    #: What the map of Ray 1.4 – 2.9 kept on disk: nothing is kept there now.
+    extension = ""
+    path = None
+    policy_states_are_swappable = False
+
+    def __init__(self, env_runner: EnvRunner, policies: Policies | None = None) -> None:
         self._env_runner = env_runner
+        self._policies = policies
 
     def __getitem__(self, policy_id: str) -> LegacyPolicy:
         modules = self._modules()
         policy_id = resolve_policy_id(policy_id, modules)
-        return LegacyPolicy(policy_id, modules[policy_id], self._env_runner.config)
+        policy = LegacyPolicy(policy_id, modules[policy_id], self._env_runner.config)
+        return policy if self._policies is None else self._policies.with_learners(policy)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._modules())
@@ -38,9 +67,100 @@ class LegacyPolicies(Mapping[str, LegacyPolicy]):
     def __len__(self) -> int:
         return len(self._modules())
 
+    def __repr__(self) -> str:
+        return f"<policies {', '.join(self)}>"
+
+    def copy(self) -> dict[str, LegacyPolicy]:
+        """The policies as a dict."""
+        return dict(self)
+
+    @property
+    def cache(self) -> dict[str, LegacyPolicy]:
+        """The policies that are in memory: all of them."""
+        return dict(self)
+
+    @property
+    def deque(self) -> list[str]:
+        """The ids of the policies that are in memory."""
+        return list(self)
+
+    @property
+    def valid_keys(self) -> set[str]:
+        """The ids of all policies."""
+        return set(self)
+
+    @property
+    def capacity(self) -> int:
+        """How many policies are in memory at most."""
+        return len(self)
+
+    @property
+    def policy_specs(self) -> dict[str, Any]:
+        """What each policy was made of: `PolicySpec`s."""
+        from ray.rllib.policy.policy import PolicySpec
+
+        return {
+            policy_id: PolicySpec(
+                policy_class=LegacyPolicy,
+                observation_space=module.observation_space,
+                action_space=module.action_space,
+                config={},
+            )
+            for policy_id, module in self._modules().items()
+        }
+
+    @property
+    def policy_config(self) -> dict[str, Any]:
+        """The config of the runner."""
+        return dict(self._env_runner.config.to_dict())
+
+    @property
+    def worker_index(self) -> int:
+        """The number of the worker."""
+        return int(self._env_runner.worker_index or 0)
+
+    @property
+    def num_workers(self) -> int:
+        """How many remote workers there are."""
+        return int(self._env_runner.config.num_env_runners or 0)
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of the config."""
+        found: int | None = self._env_runner.config.seed
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing(self, "policy_map", name)
+
     def _modules(self) -> dict[str, Any]:
         module = self._env_runner.module
         return dict(module.items()) if hasattr(module, "items") else {ONLY_POLICY: module}
+
+
+class Sampler:
+    """What a worker took its samples from, as an object of its own.
+
+    Args:
+        worker: The worker, which samples.
+    """
+
+    def __init__(self, worker: LegacyWorker) -> None:
+        self._worker = worker
+
+    def get_data(self) -> Any:
+        """The next batch."""
+        return self._worker.sample()
+
+    next = get_data
+
+    def get_metrics(self) -> list[EpisodeRecord]:
+        """The episodes that have ended since the last call."""
+        return self._worker.get_metrics()
+
+    def get_extra_batches(self) -> list[Any]:
+        """Batches that callbacks have added: none; they add episodes."""
+        return []
 
 
 class LegacyWorker:
@@ -48,37 +168,60 @@ class LegacyWorker:
 
     Args:
         env_runner: A `SingleAgentEnvRunner` or `MultiAgentEnvRunner`.
+
+    Attributes:
+        env_runner: The same.
+        policies: What lets its policies reach the learners; None where there are none.
+        config: The config of the runner.
+        policy_config: The same as a dict; the worker of a trainer has the trainer's.
+        global_vars: What is known of the training's progress.
+        last_batch: The last batch of workers that only pretended to sample: there are none.
     """
+
+    fake_sampler = False
+    last_batch = None
+    recreated_worker = False
+    tf_sess = None
+    default_policy_class = None
 
     def __init__(self, env_runner: Any) -> None:
         self.env_runner = env_runner
+        self.policies: Policies | None = None
+        self.global_vars: dict[str, Any] = {"timestep": 0}
+        self._policy_config: Mapping[str, Any] | None = None
+        self._iterator: Any = None
+
+    def join(self, policies: Policies | None, config: Mapping[str, Any] | None) -> None:
+        """Makes it the local worker of a trainer.
+
+        Args:
+            policies: What lets its policies reach the learners; None if they are only copies.
+            config: The trainer's config.
+        """
+        self.policies, self._policy_config = policies, config
+
+    def __repr__(self) -> str:
+        return f"<worker {self.worker_index}: {', '.join(self.policy_map)}>"
+
+    # Its policies
 
     @property
     def policy_map(self) -> LegacyPolicies:
         """The policies by id."""
-        return LegacyPolicies(self.env_runner)
+        return LegacyPolicies(self.env_runner, self.policies)
+
+    @property
+    def policy_dict(self) -> dict[str, Any]:
+        """What each policy was made of: `PolicySpec`s by id."""
+        return self.policy_map.policy_specs
 
     @property
     def callbacks(self) -> Any:
         """The user's callbacks object in this process."""
         for adapter in episodes.callbacks_of(self.env_runner):
-            if hasattr(adapter, "legacy"):
-                return adapter.legacy[0] if adapter.legacy else None
+            if hasattr(adapter, "user_callbacks"):
+                return adapter.user_callbacks
         return None
-
-    @property
-    def base_env(self) -> LegacyBaseEnv:
-        """All environments of this worker."""
-        env = self.env_runner.env
-        return LegacyBaseEnv(getattr(env, "unwrapped", env))
-
-    @property
-    def env(self) -> Any:
-        """The first of the user's own environments, or None; with gym's API if it is by name."""
-        made = next(iter(self.base_env.wrapped_environments()), None)
-        own = user_env(made)
-        # What gymnasium made ends in time by its own wrappers.
-        return with_user_api(made if made is not None and own is made.unwrapped else own)
 
     @property
     def multiagent(self) -> bool:
@@ -87,7 +230,9 @@ class LegacyWorker:
 
     @property
     def policy_config(self) -> dict[str, Any]:
-        """The config of the runner as a dict."""
+        """The trainer's config; in a worker of another process, today's as a dict."""
+        if self._policy_config is not None:
+            return dict(self._policy_config)
         return dict(self.env_runner.config.to_dict())
 
     def get_policy(self, policy_id: str = ONLY_POLICY) -> LegacyPolicy | None:
@@ -153,18 +298,366 @@ class LegacyWorker:
         found: Callable[..., str] = self.env_runner.config.policy_mapping_fn
         return found
 
+    def add_policy(self, policy_id: str, *args: Any, **kwargs: Any) -> Any:
+        """Adds a policy; see `Trainer.add_policy`.
+
+        Raises:
+            GoneError: The worker is none of a trainer's in this process.
+        """
+        return self._trainers("add_policy").add_policy(policy_id, *args, **kwargs)
+
+    def remove_policy(self, *, policy_id: str = ONLY_POLICY, **kwargs: Any) -> None:
+        """Removes a policy; see `Trainer.remove_policy`.
+
+        Raises:
+            GoneError: The worker is none of a trainer's in this process.
+        """
+        self._trainers("remove_policy").remove_policy(policy_id, **kwargs)
+
+    def _trainers(self, name: str) -> Policies:
+        if self.policies is None:
+            raise missing(self, "remote worker", name)
+        return self.policies
+
+    # Its environments
+
+    @property
+    def base_env(self) -> LegacyBaseEnv:
+        """All environments of this worker."""
+        env = self.env_runner.env
+        begin_anew = partial(env_runners.reset_at_the_next_sample, self.env_runner)
+        return LegacyBaseEnv(getattr(env, "unwrapped", env), begin_anew)
+
+    @property
+    def env(self) -> Any:
+        """The first of the user's own environments, or None; with gym's API if it is by name."""
+        made = next(iter(self.base_env.wrapped_environments()), None)
+        own = user_env(made)
+        # What gymnasium made ends in time by its own wrappers.
+        return with_user_api(made if made is not None and own is made.unwrapped else own)
+
+    async_env = base_env
+
+    @property
+    def env_context(self) -> Any:
+        """The env context that its first environment was made with."""
+        return self._context(0)
+
+    @property
+    def env_creator(self) -> Callable[..., Any] | None:
+        """What makes the user's environment from an env context."""
+        creator = find_creator(self.env_runner.config.env)
+        return creator and (lambda context: with_user_api(user_env(creator(context))))
+
+    def make_sub_env_fn(self, vector_index: int = 0) -> Any:
+        """Makes another environment like those that it has."""
+        creator = self.env_creator
+        return creator and creator(self._context(vector_index))
+
+    make_env_fn = make_sub_env_fn
+
+    @property
+    def preprocessors(self) -> dict[str, Any]:
+        """What makes vectors of observations, by policy: Ray's objects, for code that asks them."""
+        from ray.rllib.models.preprocessors import get_preprocessor
+
+        spaces = {policy: module.observation_space for policy, module in self.policy_map.items()}
+        originals = {p: getattr(s, "original_space", s) for p, s in spaces.items()}
+        return {policy: get_preprocessor(space)(space) for policy, space in originals.items()}
+
+    @property
+    def preprocessing_enabled(self) -> bool:
+        """Whether observations are preprocessed at all."""
+        return not self.policy_config.get("_disable_preprocessor_api", False)
+
     def foreach_env(self, func: Callable[[Any], Any]) -> list[Any]:
         """Calls `func(env)` for all of the user's environments."""
         return [func(env) for env in self.base_env.get_sub_environments()]
 
     def foreach_env_with_context(self, func: Callable[[Any, Any], Any]) -> list[Any]:
         """Calls `func(env, env_context)` for all of the user's environments."""
-        context = self.env_runner.config.env_config
-        index = getattr(self.env_runner, "worker_index", 0)
         return [
-            func(env, env_context(context, worker_index=index, vector_index=number))
+            func(env, self._context(number))
             for number, env in enumerate(self.base_env.get_sub_environments())
         ]
+
+    def _context(self, vector_index: int) -> Any:
+        from ray.rllib.env.env_context import EnvContext
+
+        told = dict(self.env_runner.config.env_config)
+        return EnvContext(told, self.worker_index, vector_index, num_workers=self.num_workers)
+
+    # What it samples, and learns from
+
+    def sample(self, **asked: Any) -> Any:
+        """Samples a fragment.
+
+        Args:
+            **asked: What the env runner's `sample` takes; old workers took nothing.
+
+        Returns:
+            A `SampleBatch`, or with several policies a `MultiAgentBatch`, postprocessed by them.
+        """
+        return rollout_batch(self.env_runner.sample(**asked), self.policy_map)
+
+    def sample_with_count(self) -> tuple[Any, int]:
+        """Samples a fragment, and tells how many steps it has."""
+        batch = self.sample()
+        return batch, batch.count
+
+    def sample_and_learn(
+        self,
+        expected_batch_size: int,
+        num_sgd_iter: int,
+        sgd_minibatch_size: int,
+        standardize_fields: Collection[str],
+    ) -> tuple[dict[str, Any], int]:
+        """Samples, and learns from it in minibatches.
+
+        Args:
+            expected_batch_size: How many steps are expected; more are learned from, too.
+            num_sgd_iter: How often the batch is gone through.
+            sgd_minibatch_size: The minibatches' size.
+            standardize_fields: The columns that get a mean of 0 and a deviation of 1.
+
+        Returns:
+            What the policies tell of it, and the number of steps.
+        """
+        from ray.rllib.utils.sgd import do_minibatch_sgd
+
+        batch = self.sample()
+        while batch.count < expected_batch_size:
+            batch = batch.concat(self.sample())
+        known = {policy: self.policy_map[policy] for policy in self.get_policies_to_train()}
+        told = do_minibatch_sgd(
+            batch, known, self, num_sgd_iter, sgd_minibatch_size, standardize_fields
+        )
+        return dict(told), batch.count
+
+    def learn_on_batch(self, samples: AnyBatch) -> dict[str, Any]:
+        """Learns from a batch, in the learners.
+
+        Returns:
+            What each policy tells of it.
+        """
+        batches = samples.as_multi_agent().policy_batches
+        return {
+            policy_id: self.policy_map[policy_id].learn_on_batch(batch)
+            for policy_id, batch in batches.items()
+            if self.is_policy_to_train(policy_id, batch)
+        }
+
+    def compute_gradients(self, samples: AnyBatch, single_agent: bool | None = None) -> Any:
+        """Computes gradients from a batch.
+
+        Args:
+            samples: The batch.
+            single_agent: Whether the only policy's are returned without its name.
+
+        Returns:
+            The gradients by policy, and what each policy tells of them.
+        """
+        batches = samples.as_multi_agent().policy_batches
+        told = {
+            policy_id: self.policy_map[policy_id].compute_gradients(batch)
+            for policy_id, batch in batches.items()
+            if self.is_policy_to_train(policy_id, batch)
+        }
+        if single_agent:
+            return told[ONLY_POLICY]
+        gradients = {policy_id: of_policy for policy_id, (of_policy, _) in told.items()}
+        info = {policy_id: of_policy for policy_id, (_, of_policy) in told.items()}
+        return gradients, {**info, "batch_count": samples.count}
+
+    def apply_gradients(self, grads: Any) -> None:
+        """Applies gradients: of each policy, or those of the only one."""
+        by_policy = grads if isinstance(grads, Mapping) else {ONLY_POLICY: grads}
+        for policy_id, gradients in by_policy.items():
+            self.policy_map[policy_id].apply_gradients(gradients)
+
+    def get_metrics(self) -> list[EpisodeRecord]:
+        """The episodes that have ended since the last call."""
+        times = timers.sampler_times(self.env_runner)
+        return [replace(record, perf_stats=times) for record in take_records(self.env_runner)]
+
+    @property
+    def sampler(self) -> Sampler:
+        """What it samples with."""
+        return Sampler(self)
+
+    input_reader = sampler
+
+    @property
+    def output_writer(self) -> Any:
+        """What writes what was sampled: nothing, if the config names no output."""
+        from ray.rllib.evaluation.rollout_worker import NoopOutput
+
+        if self.env_runner.config.output:
+            raise missing(self, "worker", "output_writer")
+        return NoopOutput()
+
+    @property
+    def reward_estimators(self) -> list[Any]:
+        """What judges policies by recordings: none; see `config.evaluation(…)`."""
+        return []
+
+    # What it was made of
+
+    @property
+    def worker_index(self) -> int:
+        """Its number; the local one is 0."""
+        return int(getattr(self.env_runner, "worker_index", 0) or 0)
+
+    @property
+    def num_workers(self) -> int:
+        """How many remote workers there are."""
+        return int(getattr(self.env_runner.config, "num_env_runners", 0) or 0)
+
+    @property
+    def batch_mode(self) -> str:
+        """Whether it samples fragments or whole episodes."""
+        return str(self.env_runner.config.batch_mode)
+
+    @property
+    def count_steps_by(self) -> str:
+        """Whether the steps of a batch are those of environments or of agents."""
+        return str(self.env_runner.config.count_steps_by)
+
+    @property
+    def compress_observations(self) -> bool:
+        """Whether observations are compressed."""
+        return bool(self.policy_config.get("compress_observations", False))
+
+    @property
+    def rollout_fragment_length(self) -> int:
+        """How many steps of each environment it samples at once."""
+        index = self.worker_index
+        return int(self.env_runner.config.get_rollout_fragment_length(worker_index=index))
+
+    sample_batch_size = rollout_fragment_length
+
+    @property
+    def total_rollout_fragment_length(self) -> int:
+        """How many steps it samples at once."""
+        return self.rollout_fragment_length * int(self.env_runner.num_envs)
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of the config."""
+        found: int | None = self.env_runner.config.seed
+        return found
+
+    @property
+    def weights_seq_no(self) -> int:
+        """The number of the weights that it has."""
+        return env_runners.number_of_weights(self.env_runner)
+
+    @property
+    def io_context(self) -> Any:
+        """What readers and writers of recordings are made with."""
+        from ray.rllib.offline import IOContext
+
+        return IOContext(None, self.env_runner.config, self.worker_index, self)
+
+    def creation_args(self) -> dict[str, Any]:
+        """The arguments that an old worker was made with, as far as they mean something."""
+        config = self.policy_config
+        return {
+            "batch_mode": self.batch_mode,
+            "callbacks": type(self.callbacks),
+            "clip_actions": self.env_runner.config.clip_actions,
+            "clip_rewards": self.env_runner.config.clip_rewards,
+            "compress_observations": self.compress_observations,
+            "count_steps_by": self.count_steps_by,
+            "env_config": dict(self.env_context),
+            "env_creator": self.env_creator,
+            "episode_horizon": config.get("horizon"),
+            "fake_sampler": False,
+            "model_config": config.get("model"),
+            "no_done_at_end": config.get("no_done_at_end", False),
+            "normalize_actions": self.env_runner.config.normalize_actions,
+            "num_envs": self.env_runner.num_envs,
+            "num_workers": self.num_workers,
+            "observation_filter": self.observation_filter,
+            "policies_to_train": self.get_policies_to_train(),
+            "policy_config": config,
+            "policy_mapping_fn": self.policy_mapping_fn,
+            "policy_spec": self.policy_dict,
+            "preprocessor_pref": config.get("preprocessor_pref", "deepmind"),
+            "remote_worker_envs": self.env_runner.config.remote_worker_envs,
+            "rollout_fragment_length": self.rollout_fragment_length,
+            "seed": self.seed,
+            "soft_horizon": config.get("soft_horizon", False),
+            "worker_index": self.worker_index,
+        }
+
+    # Where it is
+
+    def apply(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Calls `func` with this worker."""
+        return func(self, *args, **kwargs)
+
+    def get_host(self) -> str:
+        """The name of its machine."""
+        return socket.gethostname()
+
+    def get_node_ip(self) -> str:
+        """The address of its machine."""
+        import ray
+
+        return str(ray.util.get_node_ip_address())
+
+    def find_free_port(self) -> int:
+        """A port of its machine that nobody listens at."""
+        with socket.socket() as found:
+            found.bind(("", 0))
+            return int(found.getsockname()[1])
+
+    # What it shares with others
+
+    def get_global_vars(self) -> dict[str, Any]:
+        """What is known of the training's progress: the steps that were sampled, as `timestep`."""
+        return self.global_vars
+
+    def set_global_vars(
+        self, global_vars: Mapping[str, Any], policy_ids: Collection[str] | None = None
+    ) -> None:
+        """Takes what is known of the training's progress, and tells the policies."""
+        self.global_vars = dict(global_vars)
+        for policy_id in policy_ids if policy_ids is not None else self.policy_map:
+            self.policy_map[policy_id].on_global_var_update(self.global_vars)
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """The observation filter of each policy; its statistics are those that are in use."""
+        from ray.rllib.utils.filter import NoFilter
+
+        found = ray_connectors.observation_filters(self.env_runner)
+        return {
+            policy: found.get(policy) or found.get(None) or NoFilter() for policy in self.policy_map
+        }
+
+    @property
+    def observation_filter(self) -> str:
+        """The name of the observation filter."""
+        return next((type(one).__name__ for one in self.filters.values()), "NoFilter")
+
+    def get_filters(self, flush_after: bool = False) -> dict[str, Any]:
+        """Copies of the filters.
+
+        Args:
+            flush_after: Whether what was seen from now on is counted anew, for the next call.
+        """
+        found = self.filters
+        copies = {policy: copy.deepcopy(one.as_serializable()) for policy, one in found.items()}
+        for one in found.values() if flush_after else ():
+            one.reset_buffer()
+        return copies
+
+    def sync_filters(self, new_filters: Mapping[str, Any]) -> None:
+        """Takes the statistics of other filters."""
+        for policy, own in self.filters.items():
+            own.sync(new_filters[policy])
 
     def get_weights(self, policies: Any = None) -> dict[str, Any]:
         """The weights by policy."""
@@ -174,10 +667,31 @@ class LegacyWorker:
             if policies is None or policy_id in policies
         }
 
-    def set_weights(self, weights: Mapping[str, Any], global_vars: object = None) -> None:  # noqa: ARG002
-        """Sets weights by policy in this worker alone, until the learners send theirs."""
+    def set_weights(
+        self,
+        weights: Mapping[str, Any],
+        global_vars: Mapping[str, Any] | None = None,
+        weights_seq_no: int | None = None,  # noqa: ARG002 - the learners number them
+    ) -> None:
+        """Sets weights by policy.
+
+        Those of a trainer's local worker are the learners'. Another worker has them alone, until
+        the learners send theirs.
+        """
         for policy_id, values in weights.items():
             self.policy_map[policy_id].set_weights(values)
+        if global_vars:
+            self.set_global_vars(global_vars)
+
+    def save(self) -> bytes:
+        """Weights and progress as bytes, which `restore` takes."""
+        state = {"weights": self.get_weights(), "global_vars": self.global_vars}
+        return pack(state)
+
+    def restore(self, objs: bytes) -> None:
+        """Takes what `save` returned: data, of which nothing is run."""
+        state = unpack(objs, where="worker.restore()")
+        self.set_weights(state["weights"], state["global_vars"])
 
     def earlier_chunks(self, episode_id: object) -> list[Any]:
         """The chunks of an ongoing episode that earlier samples have returned."""
@@ -201,19 +715,23 @@ class LegacyWorker:
     def __getattr__(self, name: str) -> Any:
         if name in GONE["worker"] or name.startswith("_") or name == "env_runner":
             raise missing(self, "worker", name)
+        if name in old_stack.ITERATOR:
+            if self._iterator is None:
+                self._iterator = old_stack.worker_iterator(self.sample)
+            return getattr(self._iterator, name)
         return getattr(self.env_runner, name)
 
 
-def env_context(config: Mapping[str, Any], *, worker_index: int, vector_index: int) -> Any:
-    """The env context that an environment was made with."""
-    from ray.rllib.env.env_context import EnvContext
-
-    return EnvContext(dict(config), worker_index, vector_index)
-
-
 def as_legacy(env_runner: EnvRunner) -> Any:
-    """The legacy view of an env runner; the old API stack's is a rollout worker itself."""
-    return LegacyWorker(env_runner) if hasattr(env_runner, "module") else env_runner
+    """The worker around an env runner; the old API stack's is one itself."""
+    return worker_of(env_runner) if hasattr(env_runner, "module") else env_runner
+
+
+def worker_of(env_runner: EnvRunner) -> LegacyWorker:
+    """The worker around an env runner of today, always the same one."""
+    known: dict[str, Any] = vars(env_runner)
+    worker: LegacyWorker = known.setdefault("legacy_worker", LegacyWorker(env_runner))
+    return worker
 
 
 class RemoteWorker:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.errors import UnknownPolicyError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import configs, connectors
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, resolve_policy_id
@@ -305,15 +305,15 @@ def _compute(
 
 
 def _module(env_runner: EnvRunner, policy_id: str) -> RLModule:
-    if not configs.is_multi_agent(env_runner.config):
-        return env_runner.module
-    if policy_id not in env_runner.module:
-        raise CompatError(
+    module = env_runner.module
+    modules = module if configs.is_multi_agent(env_runner.config) else {ONLY_POLICY: module}
+    if policy_id not in modules:
+        raise UnknownPolicyError(
             f"There is no policy {policy_id!r}.",
             where=f"compute_action(policy_id={policy_id!r})",
-            fix=f"the policies are {', '.join(map(repr, env_runner.module.keys()))}",
+            fix=f"the policies are {', '.join(map(repr, modules.keys()))}",
         )
-    return env_runner.module[policy_id]
+    return modules[policy_id]
 
 
 def _episode(
@@ -343,13 +343,15 @@ def _episode(
 
             state = tree.unflatten_as(module.get_initial_state(), list(request.state))
             outputs = {"state_out": [state] * len(rewards)}
+    pipeline = connectors.env_to_module(env_runner)
+    seen = pipeline.input_observation_space
+    observation = _as_observed(request.observation, seen if agent is None else seen[agent])
     columns = {
-        "observations": [request.observation] * (len(rewards) + 1),
+        "observations": [observation] * (len(rewards) + 1),
         "infos": [dict(request.info or {})] * (len(rewards) + 1),
         "actions": actions,
         "rewards": rewards,
     }
-    pipeline = connectors.env_to_module(env_runner)
     more = {
         "observation_space": pipeline.input_observation_space,
         "action_space": pipeline.input_action_space,
@@ -366,6 +368,19 @@ def _episode(
         agent_to_module_mapping_fn=lambda *_, **__: policy_id,
         **more,
     )
+
+
+def _as_observed(observation: Any, space: gymnasium.Space[Any]) -> Any:
+    """An observation with the numbers of its space: whole ones where it has floats."""
+    import gymnasium
+
+    if isinstance(space, gymnasium.spaces.Dict) and isinstance(observation, Mapping):
+        parts = space.spaces.items()
+        return {n: _as_observed(observation[n], part) for n, part in parts if n in observation}
+    if not isinstance(space, gymnasium.spaces.Box) or not np.issubdtype(space.dtype, np.floating):
+        return observation
+    array = np.asarray(observation)
+    return observation if array.dtype.kind == "f" else array.astype(space.dtype)
 
 
 def agent_of(

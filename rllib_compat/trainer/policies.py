@@ -11,7 +11,7 @@ from rllib_compat.neutral.errors import CompatError, GoneError
 from rllib_compat.ray_versions import configs, connectors, env_runners
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, resolve_policy_id
-from rllib_compat.runtime.workers import as_legacy
+from rllib_compat.runtime.workers import LegacyPolicies
 from rllib_compat.trainer.build import AlgorithmBuilder
 from rllib_compat.trainer.inference import agent_of
 from rllib_compat.trainer.running import RunningAlgorithm
@@ -45,13 +45,17 @@ class Policies:
 
     def get_policy(self, policy_id: str = ONLY_POLICY) -> Any:
         """The policy of that id, or None; what is set in it reaches the learners."""
-        found = as_legacy(self._running.local_runner()).get_policy(policy_id)
-        if not isinstance(found, LegacyPolicy):
-            return found  # nothing, or the old API stack's own policy
-        policy_id = found.policy_id
+        runner = self._running.local_runner()
+        if self._algorithm.learner_group is None:
+            return runner.get_policy(policy_id)  # the old API stack's own
+        return LegacyPolicies(runner, self).get(policy_id)
+
+    def with_learners(self, policy: LegacyPolicy) -> LegacyPolicy:
+        """The same policy, which reaches the learners."""
+        policy_id = policy.policy_id
         return LegacyPolicy(
             policy_id,
-            found.model,
+            policy.model,
             self._algorithm.config,
             store=lambda weights: self.set_weights({policy_id: weights}),
             load=lambda: self.get_weights([policy_id])[policy_id],
@@ -59,6 +63,8 @@ class Policies:
 
     def get_weights(self, policies: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
         """The weights by policy and name, as arrays."""
+        if isinstance(policies, str):
+            policies = [policies]
         if policies is not None:
             there = self._algorithm.config.policies
             policies = [resolve_policy_id(policy, there) for policy in policies]

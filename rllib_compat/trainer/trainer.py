@@ -5,7 +5,10 @@ from __future__ import annotations
 import copy
 import json
 import logging
+import os
+import shutil
 import tempfile
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
@@ -20,13 +23,13 @@ from rllib_compat.config import Translation, find_algorithm, translate
 from rllib_compat.config.rules.offline import learns_on_old_stack
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Verdict
-from rllib_compat.ray_versions import algorithms, old_stack, releases, tune
+from rllib_compat.ray_versions import algorithms, env_runners, old_stack, releases, tune
 from rllib_compat.ray_versions import metrics as ray_metrics
 from rllib_compat.registry.keys import TODAY
 from rllib_compat.registry.legacy_api import missing
 from rllib_compat.runtime.default_policy import with_default_policy
 from rllib_compat.runtime.envs import find_creator, resolve_env_name
-from rllib_compat.runtime.policy_mapping import MappingFn
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
 from rllib_compat.runtime.results import complete_evaluation
 from rllib_compat.runtime.user_envs import with_user_api
 from rllib_compat.trainer import coefficients, exports, refusals, subclasses
@@ -118,6 +121,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         raw_user_config: The config as it was given.
         config: The config with the defaults of its Ray.
         last_result: What the last `train()` returned; empty before.
+        evaluation_metrics: What the last evaluation gave, below `evaluation`; empty before.
 
     Raises:
         ConfigError: The config can't be translated.
@@ -136,6 +140,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     _loaded: ClassVar[_LoadedAlgorithm | None] = None
 
     merge_trainer_configs = staticmethod(merge)
+    merge_algorithm_configs = merge_trainer_configs
 
     def __init__(
         self,
@@ -155,11 +160,14 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         self._origin = Origin(algorithm or self.algorithm_name, legacy_ray or self.legacy_ray)
         if replay_columns is not None:
             self.replay_columns = replay_columns
+        began = time.time()
         self.last_result: dict[str, Any] = {}
+        self.evaluation_metrics: dict[str, Any] = {}
         self._logger = logger_creator(given) if logger_creator else None
         if not ray.is_initialized():
             ray.init(ignore_reinit_error=True)
         super().__init__(given, **tune.trainable_arguments(trainable))
+        self._warmup_time = time.time() - began
         # Tune has loggers of its own.
         if self._logger is None and not tune.has_storage(self):
             self._logger = UnifiedLogger(self.config, self.logdir)
@@ -273,7 +281,20 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         self._running.mark_weights_stale()
         self._call_hook("after_train_result", result)
         self.last_result = result
+        if "evaluation" in result:
+            self.evaluation_metrics = {"evaluation": result["evaluation"]}
         return result
+
+    step_attempt = step
+
+    def get_auto_filled_metrics(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """What each result has besides, with two keys of Ray 0.5 – 2.6."""
+        told = dict(super().get_auto_filled_metrics(*args, **kwargs))
+        return {
+            **told,
+            "experiment_id": Path(self.logdir).name,
+            "warmup_time": self._warmup_time,
+        }
 
     def training_step(self) -> dict[str, Any]:
         """What an iteration does: the algorithm's own steps."""
@@ -298,7 +319,9 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             Legacy and today's keys, below `evaluation`.
         """
         self._call_hook("before_evaluate_fn")
-        return {"evaluation": complete_evaluation(self.algorithm.evaluate(), self.algorithm.config)}
+        told = complete_evaluation(self.algorithm.evaluate(), self.algorithm.config)
+        self.evaluation_metrics = {"evaluation": told}
+        return self.evaluation_metrics
 
     def collect_metrics(self, *_: object, **__: object) -> dict[str, Any]:
         """The episodes of the smoothing window, by the legacy keys; workers can't be chosen."""
@@ -343,7 +366,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     @property
     def callbacks(self) -> Any:
         """The user's callbacks object in this process."""
-        return next((a.legacy[0] for a in self._running.adapters if a.legacy), None)
+        return next((a.user_callbacks for a in self._running.adapters), None)
 
     @property
     def env_creator(self) -> Callable[..., Any] | None:
@@ -360,13 +383,13 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         Raises:
             RayNotSupportedError: There are none: Ray 2.41 – 2.47 make none for such an algorithm.
         """
-        return LegacyWorkers(self._running, self._running.group)
+        return LegacyWorkers(self._running, self._running.group, self.config, self._policies)
 
     @property
     def evaluation_workers(self) -> LegacyWorkers | None:
         """All workers that evaluate, if the config asks for any."""
         group = self.algorithm.eval_env_runner_group
-        return LegacyWorkers(self._running, group) if group is not None else None
+        return LegacyWorkers(self._running, group, self.config) if group is not None else None
 
     @property
     def local_evaluator(self) -> Any:
@@ -381,7 +404,58 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     @property
     def optimizer(self) -> LegacyOptimizer:
         """Workers and counters, where Ray 0.5 – 0.8 had them."""
-        return LegacyOptimizer(self.workers, lambda: self.last_result, self.collect_metrics)
+        return LegacyOptimizer(
+            self.workers, self._running, lambda: self.last_result, self.collect_metrics
+        )
+
+    @property
+    def local_replay_buffer(self) -> Any:
+        """What is replayed; None where nothing is."""
+        return getattr(self.algorithm, "local_replay_buffer", None)
+
+    @property
+    def learner_group(self) -> Any:
+        """What learns."""
+        return self.algorithm.learner_group
+
+    @property
+    def global_vars(self) -> dict[str, Any]:
+        """What Ray 0.6 – 0.8 told all workers of the progress."""
+        return {"timestep": self.optimizer.num_steps_sampled}
+
+    @property
+    def remote_requests_in_flight(self) -> dict[int, set[Any]]:
+        """What workers have not answered yet, by their indices."""
+        return env_runners.requests_in_flight(self._running.group)
+
+    @property
+    def train_exec_impl(self) -> Any:
+        """The execution plan that runs, if the class has one."""
+        return getattr(self.algorithm, "legacy_step", None)
+
+    @property
+    def evaluation_config(self) -> Any:
+        """The config of what evaluates."""
+        return self.algorithm.evaluation_config
+
+    @property
+    def reward_estimators(self) -> dict[str, Any]:
+        """What judges policies by recordings, by name."""
+        return dict(getattr(self.algorithm, "reward_estimators", None) or {})
+
+    def get_module(self, module_id: str = ONLY_POLICY) -> Any:
+        """The module of a policy, or None."""
+        return self.algorithm.get_module(module_id)
+
+    def get_current_ip(self) -> str:
+        """The address of this machine."""
+        return str(ray.util.get_node_ip_address())
+
+    current_ip = get_current_ip
+
+    def get_current_ip_pid(self) -> tuple[str, int]:
+        """The address of this machine, and the process."""
+        return self.get_current_ip(), os.getpid()
 
     compute_single_action = _of("_inference", Inference.compute_single_action)
     compute_action = compute_single_action
@@ -419,6 +493,31 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     # Checkpoints
 
+    #: Where Ray 1.x – 2.6 copied checkpoints to by itself; the storage of a trial does it.
+    remote_checkpoint_dir = storage_client = sync_function_tpl = None
+    uses_cloud_checkpointing = False
+
+    def delete_checkpoint(self, checkpoint_path: str) -> None:
+        """Deletes a checkpoint: its folder."""
+        shutil.rmtree(checkpoint_path, ignore_errors=True)
+
+    def get_state(self) -> dict[str, Any]:
+        """Weights by policy, and what was counted."""
+        return {
+            "worker": {"weights": self.get_weights()},
+            "experiment_id": Path(self.logdir).name,
+            "ray_version": ray.__version__,
+            "iteration": self.iteration,
+            "episodes_total": self.last_result.get("episodes_total"),
+            "time_total": self.last_result.get("time_total_s", 0.0),
+            "timesteps_total": self.optimizer.num_steps_sampled,
+            "last_result": self.last_result,
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Sets the weights of what `get_state` returned; `restore` restores all."""
+        self.set_weights(state["worker"]["weights"])
+
     def save(self, checkpoint_dir: str | None = None) -> Any:
         """Saves a checkpoint.
 
@@ -432,9 +531,14 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         self.save_checkpoint(str(path))
         return str(path)
 
-    def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """Writes today's checkpoint, which `Algorithm.from_checkpoint` loads too."""
+    def save_checkpoint(self, checkpoint_dir: str) -> Any:
+        """Writes today's checkpoint, which `Algorithm.from_checkpoint` loads too.
+
+        Returns:
+            The folder.
+        """
         self._checkpoints.write(checkpoint_dir)
+        return checkpoint_dir
 
     def save_to_object(self) -> bytes:
         """A checkpoint as bytes."""
@@ -534,6 +638,13 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     def validate_config(self, config: dict[str, Any]) -> None:
         """Checks a config with all defaults, and may change it."""
+
+    @staticmethod
+    def validate_env(env: object, env_context: object) -> None:
+        """Checks an environment; classes may do so."""
+
+    def validate_framework(self, config: dict[str, Any]) -> None:
+        """Checks the framework: there is torch, whatever the config says."""
 
     @classmethod
     def with_updates(cls, **overrides: Any) -> type[Trainer]:

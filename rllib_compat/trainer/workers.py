@@ -5,13 +5,15 @@ Both are views on today's env runner group; what samples and learns is the algor
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rllib_compat.ray_versions import env_runners
+from rllib_compat.ray_versions import env_runners, metrics, old_stack, renames
 from rllib_compat.registry.legacy_api import missing
-from rllib_compat.runtime.workers import LegacyWorker, RemoteWorker, as_legacy
+from rllib_compat.runtime.episode_records import EpisodeRecord
+from rllib_compat.runtime.workers import LegacyWorker, Policies, RemoteWorker, as_legacy
 from rllib_compat.trainer.running import RunningAlgorithm
 
 if TYPE_CHECKING:
@@ -23,42 +25,26 @@ if TYPE_CHECKING:
 ToTrain: TypeAlias = Collection[str] | Callable[..., bool] | None
 
 
-class LegacyWorkers:
-    """All workers of a trainer, the local one first.
+class Workers(ABC):
+    """Several workers, the local one first: what old code asked of all of them."""
 
-    Args:
-        running: The algorithm.
-        group: The env runners that are meant: those that sample, or those that evaluate.
-    """
-
-    def __init__(self, running: RunningAlgorithm, group: EnvRunnerGroup) -> None:
-        self._running = running
-        self.group = group
-
+    @abstractmethod
     def local_worker(self) -> Any:
-        """The worker in this process, with the weights that were trained last."""
-        self._running.sync_local_runner()
-        return as_legacy(self.group.local_env_runner)
+        """The worker in this process."""
 
-    def remote_workers(self) -> list[RemoteWorker]:
+    @abstractmethod
+    def remote_workers(self) -> list[Any]:
         """The others; `worker.method.remote(…)` calls a method of the worker there."""
-        return [RemoteWorker(actor) for actor in env_runners.remote_env_runners(self.group)]
 
-    def foreach_worker(self, func: Callable[[LegacyWorker], Any]) -> list[Any]:
-        """Calls `func(worker)` in all workers.
+    @abstractmethod
+    def foreach_worker(self, func: Callable[..., Any]) -> list[Any]:
+        """Calls `func(worker)` in all workers."""
 
-        What it sets by `worker.set_policies_to_train` reaches the learners, too.
-        """
-        self._running.sync_local_runner()
-        before = self.group.local_env_runner.config.policies_to_train
-        results = env_runners.foreach_env_runner(self.group, partial(_call, func))
-        after = self.group.local_env_runner.config.policies_to_train
-        if after is not before and hasattr(self.group.local_env_runner, "module"):
-            learners = self._running.algorithm.learner_group
-            learners.foreach_learner(partial(_train_only, after))
-        return results
+    @abstractmethod
+    def stop(self) -> None:
+        """Stops all workers."""
 
-    def foreach_worker_with_index(self, func: Callable[[LegacyWorker, int], Any]) -> list[Any]:
+    def foreach_worker_with_index(self, func: Callable[..., Any]) -> list[Any]:
         """Calls `func(worker, index)` in all workers."""
         return self.foreach_worker(partial(_call_with_index, func))
 
@@ -70,7 +56,7 @@ class LegacyWorkers:
 
     def foreach_trainable_policy(self, func: Callable[..., Any]) -> list[Any]:
         """Calls `func(policy, policy_id)` for all trained policies of all workers."""
-        method = "foreach_trainable_policy"
+        method = "foreach_policy_to_train"
         return _chain(self.foreach_worker(partial(_call_method, method, func)))
 
     foreach_policy_to_train = foreach_trainable_policy
@@ -95,6 +81,84 @@ class LegacyWorkers:
         """How many workers are actors."""
         return len(self.remote_workers())
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: a local worker, {self.num_remote_workers()} remote ones>"
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing(self, "workers", name)
+
+
+class LegacyWorkers(Workers):
+    """All workers of a trainer, the local one first.
+
+    Args:
+        running: The algorithm.
+        group: The env runners that are meant: those that sample, or those that evaluate.
+        config: The trainer's config.
+        policies: What lets the local worker's policies reach the learners; None for workers that
+            have only copies of them.
+    """
+
+    def __init__(
+        self,
+        running: RunningAlgorithm,
+        group: EnvRunnerGroup,
+        config: Mapping[str, Any] | None = None,
+        policies: Policies | None = None,
+    ) -> None:
+        self._running = running
+        self._config = config
+        self._policies = policies
+        self.group = group
+
+    def local_worker(self) -> Any:
+        """The worker in this process, with the weights that were trained last."""
+        self._running.sync_local_runner()
+        worker = as_legacy(self.group.local_env_runner)
+        if isinstance(worker, LegacyWorker):
+            worker.join(self._policies, self._config)
+        return worker
+
+    def remote_workers(self) -> list[RemoteWorker]:
+        """The others; `worker.method.remote(…)` calls a method of the worker there."""
+        return [RemoteWorker(actor) for actor in env_runners.remote_env_runners(self.group)]
+
+    def foreach_worker(
+        self,
+        func: Callable[[LegacyWorker], Any],
+        *,
+        local_worker: bool = True,
+        remote_worker_ids: Collection[int] | None = None,
+        **_: object,
+    ) -> list[Any]:
+        """Calls `func(worker)` in all workers.
+
+        What it sets by `worker.set_policies_to_train` reaches the learners, too.
+
+        Args:
+            func: The function.
+            local_worker: Whether it is called here, too.
+            remote_worker_ids: The indices of the other workers that are meant; None for all.
+            **_: How Ray 2.x was to wait for workers that fail; the config says it.
+        """
+        runner = self.local_worker().env_runner if self._policies else self.group.local_env_runner
+        before = runner.config.policies_to_train
+        results = env_runners.foreach_env_runner(
+            self.group,
+            partial(_call, func),
+            local_env_runner=local_worker,
+            remote_worker_ids=remote_worker_ids,
+        )
+        after = runner.config.policies_to_train
+        if after is not before and hasattr(runner, "module"):
+            learners = self._running.algorithm.learner_group
+            learners.foreach_learner(partial(_train_only, after))
+        return results
+
+    def add_policy(self, policy_id: str, *args: Any, **kwargs: Any) -> Any:
+        """Adds a policy to learners and workers; see `Trainer.add_policy`."""
+        return self.local_worker().add_policy(policy_id, *args, **kwargs)
+
     def num_healthy_workers(self) -> int:
         """How many actors answer, and the local worker."""
         return self.num_healthy_remote_workers() + 1
@@ -103,16 +167,41 @@ class LegacyWorkers:
         """How many actors answer."""
         return int(self.group.num_healthy_remote_workers())
 
-    def sync_weights(self, *_: object, **__: object) -> None:
-        """Sends the learners' weights to all workers."""
+    def healthy_worker_ids(self) -> list[int]:
+        """The indices of the actors that answer."""
+        return env_runners.healthy_indices(self.group)
+
+    def num_in_flight_async_reqs(self) -> int:
+        """How many calls actors have not answered yet."""
+        return int(self.group.num_in_flight_async_reqs())
+
+    def num_remote_worker_restarts(self) -> int:
+        """How many actors were replaced so far."""
+        return int(self.group.num_remote_worker_restarts())
+
+    def probe_unhealthy_workers(self) -> list[int]:
+        """Looks for actors that answer again, and returns their indices."""
+        return list(renames.method(self.group, "probe_unhealthy_env_runners")())
+
+    @property
+    def env_runner_cls(self) -> type:
+        """The class of the env runners that do the work."""
+        return type(self.group.local_env_runner)
+
+    def sync_weights(self, *_: object, **how: object) -> None:
+        """Sends the learners' weights to all workers.
+
+        Args:
+            *_: Whose weights, from where and for whom: all, from the learners, for all workers.
+            **how: The same by name; and `global_vars`, what they are to know of the progress.
+        """
         env_runners.send_weights(self._running.algorithm, self.group)
+        if told := how.get("global_vars"):
+            self.foreach_worker(partial(_call_method, "set_global_vars", told))
 
     def stop(self) -> None:
         """Stops all workers."""
         self.group.stop()
-
-    def __getattr__(self, name: str) -> Any:
-        raise missing(self, "workers", name)
 
 
 class LegacyOptimizer:
@@ -120,29 +209,68 @@ class LegacyOptimizer:
 
     Args:
         workers: All workers.
+        running: The algorithm.
         last_result: What the trainer's last `train()` returned.
         collect_metrics: The trainer's method.
     """
 
+    #: Results of workers that were too slow: they are waited for.
+    to_be_collected: tuple[Any, ...] = ()
+
     def __init__(
         self,
         workers: LegacyWorkers,
+        running: RunningAlgorithm,
         last_result: Callable[[], Mapping[str, Any]],
         collect_metrics: Callable[[], dict[str, Any]],
     ) -> None:
         self.workers = workers
+        self._running = running
         self._last_result = last_result
         self._collect_metrics = collect_metrics
 
     @property
     def num_steps_sampled(self) -> int:
         """The env steps that were sampled so far."""
-        return int(self._info().get("num_steps_sampled") or 0)
+        return metrics.count_so_far(self._running.algorithm, "sampled")
 
     @property
     def num_steps_trained(self) -> int:
         """The steps that were trained so far, as the learners count them."""
-        return int(self._info().get("num_steps_trained") or 0)
+        return metrics.count_so_far(self._running.algorithm, "trained")
+
+    @property
+    def local_evaluator(self) -> Any:
+        """The worker in this process, by its name of Ray 0.5 and 0.6."""
+        return self.workers.local_worker()
+
+    @property
+    def remote_evaluators(self) -> list[RemoteWorker]:
+        """The other workers, by their name of Ray 0.5 and 0.6."""
+        return self.workers.remote_workers()
+
+    @property
+    def episode_history(self) -> list[EpisodeRecord]:
+        """The episodes of the smoothing window."""
+        return [record for one in self._running.adapters for record in one.results.episodes]
+
+    def step(self) -> dict[str, Any]:
+        """Samples and learns once.
+
+        Returns:
+            What the learners told with the last `train()`.
+        """
+        old_stack.own_step(self._running.algorithm)
+        self._running.mark_weights_stale()
+        return dict(self._info().get("learner", {}))
+
+    def save(self) -> list[int]:
+        """Both counters."""
+        return [self.num_steps_trained, self.num_steps_sampled]
+
+    def stop(self) -> None:
+        """Stops all workers."""
+        self.workers.stop()
 
     def stats(self) -> dict[str, Any]:
         """Both counters, and what the learners said last."""
@@ -184,8 +312,8 @@ def _call_with_index(func: Callable[[LegacyWorker, int], object], worker: Legacy
     return func(worker, worker.worker_index)
 
 
-def _call_method(method: str, func: Callable[..., object], worker: LegacyWorker) -> Any:
-    return getattr(worker, method)(func)
+def _call_method(method: str, argument: object, worker: LegacyWorker) -> Any:
+    return getattr(worker, method)(argument)
 
 
 def _train_only(policies: ToTrain, learner: Learner) -> None:

@@ -211,9 +211,16 @@ class TestEpisode:
         assert episode.get_return() == 4.0  # of the last chunk alone, as Ray has it
 
     def test_what_is_gone_says_where_it_went(self, episode):
-        with pytest.raises(GoneError, match="soft_reset"):
-            _ = episode.soft_reset
-        assert not hasattr(episode, "soft_reset")
+        with pytest.raises(GoneError, match="add_extra_batch"):
+            _ = episode.add_extra_batch
+        assert not hasattr(episode, "add_extra_batch")
+
+    def test_a_soft_reset_counts_anew(self, episode):
+        before = episode.episode_id, episode.length, episode.total_reward
+        assert before[1:] == (4, 8.0)
+        episode.soft_reset()
+        assert (episode.length, episode.total_reward) == (0, 0.0)
+        assert episode.episode_id != before[0]
 
     def test_what_was_sampled_last_can_be_read(self, episode):
         (batch,) = episode.batch_builder.policy_collectors["default_policy"].batches
@@ -269,8 +276,8 @@ class TestWorker:
 
     def test_what_is_gone_says_where_it_went(self):
         worker = LegacyWorker(runner())
-        with pytest.raises(GoneError, match="sampler"):
-            _ = worker.sampler
+        with pytest.raises(GoneError, match="unlock"):
+            _ = worker.unlock
         with pytest.raises(GoneError, match="dist_class"):
             _ = worker.get_policy().dist_class
 
