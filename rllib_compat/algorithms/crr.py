@@ -141,7 +141,7 @@ class CRRTorchLearner(ActorCriticLearner):
                 fix="Set it to 'mean' or 'max'.",
             )
 
-    def compute_loss_for_module(
+    def module_loss(
         self,
         module_id: str,
         config: AlgorithmConfig,

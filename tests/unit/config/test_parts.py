@@ -9,9 +9,6 @@ from rllib_compat.config.rules.offline import learns_on_old_stack
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Verdict
-from rllib_compat.runtime.offline.files import Recording
-from rllib_compat.runtime.offline.inputs import Readers
-from rllib_compat.runtime.policy_mapping import MappingFn
 from rllib_compat.trainer.stock_policies import policy_class
 from tests.unit.config.samples import setting, verdicts
 
