@@ -2,12 +2,14 @@
 
 `rllib_compat.convert`, `inspect` and `verify` are the whole of it. `prepare` goes as far as the
 plan: what the file does not say is added, the networks are known, and nothing is written.
+`compare_outputs` holds outputs against others, by the old network's own `float32_errors`.
 """
 
 from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
     "": ("recordings",),
+    "compare": ("OutputDifference", "compare as compare_outputs", "float32_errors"),
     "convert": ("prepare",),
     "convert_many": ("convert_many as convert_folder",),
     "plan": ("Form", "Plan"),

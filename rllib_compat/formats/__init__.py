@@ -12,6 +12,7 @@ _FILES = {
     "atomic": ("atomic_directory", "atomic_file"),
     "globals": ("Handling", "list_globals"),
     "layouts": ("read as read_checkpoint",),
+    "layouts.tree": ("read_states",),
     "msgpack.codec": ("pack", "unpack"),
     "msgpack.write": ("write as write_msgpack",),
     "pickles": ("load as load_pickle", "load_torch", "looks_like_pickle"),

@@ -43,6 +43,7 @@ __all__ = [
 
 #: These need Ray or torch, or more of this room, and are imported when they are asked for.
 _FILES = {
+    "modules.grouped": ("grouped_space",),
     "modules.graph_module": ("GraphNet",),
     "observation_filter": ("can_hold", "with_filter"),
     "rl_modules": ("ModuleNetwork", "load as load_rl_modules", "set_weights"),

@@ -18,7 +18,7 @@ _FILES = {
         "Source",
     ),
     "deferred": ("Deferred",),
-    "records": ("GlobalRef", "StandIn"),
+    "records": ("GlobalRef", "StandIn", "is_stand_in"),
     "report": ("Finding", "Report", "Severity", "Verdict"),
 }
 

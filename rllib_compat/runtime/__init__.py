@@ -7,9 +7,16 @@ the others that rooms above use.
 from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
+    "adapted_config": ("limit_overrides_cache", "share_parts_of_policies"),
     "atari": ("is_atari_name", "may_be_atari"),
     "base_env": ("LegacyBaseEnv",),
-    "connectors": ("add_preprocessors", "remove_preprocessors", "set_previous_steps"),
+    "callbacks": ("with_trainer",),
+    "connectors": (
+        "add_preprocessors",
+        "may_need_preprocessors",
+        "remove_preprocessors",
+        "set_previous_steps",
+    ),
     "default_policy": ("with_default_policy",),
     "env_runners": ("use_compat_env_runners",),
     "envs": ("find_creator", "resolve_env_name"),

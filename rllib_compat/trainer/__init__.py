@@ -9,7 +9,7 @@ from rllib_compat.neutral.public import lazy_exports
 _FILES = {
     "classes": ("build_trainer", "class_of_algorithm", "raise_if_removed", "trainer_class"),
     "defaults": ("defaults_of",),
-    "fluent": ("LegacyConfig",),
+    "fluent": ("LegacyConfig", "config_class"),
     "resources": ("with_extra",),
     "rollout_worker": ("RolloutWorker",),
     "stock_policies": ("policy_class", "policy_modules", "policy_names"),

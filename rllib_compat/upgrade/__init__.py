@@ -8,5 +8,6 @@ stay as they are, and a second run changes nothing.
 
 from rllib_compat.upgrade.engine import Upgraded, upgrade
 from rllib_compat.upgrade.rule import Change, Target
+from rllib_compat.upgrade.rules import RULES
 
-__all__ = ["Change", "Target", "Upgraded", "upgrade"]
+__all__ = ["RULES", "Change", "Target", "Upgraded", "upgrade"]

@@ -319,7 +319,11 @@ def test_environments_of_other_kinds_train(make, env, lengths):
 
 def test_evaluation_functions_get_trainer_and_workers(make):
     def evaluate(trainer, workers):
-        from rllib_compat.runtime.evaluation import collect_episodes, summarize_episodes
+        from rllib_compat.legacy import lookup
+
+        metrics = "ray.rllib.evaluation.metrics"
+        collect_episodes = lookup(metrics, "collect_episodes")
+        summarize_episodes = lookup(metrics, "summarize_episodes")
 
         remote = workers.remote_workers()
         for worker in remote:

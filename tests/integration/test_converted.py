@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rllib_compat import Given, convert, registry, verify
-from rllib_compat.conversion.compare import compare, float32_errors
+from rllib_compat.conversion import compare_outputs, float32_errors
 from rllib_compat.errors import RayNotSupportedError, TargetExistsError
 from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import load_rl_modules
@@ -73,7 +73,7 @@ def test_the_new_module_computes_what_the_old_policy_computed(case, tmp_path):
         outputs = load_rl_modules(tmp_path / "new", [policy_id])[policy_id](inputs)
         exact = network.forward(known[0])
         errors = float32_errors(network, known[0], exact)
-        for row in compare(policy_id, expected, outputs, errors):
+        for row in compare_outputs(policy_id, expected, outputs, errors):
             assert row.ok, row
     assert digest_tree(case.path) == before
 

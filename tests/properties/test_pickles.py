@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as npst
 
 from rllib_compat.errors import CorruptCheckpointError
 from rllib_compat.formats import load_pickle, looks_like_pickle
-from rllib_compat.formats.pickles import Budget
+from rllib_compat.neutral import Budget
 from tests.legacy.cases import MUSEUM
 from tests.marks import examples
 from tests.unit.pickles.assembler import same

@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 from rllib_compat import Given, convert, inspect, load, verify
-from rllib_compat.conversion import Form, prepare
+from rllib_compat.conversion import Form, compare_outputs, prepare
 from rllib_compat.conversion import complete as resolve
 from rllib_compat.conversion import config as config_module
 from rllib_compat.conversion.compare import (
     TIMES,
     WEIGHTS,
-    compare,
     compare_networks,
     require_equal,
     sample_inputs,
@@ -201,14 +200,14 @@ def outputs(logits, values=None):
 
 def test_an_output_that_the_new_module_lacks_is_an_error():
     with pytest.raises(VerificationError, match="gives no vf_preds"):
-        compare("p", outputs(np.zeros((3, 2)), np.zeros(3)), outputs(np.zeros((3, 2))))
+        compare_outputs("p", outputs(np.zeros((3, 2)), np.zeros(3)), outputs(np.zeros((3, 2))))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e-3])
 def test_a_wrong_number_is_never_within_the_tolerance(bad):
     old = outputs(np.zeros((3, 2)), np.zeros(3))
     new = outputs(np.full((3, 2), [0.0, bad]), np.zeros(3))
-    rows = compare("p", old, new)
+    rows = compare_outputs("p", old, new)
     assert [row.ok for row in rows] == [False, True]
     with pytest.raises(VerificationError, match="p"):
         require_equal(rows)
@@ -225,7 +224,7 @@ def test_a_number_may_be_off_by_ten_times_the_networks_own_error_and_no_more(tim
     for i in range(2):
         new = old.copy()
         new[i] += times * error[i]
-        (row,) = compare("p", {"vf_preds": old}, {"vf_preds": new}, {"vf_preds": error})
+        (row,) = compare_outputs("p", {"vf_preds": old}, {"vf_preds": new}, {"vf_preds": error})
         assert row.ok is ok
         assert row.times == pytest.approx(times)
         assert row.own_error == 1e-3
@@ -233,15 +232,15 @@ def test_a_number_may_be_off_by_ten_times_the_networks_own_error_and_no_more(tim
 
 def test_where_float32_overflows_the_new_network_may_and_nothing_else():
     old, error = {"vf_preds": np.array([1e39, 1.0])}, {"vf_preds": np.array([np.inf, 1e-7])}
-    (same,) = compare("p", old, {"vf_preds": np.array([np.inf, 1.0])}, error)
-    (lost,) = compare("p", old, {"vf_preds": np.array([5.0, 1.0])}, error)
-    (spread,) = compare("p", old, {"vf_preds": np.array([np.inf, np.inf])}, error)
+    (same,) = compare_outputs("p", old, {"vf_preds": np.array([np.inf, 1.0])}, error)
+    (lost,) = compare_outputs("p", old, {"vf_preds": np.array([5.0, 1.0])}, error)
+    (spread,) = compare_outputs("p", old, {"vf_preds": np.array([np.inf, np.inf])}, error)
     assert (same.ok, lost.ok, spread.ok) == (True, False, False)
 
 
 def test_another_shape_is_an_error_and_not_broadcast():
     with pytest.raises(VerificationError, match="shape"):
-        compare("p", outputs(np.zeros((3, 2))), outputs(np.zeros((3, 1))))
+        compare_outputs("p", outputs(np.zeros((3, 2))), outputs(np.zeros((3, 1))))
 
 
 def test_random_inputs_stay_within_bounds_and_are_the_same_each_time():
@@ -536,10 +535,10 @@ def test_the_environments_name_outlives_a_second_conversion(tmp_path):
 
 def test_a_network_that_gives_nan_is_the_same_network():
     odd = np.array([[np.nan, np.inf, -np.inf, 1.0]])
-    (row,) = compare("p", outputs(odd), outputs(odd.copy()))
+    (row,) = compare_outputs("p", outputs(odd), outputs(odd.copy()))
     assert row.ok
     assert row.absolute == row.relative == 0
-    (row,) = compare("p", outputs(odd), outputs(odd[:, ::-1]))
+    (row,) = compare_outputs("p", outputs(odd), outputs(odd[:, ::-1]))
     assert not row.ok
 
 

@@ -3,7 +3,9 @@
 import gymnasium
 import pytest
 
-from rllib_compat.runtime.adapted_config import MANY, share_parts_of_policies
+from rllib_compat.runtime import share_parts_of_policies
+
+MANY = 8
 
 
 @pytest.fixture
@@ -13,7 +15,7 @@ def config():
     from ray.rllib.policy.policy import PolicySpec
 
     box, discrete = gymnasium.spaces.Box(-1, 1, (3,)), gymnasium.spaces.Discrete(2)
-    names = [f"p{number}" for number in range(MANY + 3)]
+    names = [f"p{number}" for number in range(MANY)]
     policies = {name: PolicySpec(None, box, discrete, {}) for name in names}
     return PPOConfig().multi_agent(policies=policies)
 
@@ -23,13 +25,13 @@ def copies_of_setup(config, monkeypatch):
     real = type(config).copy
     monkeypatch.setattr(type(config), "copy", lambda *a, **k: copied.append(1) or real(*a, **k))
     policies, _ = config.get_multi_agent_setup()
-    assert len(policies) == MANY + 3
+    assert len(policies) == MANY
     return len(copied)
 
 
 def test_ray_does_not_copy_the_whole_config_for_each_policy_of_a_league(config, monkeypatch):
     with monkeypatch.context() as patch:
-        assert copies_of_setup(config, patch) == MANY + 3  # what is to be avoided
+        assert copies_of_setup(config, patch) == MANY  # what is to be avoided
     share_parts_of_policies(config)
     assert copies_of_setup(config, monkeypatch) == 0
 

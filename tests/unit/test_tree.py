@@ -10,7 +10,7 @@ import pytest
 
 from rllib_compat.adapters import EpisodeRecord
 from rllib_compat.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
-from rllib_compat.formats.layouts import tree
+from rllib_compat.formats import read_states
 from rllib_compat.neutral import Budget
 
 
@@ -42,7 +42,7 @@ def test_a_state_comes_back_as_it_was(tmp_path):
         "parts": (True, b"x", {3}, shared, shared),
     }
     write(tmp_path, algorithm_state=state, learner_group__learner__state={"n": 1})
-    found = tree.read_states(tmp_path)
+    found = read_states(tmp_path)
     assert set(found) == {"algorithm_state", "learner_group/learner/state"}
     got = found["algorithm_state"]
     assert np.array_equal(got.pop(("a", 1)), state.pop(("a", 1)))
@@ -57,19 +57,19 @@ def test_a_state_comes_back_as_it_was(tmp_path):
 def test_code_in_a_state_is_refused_and_does_not_run(tmp_path, name):
     folder = write(tmp_path / "tree", **{name: {"inner": [Canary(tmp_path / "ran")]}})
     with pytest.raises(CheckpointError, match=r"mkdir.*\n?[\s\S]*inner[\s\S]*trusted=True"):
-        tree.read_states(folder)
+        read_states(folder)
     assert not (tmp_path / "ran").exists()
 
 
 def test_what_makes_components_is_not_read(tmp_path):
     write(tmp_path / "tree", state={}, class_and_ctor_args=Canary(tmp_path / "ran"))
-    assert tree.read_states(tmp_path / "tree") == {"state": {}}
+    assert read_states(tmp_path / "tree") == {"state": {}}
     assert not (tmp_path / "ran").exists()
 
 
 def test_a_key_that_may_be_code_is_left_out_only_where_it_is(tmp_path):
     write(tmp_path, a__state={"to_train": os.mkdir}, b__state={"to_train": ["p"]})
-    found = tree.read_states(tmp_path, unless_code={"to_train"})
+    found = read_states(tmp_path, unless_code={"to_train"})
     assert found == {"a/state": {}, "b/state": {"to_train": ["p"]}}
 
 
@@ -77,7 +77,7 @@ def test_known_objects_are_made_of_their_attributes(tmp_path):
     record = EpisodeRecord(3, 2.0, {("a", "p"): 2.0}, {"m": float(1)})
     write(tmp_path, state=[record])
     makers = {"rllib_compat.adapters.EpisodeRecord": lambda attributes: EpisodeRecord(**attributes)}
-    assert tree.read_states(tmp_path, makers) == {"state": [record]}
+    assert read_states(tmp_path, makers) == {"state": [record]}
 
 
 def test_a_value_inside_itself_is_refused(tmp_path):
@@ -85,7 +85,7 @@ def test_a_value_inside_itself_is_refused(tmp_path):
     loop.append(loop)
     write(tmp_path, state=loop)
     with pytest.raises(CorruptCheckpointError, match="holds itself"):
-        tree.read_states(tmp_path)
+        read_states(tmp_path)
 
 
 def test_a_link_that_leads_out_of_the_tree_is_refused(tmp_path):
@@ -93,13 +93,13 @@ def test_a_link_that_leads_out_of_the_tree_is_refused(tmp_path):
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree/env_runner").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(CorruptCheckpointError, match="leads out"):
-        tree.read_states(tmp_path / "tree")
+        read_states(tmp_path / "tree")
 
 
 def test_a_tower_of_folders_is_refused(tmp_path):
     (tmp_path / "/".join("d" * 40)).mkdir(parents=True)
     with pytest.raises(CorruptCheckpointError, match="too deeply"):
-        tree.read_states(tmp_path)
+        read_states(tmp_path)
 
 
 def test_all_states_of_a_tree_spend_from_one_budget(tmp_path):
@@ -107,11 +107,11 @@ def test_all_states_of_a_tree_spend_from_one_budget(tmp_path):
     for number in range(5):
         write(tmp_path, **{f"part{number}__state": list(range(1000))})
     budget = Budget()
-    tree.read_states(tmp_path, budget=budget)
+    read_states(tmp_path, budget=budget)
     spent = Budget().bytes - budget.bytes
     assert spent == sum(file.stat().st_size for file in tmp_path.rglob("*.pkl"))
     with pytest.raises(BudgetExceededError, match="bytes"):
-        tree.read_states(tmp_path, budget=Budget(bytes=spent - 1))
+        read_states(tmp_path, budget=Budget(bytes=spent - 1))
 
 
 def doubled(part):
@@ -150,4 +150,4 @@ def test_a_state_that_stands_for_much_more_is_refused(what, tmp_path):
     """Ray walks through what it is given, and each shared part would be met again."""
     write(tmp_path, state=SMALL_AND_LARGE[what])
     with pytest.raises(BudgetExceededError):
-        tree.read_states(tmp_path, {"rllib_compat.adapters.EpisodeRecord": dict})
+        read_states(tmp_path, {"rllib_compat.adapters.EpisodeRecord": dict})

@@ -23,7 +23,8 @@ from rllib_compat.algorithms.qmix import Fragment, draw_fragments, fragment, seq
 from rllib_compat.algorithms.replay import ListStorage, ReplayBuffer
 from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError, LegacyEnvError
-from rllib_compat.networks.modules.grouped import Grouping, grouped_space
+from rllib_compat.networks import grouped_space
+from rllib_compat.networks.modules.grouped import Grouping
 from rllib_compat.ray_versions import configs
 from rllib_compat.runtime.multi_agent import adapt_multi_agent
 from tests.marks import OTHERS_WARNINGS

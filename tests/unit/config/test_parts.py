@@ -6,10 +6,9 @@ import pytest
 from rllib_compat.adapters import MappingFn, Readers, Recording
 from rllib_compat.config import translate
 from rllib_compat.config.rules.offline import learns_on_old_stack
-from rllib_compat.neutral.errors import ConfigError
-from rllib_compat.neutral.records import GlobalRef, StandIn
-from rllib_compat.neutral.report import Verdict
-from rllib_compat.trainer.stock_policies import policy_class
+from rllib_compat.errors import ConfigError
+from rllib_compat.neutral import GlobalRef, StandIn, Verdict
+from rllib_compat.trainer import policy_class
 from tests.unit.config.samples import setting, verdicts
 
 OBS, ACT = gymnasium.spaces.Box(-1, 1, (3,)), gymnasium.spaces.Discrete(2)

@@ -8,9 +8,11 @@ import numpy as np
 
 from rllib_compat import legacy
 from rllib_compat.adapters import EnvSettings, adapt_env
-from rllib_compat.legacy import lookup, rollout
+from rllib_compat.legacy import lookup
 
 legacy.deactivate()  # to import it is to activate it
+
+rollout = lookup("ray.rllib", "rollout")
 
 
 class FiveSteps:

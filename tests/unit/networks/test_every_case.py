@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rllib_compat.conversion.compare import compare, float32_errors
+from rllib_compat.conversion import compare_outputs, float32_errors
 from rllib_compat.errors import MissingInformationError, NotConvertibleError
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import greedy, read, recorded
@@ -26,7 +26,7 @@ def test_the_old_network_computes_what_it_computed_when_it_was_alive(case):
         inputs, expected = known
         outputs = network.forward(inputs)
         errors = float32_errors(network, inputs, outputs)
-        for row in compare(policy_id, expected, outputs, errors):
+        for row in compare_outputs(policy_id, expected, outputs, errors):
             assert row.ok, row
         compared += 1
     assert compared

@@ -14,12 +14,11 @@ pytest.importorskip("ray")
 import torch
 
 from rllib_compat import Given, convert
-from rllib_compat.conversion import Form, complete
+from rllib_compat.conversion import Form, prepare
 from rllib_compat.errors import CheckpointError, CompatError
 from rllib_compat.formats import read_checkpoint
 from rllib_compat.modules import QMIXModule
-from rllib_compat.networks import ModelSettings, read
-from rllib_compat.networks.modules.grouped import grouped_space
+from rllib_compat.networks import ModelSettings, grouped_space, read
 from rllib_compat.neutral.spaces import to_gymnasium
 from tests.legacy.cases import MUSEUM
 from tests.marks import OTHERS_WARNINGS
@@ -37,7 +36,7 @@ def case(name):
 
 
 def read_policy(path):
-    checkpoint = complete.complete(read_checkpoint(path), Given())
+    checkpoint = prepare(read_checkpoint(path), Given(), to="msgpack").checkpoint
     (policy,) = checkpoint.policies.values()
     return policy, read(policy, ModelSettings.of(checkpoint, policy)).network
 

@@ -1,5 +1,6 @@
 """Puts pickles together opcode by opcode, sound ones and others, and compares what comes out."""
 
+import pickle
 import struct
 from collections import OrderedDict, deque
 
@@ -26,6 +27,13 @@ def raw(value):
 
 def old_string(value):
     return b"T" + struct.pack("<I", len(value)) + value
+
+
+def torch_file(pickled):
+    """What torch, before 1.6, would have stored of a pickled value: five pickles in a row."""
+    head = (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True})
+    head = b"".join(pickle.dumps(part, 2) for part in head)
+    return head + pickled + pickle.dumps([], 2)
 
 
 def number(value):

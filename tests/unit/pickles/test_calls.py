@@ -3,8 +3,6 @@
 import pickle
 
 from rllib_compat.formats import load_pickle
-from rllib_compat.formats.pickles.names import NAMES
-from rllib_compat.formats.pickles.opcodes import Unpickler
 from rllib_compat.neutral import Budget, StandIn
 from tests.unit.pickles.assembler import (
     EMPTY_TUPLE,
@@ -14,7 +12,9 @@ from tests.unit.pickles.assembler import (
     mapped,
     named,
     number,
+    raw,
     text,
+    torch_file,
 )
 
 RECONSTRUCT = named("copyreg", "_reconstructor")
@@ -39,17 +39,22 @@ def test_keywords_that_a_constructor_does_not_take_are_kept():
     assert made.kwargs == {"a": 1}
 
 
+def loading(inner):
+    """A pickle that has torch load the bytes of another one."""
+    return named("torch.storage", "_load_from_bytes") + items(raw(inner)) + b"R" + STOP
+
+
 def test_a_pickle_inside_of_a_pickle_is_paid_for_with_its_bytes():
-    budget = Budget()
-    inner = pickle.dumps([1, 2, 3])
-    before = budget.bytes
-    _, size = Unpickler(memoryview(b""), NAMES, budget, "").nested(memoryview(inner))
-    assert size == len(inner)
-    assert budget.bytes == before - size
+    inner = torch_file(pickle.dumps(list(range(1000))))
+    spent = []
+    for outer in (loading(inner), raw(inner) + STOP):
+        budget = Budget(bytes=1 << 20)
+        load_pickle(outer, budget=budget, is_input=False)
+        spent.append((1 << 20) - budget.bytes - len(outer))
+    assert spent[0] - spent[1] == len(inner)
 
 
 def test_what_a_pickle_inside_of_a_pickle_names_is_reported():
-    machine = Unpickler(memoryview(b""), NAMES, Budget(), "")
-    machine.nested(memoryview(named("os", "system") + STOP))
-    assert machine.globals == {"os.system": 1}
-    assert machine.unknown == {"os.system": 1}
+    found = load_pickle(loading(torch_file(named("os", "system") + STOP)))
+    assert found.globals == {"torch.storage._load_from_bytes": 1, "os.system": 1}
+    assert found.unknown == {"os.system": 1}

@@ -12,8 +12,7 @@ import pytest
 
 from rllib_compat.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
 from rllib_compat.formats import load_pickle, looks_like_pickle
-from rllib_compat.formats.pickles import Budget
-from rllib_compat.formats.pickles.arrays import LEGACY_MAGIC
+from rllib_compat.neutral import Budget
 from tests.unit.pickles.assembler import (
     DTYPE_F4,
     DTYPE_OBJECT,
@@ -35,6 +34,7 @@ from tests.unit.pickles.assembler import (
     raw,
     shape,
     text,
+    torch_file,
 )
 
 LAUGHS = text("lol") + b"".join((DUP + b"\x86") for _ in range(64))
@@ -49,12 +49,6 @@ def twins(i):
     """Makes a set of two sets that hold what is on top of the stack."""
     wrapped = MARK + get(i) + b"\x91"
     return put(i) + POP + MARK + get(i) + wrapped + b"\x91"
-
-
-def torch_file(value):
-    """Bytes in which torch, before 1.6, would have stored a value: five pickles in a row."""
-    parts = (1001, {"little_endian": True}, value, [])
-    return raw(LEGACY_MAGIC + b"".join(pickle.dumps(part, 2) for part in parts))
 
 
 def many_times(data, times):
@@ -190,8 +184,11 @@ def test_a_bomb_does_not_go_off(name, outcomes):
 @pytest.mark.parametrize(
     ("attribute", "bomb"),
     {
-        "opcodes": torch_file([None] * 50) + put(1) + POP + many_times(get(1), 100),
-        "nested": torch_file(None) + put(1) + POP + many_times(get(1), 1000),
+        "opcodes": raw(torch_file(pickle.dumps([None] * 50, 2)))
+        + put(1)
+        + POP
+        + many_times(get(1), 100),
+        "nested": raw(torch_file(pickle.dumps(None, 2))) + put(1) + POP + many_times(get(1), 1000),
         "made": b"\x8f0" * 10_000 + NONE,
         "memo": NONE + b"\x94" * 2000,
         "depth": nest(b"]", b"a", 2000),

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from rllib_compat.formats import load_pickle, load_torch, looks_like_pickle
-from rllib_compat.formats.pickles import Budget
-from rllib_compat.neutral.records import is_stand_in
+from rllib_compat.neutral import Budget, is_stand_in
 from tests.legacy.cases import MUSEUM
 
 NO_PICKLES = {".json", ".npz", ".csv", ".msgpck", ".py", ".md", ".txt", ".is_checkpoint"}

@@ -13,12 +13,16 @@ from rllib_compat.adapters import (
     DefaultCallbacks,
     EvaluationFunction,
     adapt_callbacks,
+    adapt_config,
 )
 from rllib_compat.errors import ConfigError, GoneError
 from rllib_compat.runtime import RECORDS, LegacyBaseEnv, LegacyWorker
-from rllib_compat.runtime.batches import agent_parts
-from rllib_compat.runtime.learners import use_callback_learner
 from tests.unit.runtime.runners import Logged, module, play, runner
+
+
+def parts_of(chunk):
+    """The episodes of its agents, or the only one."""
+    return getattr(chunk, "agent_episodes", {"": chunk}).values()
 
 
 def record_of(env_runner):
@@ -124,7 +128,7 @@ def test_what_postprocessing_writes_is_what_is_learned_from(agents):
     )
     each = 1 if agents is None else 2
     assert counts == [3] * each + [1] * each
-    parts = [part for chunk in chunks for part in agent_parts(chunk).values()]
+    parts = [part for chunk in chunks for part in parts_of(chunk)]
     assert [list(part.get_rewards()) for part in parts] == [[12.0] * n for n in counts]
     firsts = [np.ravel(part.get_observations(slice(0, len(part)))).tolist() for part in parts]
     # The observation at the cut belongs to both chunks, and each has its own copy of it.
@@ -163,7 +167,7 @@ def test_what_is_written_into_samples_is_what_is_learned_from(agents):
     env_runner = runner() if agents is None else runner(p0=module(), p1=module())
     adapter = adapt_callbacks({"on_sample_end": double})()
     chunk, _ = play(adapter, env_runner, steps=4, cut_after=3, agents=agents)
-    rewards = [list(part.get_rewards()) for part in agent_parts(chunk).values()]
+    rewards = [list(part.get_rewards()) for part in parts_of(chunk)]
     assert rewards == [[2.0, 7.0, 2.0], [2.0, 2.0, 2.0]][: 1 if agents is None else 2]
 
 
@@ -338,7 +342,7 @@ class Learner:
 
 def test_train_batches_are_told_to_callbacks_and_can_be_changed():
     config = PPOConfig().callbacks(adapt_callbacks(Doubling)).training(learner_class=Learner)
-    use_callback_learner(config)
+    adapt_config(config)
     learner = config.learner_class(config)
     state = {"h": torch.ones(2)}
     batch = {
@@ -356,7 +360,7 @@ def test_learners_are_left_alone_where_nobody_listens():
     config = (
         PPOConfig().callbacks(adapt_callbacks(DefaultCallbacks)).training(learner_class=Learner)
     )
-    use_callback_learner(config)
+    adapt_config(config)
     assert config.learner_class is Learner
 
 

@@ -9,8 +9,7 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat import translate
 from rllib_compat.adapters import adapt_callbacks
-from rllib_compat.runtime.callbacks import with_trainer
-from rllib_compat.runtime.episodes import terminate_truncated
+from rllib_compat.runtime import with_trainer
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.runtime.runners import runner
 
@@ -32,6 +31,15 @@ def chunk(*, terminated=False, truncated=False):
     )
 
 
+def sampled_for_trainer(episode, *, truncation_terminates=True):
+    """What callbacks of a trainer make of an episode that its env runner has sampled."""
+    env_runner = runner()
+    adapter = with_trainer(adapt_callbacks(None), truncation_terminates=truncation_terminates)()
+    adapter.on_sample_end(
+        env_runner=env_runner, metrics_logger=env_runner.metrics, samples=[episode]
+    )
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -43,7 +51,7 @@ def chunk(*, terminated=False, truncated=False):
 def test_a_cut_is_an_end(before, after):
     terminated, truncated = before
     episode = chunk(terminated=terminated, truncated=truncated)
-    terminate_truncated(episode)
+    sampled_for_trainer(episode)
     assert flags(episode) == after
     assert episode.is_done is any(before)
 
@@ -58,18 +66,15 @@ def test_a_cut_is_an_end_for_each_agent():
         terminateds={"a": True, "__all__": False},
         truncateds={"b": True, "__all__": True},
     )
-    terminate_truncated(episode)
+    sampled_for_trainer(episode)
     assert flags(episode) == (True, False)
     assert {flags(part) for part in episode.agent_episodes.values()} == {(True, False)}
 
 
 @pytest.mark.parametrize("truncation_terminates", [True, False])
 def test_a_trainers_env_runners_let_cut_episodes_end(truncation_terminates):
-    env_runner, sampled = runner(), chunk(truncated=True)
-    adapter = with_trainer(adapt_callbacks(None), truncation_terminates=truncation_terminates)()
-    adapter.on_sample_end(
-        env_runner=env_runner, metrics_logger=env_runner.metrics, samples=[sampled]
-    )
+    sampled = chunk(truncated=True)
+    sampled_for_trainer(sampled, truncation_terminates=truncation_terminates)
     assert flags(sampled) == (truncation_terminates, not truncation_terminates)
 
 

@@ -3,9 +3,13 @@
 from types import SimpleNamespace
 
 from rllib_compat.adapters import DefaultCallbacks, EvaluationFunction, adapt_callbacks
-from rllib_compat.runtime.evaluation import collect_metrics, summarize_episodes
+from rllib_compat.legacy import lookup
+from rllib_compat.runtime import as_legacy
 from tests.unit.runtime.runners import play, runner
 
+METRICS = "ray.rllib.evaluation.metrics"
+collect_metrics = lookup(METRICS, "collect_metrics")
+summarize_episodes = lookup(METRICS, "summarize_episodes")
 TRAINER = SimpleNamespace(evaluation_workers="workers")
 
 
@@ -53,8 +57,8 @@ def test_episodes_are_collected_once():
     adapter = adapt_callbacks(None)()
     env_runner._callbacks = [adapter]
     play(adapter, env_runner, steps=4)
-    assert collect_metrics(env_runner)["episode_len_mean"] == 4
-    assert collect_metrics(env_runner)["episodes_this_iter"] == 0
+    assert collect_metrics(as_legacy(env_runner))["episode_len_mean"] == 4
+    assert collect_metrics(as_legacy(env_runner))["episodes_this_iter"] == 0
 
 
 def test_old_episodes_may_be_summarized_with_new_ones():

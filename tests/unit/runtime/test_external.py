@@ -13,9 +13,8 @@ from ray.rllib.env.external_env import ExternalEnv
 from ray.rllib.env.external_multi_agent_env import ExternalMultiAgentEnv
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rllib_compat.adapters import EnvSettings, LoggedActions, make_env
+from rllib_compat.adapters import EnvSettings, LoggedActions, adapt_config, adapt_env, make_env
 from rllib_compat.errors import LegacyEnvError
-from rllib_compat.runtime.external import record_logged_actions
 
 OBS, ACT = spaces.Box(-10, 10, (1,)), spaces.Discrete(4)
 
@@ -129,8 +128,8 @@ def test_the_episode_holds_the_action_that_was_logged():
 @pytest.mark.parametrize("env", [Counting, gymnasium.make("CartPole-v1")])
 def test_only_external_environments_need_the_connector(env):
     config = PPOConfig()
-    record_logged_actions(config)
-    record_logged_actions(config)
+    config.environment(adapt_env(EnvSettings(env)))
+    adapt_config(adapt_config(config))
     made = gymnasium.vector.SyncVectorEnv([lambda: make(Counting) if env is Counting else env])
     pipeline = config.build_module_to_env_connector(made)
     found = [type(c).__name__ for c in pipeline.connectors].count("LoggedActions")

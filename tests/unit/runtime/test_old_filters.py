@@ -16,7 +16,7 @@ from ray.rllib.connectors.env_to_module import MeanStdFilter
 from rllib_compat import translate
 from rllib_compat.networks.observation_filter import filter_settings
 from rllib_compat.networks.ops import in_numpy, in_torch
-from rllib_compat.neutral.checkpoint import ObservationFilter, RunningStat
+from rllib_compat.neutral import ObservationFilter, RunningStat
 from rllib_compat.runtime import add_preprocessors, use_compat_env_runners
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close

@@ -8,10 +8,10 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from ray.rllib.algorithms.ppo import PPOConfig
 
-from rllib_compat.adapters import EnvSettings, VectorEnvRunner, adapt_env
+from rllib_compat.adapters import EnvSettings, VectorEnvRunner, adapt_config, adapt_env
 from rllib_compat.errors import LegacyEnvError
 from rllib_compat.runtime import user_env
-from rllib_compat.runtime.vector_envs import VectorAdapter, VectorEnvFound, allow_vector_envs
+from rllib_compat.runtime.vector_envs import VectorAdapter, VectorEnvFound
 
 
 class Sub:
@@ -121,10 +121,10 @@ def test_where_nobody_takes_it_is_one_clear_error(settings):
 
 def test_only_legacy_environments_get_the_runner():
     config = PPOConfig().environment("CartPole-v1")
-    allow_vector_envs(config)
+    adapt_config(config)
     assert config.env_runner_cls is None
     config.environment(adapt_env(EnvSettings(Old)))
-    allow_vector_envs(config)
+    adapt_config(config)
     assert config.env_runner_cls is VectorEnvRunner
 
 

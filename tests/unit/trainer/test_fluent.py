@@ -5,9 +5,9 @@ import pickle
 import pytest
 
 from rllib_compat.config import translate
-from rllib_compat.trainer import fluent
+from rllib_compat.trainer import config_class
 
-PPOConfig = fluent.config_class("PPOConfig")
+PPOConfig = config_class("PPOConfig")
 
 
 def made():

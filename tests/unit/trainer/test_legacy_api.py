@@ -12,8 +12,7 @@ from rllib_compat.runtime import (
     LegacyPolicy,
     LegacyWorker,
 )
-from rllib_compat.trainer import LegacyWorkers
-from rllib_compat.trainer.workers import LegacyOptimizer
+from rllib_compat.trainer import LegacyOptimizer, LegacyWorkers
 
 #: How old code called an object → its class here.
 OBJECTS = {

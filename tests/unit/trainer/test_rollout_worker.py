@@ -8,7 +8,6 @@ from ray.rllib.policy.policy import Policy
 
 from rllib_compat.legacy import lookup
 from rllib_compat.trainer import RolloutWorker
-from rllib_compat.trainer.rollout_worker import collect_metrics
 
 
 class Still(Policy):
@@ -41,7 +40,7 @@ def test_a_worker_of_ones_own_samples_as_it_did():
     assert sum(batch["rewards"]) == 80
     worker.set_weights({"default_policy": {"weight": 3.0}})
     assert worker.for_policy(lambda policy: policy.weight) == 3.0
-    metrics = collect_metrics(worker)
+    metrics = lookup("ray.rllib.evaluation.metrics", "collect_metrics")(worker)
     assert metrics["episodes_this_iter"] > 1
     assert 5 < metrics["episode_reward_mean"] < 20  # to push to one side only
     worker.stop()
@@ -49,4 +48,3 @@ def test_a_worker_of_ones_own_samples_as_it_did():
 
 def test_user_code_gets_it():
     assert lookup("ray.rllib.evaluation", "RolloutWorker") is RolloutWorker
-    assert lookup("ray.rllib.evaluation.metrics", "collect_metrics") is collect_metrics
