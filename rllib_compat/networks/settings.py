@@ -74,6 +74,11 @@ class ModelSettings:
         """The hidden sizes, with the default."""
         return tuple(keys.model_default("fcnet_hiddens")) if self.hiddens is None else self.hiddens
 
+    def setting(self, key: str) -> Any:
+        """What the config says of a key of its algorithm, or the last default that it had."""
+        said = self.config.get(key)
+        return keys.last_default(self.algorithm, key) if said is None else said
+
     @classmethod
     def of(cls, checkpoint: LegacyCheckpoint, policy: PolicyState) -> ModelSettings:
         """What a checkpoint's config says of the network of one of its policies."""

@@ -183,9 +183,15 @@ def default_at(home: str, key: str, release: str) -> tuple[bool, Any]:
 
 
 @cache
+def last_default(home: str, key: str) -> Any:
+    """The last default that a key had in a section; None where it had none."""
+    runs = section(home).get(key)
+    return runs[-1][2] if runs else None
+
+
 def model_default(key: str) -> Any:
     """The default of a key of `model`, which no Ray has changed."""
-    return section("model")[key][-1][2]
+    return last_default("model", key)
 
 
 def _holds_an_expression(value: object) -> bool:

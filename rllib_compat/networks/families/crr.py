@@ -42,8 +42,6 @@ _CRITICS = Group(
 _SUMMED = Version("2.1")
 #: How every Ray before that one laid out its checkpoints.
 _LAYOUT_OF_2_0 = "0.1"
-#: The train batch of a config that is silent.
-_BATCH = 128
 #: What the old model and today's module call each stack.
 _STACKS = {POLICY: "actor", CRITIC: "q", TWIN: "twin_q"}
 _TEMPERATURE = "categorical_distribution_temperature"
@@ -63,12 +61,14 @@ def draw_critic_regularized(
             where="action_space",
             fix="Wrap the environment, so that its actions are one of both.",
         )
-    config, discrete = settings.config, isinstance(actions, Discrete)
+    discrete = isinstance(actions, Discrete)
     observed, size = (original_space(seen) or seen).flat_size(), actions.flat_size()
-    stacks = {"actor": (config["actor_hiddens"], observed, size if discrete else 2 * size)}
+    stacks = {
+        "actor": (settings.setting("actor_hiddens"), observed, size if discrete else 2 * size)
+    }
     takes, gives = (observed, size) if discrete else (observed + size, 1)
-    for critic in ("q", "twin_q") if config["twin_q"] else ("q",):
-        stacks[critic] = (config["critic_hiddens"], takes, gives)
+    for critic in ("q", "twin_q") if settings.setting("twin_q") else ("q",):
+        stacks[critic] = (settings.setting("critic_hiddens"), takes, gives)
     for name, (hiddens, takes, gives) in stacks.items():
         last = draw_hidden(arrays, f"{name}_model.{name}_hidden", takes, hiddens)
         arrays.dense(f"{name}_model.{name}_out._model.0", last, gives)
@@ -123,7 +123,7 @@ def _scale(named: Named) -> float:
         return 1.0 / critics
     if settings.config.get("td_error_loss_fn", "mse") != "mse":
         return 1.0
-    batch = settings.config.get("train_batch_size") or _BATCH
+    batch = settings.setting("train_batch_size")
     if not isinstance(batch, int) or batch < 1:
         raise refusals.contradiction(f"train_batch_size is {batch!r}.", named.where)
     return 1.0 / (critics * batch)

@@ -47,9 +47,6 @@ from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.spaces import Box, Space
 
-#: `actor_hiddens` and `critic_hiddens` (`DEFAULT_CONFIG`): 64 and 64 until Ray 0.6, then these.
-_HIDDENS = (400, 300)
-
 #: How many features `use_state_preprocessor` makes, whatever the observations.
 _FEATURES = 256
 
@@ -129,14 +126,14 @@ def draw_deterministic(
             )
         base = replace(settings, model={**settings.model, "no_final_linear": True})
         features = draw_trunk(NewModel(arrays, base, _FEATURES), seen)
-    own = tuple(config.get("actor_hiddens", _HIDDENS))
+    own = tuple(settings.setting("actor_hiddens"))
     gives = draw_hidden(arrays, "policy_model.action", features, own)
     if Head.of(settings).norm:  # for noise on weights
         for number, width in enumerate(own):
             arrays.norm(f"policy_model.LayerNorm_A_{number}", width)
     arrays.dense("policy_model.action_out._model.0", gives, size)
     for critic in ("q", "twin_q")[: 2 if has_twin(settings) else 1]:
-        hiddens = config.get("critic_hiddens", _HIDDENS)
+        hiddens = settings.setting("critic_hiddens")
         gives = draw_hidden(arrays, f"{critic}_model.{critic}_hidden", features + size, hiddens)
         arrays.dense(f"{critic}_model.{critic}_out._model.0", gives, 1)
 
@@ -196,10 +193,9 @@ def _plain(policy: PolicyState, settings: ModelSettings) -> dict[str, Array]:
     weights = policy.weights
     if isinstance(weights, dict):
         return plain_names(policy)[0]
-    config = settings.config
     given = _keras_names(
-        config.get("actor_hiddens", _HIDDENS),
-        config.get("critic_hiddens", _HIDDENS),
+        settings.setting("actor_hiddens"),
+        settings.setting("critic_hiddens"),
         twin=has_twin(settings),
     )
     if not isinstance(weights, list) or len(weights) != len(given):
@@ -213,7 +209,7 @@ def _plain(policy: PolicyState, settings: ModelSettings) -> dict[str, Array]:
 
 def has_twin(settings: ModelSettings) -> bool:
     """Whether the config asks for a second critic; TD3's default did."""
-    return bool(settings.config.get("twin_q", settings.algorithm == "TD3"))
+    return bool(settings.setting("twin_q"))
 
 
 def _find_table(names: Sequence[str]) -> tuple[str, Table, list[str]]:
@@ -454,7 +450,7 @@ def _graph(named: Named, squash: Mapping[str, Any] | None) -> Graph:
         actions = build.add("squash", "squashed", actions, **squash)
     if any(name.startswith(f"{CRITIC}_{STATE}.") for name in named.arrays):
         features = _add_features(build, named, CRITIC)
-    activation = str(named.settings.config.get("critic_hidden_activation", "relu"))
+    activation = str(named.settings.setting("critic_hidden_activation"))
     critics = add_critics(build, named, features, activation, of_actions=True)
     inputs = _inputs(named)
     size = named.gives(f"{POLICY}.out") if f"{POLICY}.out" in named else inputs[0]
@@ -478,7 +474,7 @@ def _add_features(build: Builder, named: Named, owner: str) -> str:
 
 def _add_policy(build: Builder, named: Named, takes: str) -> str:
     """Adds the policy's layers; with parameter noise, each is normalized."""
-    activation = str(named.settings.config.get("actor_hidden_activation", "relu"))
+    activation = str(named.settings.setting("actor_hidden_activation"))
     if f"{POLICY}.out" not in named:
         return takes
     if f"{POLICY}.norm.0.gamma" not in named.arrays:

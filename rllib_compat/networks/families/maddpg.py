@@ -38,8 +38,6 @@ MODULE = "rllib_compat.modules:MADDPGModule"
 _PARTS = {CRITIC: "critic", POLICY: "actor"}
 #: The order of the old policy's variables.
 _ORDER = (CRITIC, POLICY, TARGET_PREFIX + CRITIC, TARGET_PREFIX + POLICY)
-#: The hidden layers of a config that is silent.
-_HIDDENS = (64, 64)
 
 
 def draw_agent(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
@@ -146,8 +144,8 @@ def _named(policy: PolicyState, settings: ModelSettings) -> Iterator[tuple[str, 
 
 
 def _hiddens(settings: ModelSettings, stack: str) -> Sequence[int]:
-    said = settings.config.get(f"{_PARTS[stack]}_hiddens")
-    return _HIDDENS if said is None else said
+    hiddens: Sequence[int] = settings.setting(f"{_PARTS[stack]}_hiddens")
+    return hiddens
 
 
 def _graph(named: Named) -> Graph:

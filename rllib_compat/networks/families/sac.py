@@ -61,6 +61,7 @@ from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import ConfigError, NotConvertibleError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Box, Discrete, Space, TupleSpace, box
+from rllib_compat.registry import keys
 
 #: What torch called the
 _NAMES = {POLICY: "action_model.", CRITIC: "q_net.", TWIN: "twin_q_net."}
@@ -103,9 +104,8 @@ def draw_soft_actor_critic(
 
 #: `MODEL_DEFAULTS` as SAC overrides them (`DEFAULT_CONFIG` of every Ray).
 _DEFAULTS = {
-    "fcnet_hiddens": [256, 256],
-    "fcnet_activation": "relu",
-    "post_fcnet_activation": None,
+    key: keys.last_default("SAC", f"policy_model_config.{key}")
+    for key in ("fcnet_hiddens", "fcnet_activation", "post_fcnet_activation")
 }
 
 #: CQL's Lagrange multiplier (`lagrangian=True`) until Ray 2.x.
