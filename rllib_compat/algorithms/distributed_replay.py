@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,17 +24,22 @@ from ray.rllib.utils.checkpoints import Checkpointable
 
 from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig
 from rllib_compat.algorithms.local_learners import sync_local_env_runner
-from rllib_compat.algorithms.off_policy import OffPolicyAlgorithm, begin_rounds, replay_settings
-from rllib_compat.algorithms.remote_sampling import SampleResult, sample_into
+from rllib_compat.algorithms.off_policy import (
+    LEGACY_REPLAY,
+    OffPolicyAlgorithm,
+    begin_rounds,
+    replay_settings,
+)
 from rllib_compat.algorithms.replay import DrawnRows, TransitionReplayBuffer, count_of
 from rllib_compat.algorithms.sampling import steps_sampled
-from rllib_compat.algorithms.transitions import Array
+from rllib_compat.algorithms.transitions import Array, NStepTransitions
 from rllib_compat.neutral.errors import CompatError, ConfigError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import checkpoints, configs, env_runners, training_steps
+from rllib_compat.runtime.results import RECORDS
 
 if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import AlgorithmConfig, RLModule
+    from rllib_compat.ray_versions.types import AlgorithmConfig, EnvRunner, RLModule
 
 logger = logging.getLogger(__name__)
 
@@ -283,8 +288,6 @@ class ShardedReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no t
         return actor.set_state.remote(state)
 
 
-logger = logging.getLogger(__name__)
-
 #: For how long nothing may happen before Ray looks after env runners that have died.
 _PATIENCE = 1.0
 #: How many batches are asked for ahead of a learner that is to learn as fast as it can, a shard.
@@ -497,6 +500,70 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
         if self._trained is None:
             self._trained = steps_sampled(self)
         return self._trained
+
+
+#: What begins the names of what env runners tell of the episodes that have ended.
+_OF_EPISODES = ("episode_", "agent_episode", "module_episode", RECORDS)
+
+
+@frozen
+class SampleResult:
+    """What an env runner tells the algorithm.
+
+    Attributes:
+        steps: How many steps it has sampled.
+        metrics: What it has measured.
+    """
+
+    steps: int
+    metrics: Any
+
+
+def sample_into(env_runner: EnvRunner, shards: Sequence[Any]) -> SampleResult:
+    """Samples a fragment, and gives the transitions that it completes to one of the shards.
+
+    Args:
+        env_runner: The env runner; its config has the settings of `DistributedReplayConfig`.
+        shards: The actors.
+    """
+    config, worker = env_runner.config, env_runner.worker_index
+    if config.per_worker_exploration:
+        # Each time: an env runner that has died was made anew.
+        config.explore_as_worker(env_runner.module, worker)
+    episodes = env_runner.sample()
+    chunks = _chunks_of(env_runner)
+    made = [rows for episode in episodes if len(episode) and (rows := chunks.transitions(episode))]
+    if made:
+        rows = tree.map_structure(lambda *parts: np.concatenate(parts), *made)
+        errors = None
+        if config.worker_side_prioritization:
+            errors = config.errors_of_worker(env_runner.module, rows)
+        shards[np.random.randint(len(shards))].add.remote(rows, errors)
+    metrics = env_runner.get_metrics()
+    if config.per_worker_exploration and not tells_of_episodes(worker, config.num_env_runners):
+        metrics = {
+            name: told for name, told in metrics.items() if not name.startswith(_OF_EPISODES)
+        }
+    return SampleResult(sum(len(episode) for episode in episodes), metrics)
+
+
+def tells_of_episodes(worker: int, workers: int) -> bool:
+    """Whether an env runner's episodes are told: the last third explores least, as ever."""
+    return worker > workers - -(-workers // 3)
+
+
+def _chunks_of(env_runner: Any) -> NStepTransitions:
+    """The steps of an env runner whose targets wait for the next fragment."""
+    if not hasattr(env_runner, "waiting_transitions"):
+        config = env_runner.config
+        env_runner.waiting_transitions = NStepTransitions(
+            config.n_step,
+            config.gamma,
+            patience=config.replay_buffer_config["capacity"],
+            waits=not config.learner_config_dict.get(LEGACY_REPLAY),
+        )
+    found: NStepTransitions = env_runner.waiting_transitions
+    return found
 
 
 def exploration_share(exponent: float) -> float:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from rllib_compat.networks.families import actor_critic
 from rllib_compat.networks.families.dense import SCHEMES
 from rllib_compat.networks.graph import Array
-from rllib_compat.networks.mapping import Move, Table, from_canonical
+from rllib_compat.networks.mapping import Move, Table, from_canonical, row_to
 from rllib_compat.networks.named import where_of
 from rllib_compat.networks.network import TARGET_PREFIX, Network, Reading
 from rllib_compat.networks.settings import ModelSettings
@@ -69,7 +69,7 @@ def with_target(network: Network, copied: Mapping[str, Array]) -> Network:
         target = replace(target, module=MODULE)
     else:
         copies = _copies(target.table)
-        own = {k: v for k, v in own.items() if _has_row(copies, TARGET_PREFIX + k)}
+        own = {k: v for k, v in own.items() if row_to(copies, TARGET_PREFIX + k)}
         target = replace(target, table=target.table + copies)
     arrays = {TARGET_PREFIX + name: array for name, array in own.items()}
     return replace(network, arrays={**network.arrays, **arrays}, target=target)
@@ -82,10 +82,6 @@ def _copies(table: Table) -> Table:
         for row in table
         if row.theirs.startswith(_COPIED)
     )
-
-
-def _has_row(table: Table, canonical: str) -> bool:
-    return any(row.names[1].index_of(canonical) is not None for row in table)
 
 
 def _split(

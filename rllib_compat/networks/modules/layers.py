@@ -64,16 +64,14 @@ def dense_layers(inputs: int, hiddens: list[int], outputs: int, activation: str)
     if activation not in _ACTIVATIONS:
         raise ConfigError(
             f"{activation!r} is no activation of these layers.",
-            where="actor_hidden_activation, critic_hidden_activation",
+            where="model_config.head_fcnet_activation",
             fix=f"There are {', '.join(_ACTIVATIONS)}.",
         )
     made: list[nn.Module] = []
     for before, after in itertools.pairwise([inputs, *hiddens, outputs]):
-        layer = nn.Linear(before, after)
-        nn.init.zeros_(layer.bias)
-        nn.init.xavier_uniform_(layer.weight)
-        made += [layer, _ACTIVATIONS[activation]()]
-    return nn.Sequential(*made[:-1])
+        made += [nn.Linear(before, after), _ACTIVATIONS[activation]()]
+    layers: nn.Sequential = glorot(nn.Sequential(*made[:-1]))
+    return layers
 
 
 @dataclass

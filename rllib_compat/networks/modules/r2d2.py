@@ -6,7 +6,6 @@ Kapturowski et al., "Recurrent experience replay in distributed reinforcement le
 from __future__ import annotations
 
 from dataclasses import asdict
-from itertools import pairwise
 from typing import Any
 
 import gymnasium
@@ -19,7 +18,7 @@ from torch import Tensor, nn
 
 from rllib_compat.networks.modules.exploration import noise, noisy_layers
 from rllib_compat.networks.modules.graph_module import ModuleWithTarget
-from rllib_compat.networks.modules.layers import EncoderCatalog, glorot
+from rllib_compat.networks.modules.layers import EncoderCatalog, dense_layers, glorot
 from rllib_compat.networks.modules.q import QF_PREDS, QModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
@@ -108,9 +107,9 @@ class R2D2Module(_Unrolled, ModuleWithTarget):
             "logits": glorot(nn.Linear(told["lstm_cell_size"], width)),
         }
         if sizes:
-            networks["advantage"] = _stream(width, sizes, actions)
+            networks["advantage"] = dense_layers(width, sizes, actions, "relu")
         if sizes and told["dueling"]:
-            networks["state"] = _stream(width, sizes, 1)
+            networks["state"] = dense_layers(width, sizes, 1, "relu")
         self.net = nn.ModuleDict(networks)
         self.epsilon_schedule = Scheduler(
             fixed_value_or_schedule=told["epsilon"], framework="torch"
@@ -138,14 +137,6 @@ def _computed(net: nn.ModuleDict, batch: dict[str, Any]) -> dict[str, Any]:
         if "state" in net:
             values = values - values.mean(-1, keepdim=True) + net["state"](features)
     return {QF_PREDS: values, Columns.STATE_OUT: encoded[Columns.STATE_OUT]}
-
-
-def _stream(width: int, sizes: list[int], outputs: int) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for takes, gives in pairwise([width, *sizes]):
-        layers += [nn.Linear(takes, gives), nn.ReLU()]
-    made: nn.Sequential = glorot(nn.Sequential(*layers, nn.Linear(sizes[-1], outputs)))
-    return made
 
 
 @public("rllib_compat.modules")

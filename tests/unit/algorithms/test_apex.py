@@ -15,7 +15,6 @@ from rllib_compat.algorithms import (
     MultiAgentReplayBuffer,
     TransitionReplayBuffer,
     distributed_replay,
-    remote_sampling,
 )
 from rllib_compat.algorithms.apex import APEX, APEXConfig, epsilon_of_worker
 from rllib_compat.algorithms.apex_ddpg import APEX_DDPGConfig, scale_of_worker
@@ -59,7 +58,7 @@ def test_each_worker_explores_as_much_as_it_did(workers):
     numbers = range(1, workers + 1)
     assert [epsilon_of_worker(i, workers) for i in numbers] == pytest.approx(epsilons)
     assert [scale_of_worker(i, workers) for i in numbers] == pytest.approx(scales)
-    told = [i for i in numbers if remote_sampling.tells_of_episodes(i, workers)]
+    told = [i for i in numbers if distributed_replay.tells_of_episodes(i, workers)]
     assert told == list(numbers)[-workers // 3 :]  # as Ray 1.13.0 wrote it
 
 
@@ -290,7 +289,7 @@ def test_an_env_runner_stores_transitions_over_fragments_with_their_errors():
         get_metrics=lambda: {"num_episodes": 1, "episode_return_mean": 0.3},
     )
     shard = Given()
-    told = [remote_sampling.sample_into(runner, [shard]) for _ in range(2)]
+    told = [distributed_replay.sample_into(runner, [shard]) for _ in range(2)]
     assert [one.steps for one in told] == [2, 3]
     assert [one.metrics for one in told] == [{"num_episodes": 1}] * 2  # it explores most
     first, second = shard.rows
@@ -307,7 +306,7 @@ def test_an_env_runner_stores_transitions_over_fragments_with_their_errors():
     config.training(worker_side_prioritization=False)
     fragments.append([chunk("2", 0, [1.0], end="terminated")])
     runner.worker_index = 3
-    assert "episode_return_mean" in remote_sampling.sample_into(runner, [shard]).metrics
+    assert "episode_return_mean" in distributed_replay.sample_into(runner, [shard]).metrics
     assert shard.errors[-1] is None
     assert N_STEP in shard.rows[-1]
 
