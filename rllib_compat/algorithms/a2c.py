@@ -16,6 +16,7 @@ from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
 from rllib_compat.algorithms.base import Batch, Loss, register
+from rllib_compat.algorithms.objectives import summed_actor_critic_terms
 from rllib_compat.algorithms.pg import (
     PolicyGradientLearner,
     SynchronousAlgorithm,
@@ -86,7 +87,7 @@ class A2CTorchLearner(PolicyGradientLearner):
         distribution = self.action_distribution(module_id, out)
         logp = distribution.logp(batch[Columns.ACTIONS])
         errors = self.values(module_id, batch, out) - batch[Postprocessing.VALUE_TARGETS]
-        policy_loss, vf_loss, entropy = a2c_terms(
+        policy_loss, vf_loss, entropy = summed_actor_critic_terms(
             logp[valid],
             batch[Postprocessing.ADVANTAGES][valid],
             errors[valid],
@@ -122,13 +123,6 @@ class A2CTorchLearner(PolicyGradientLearner):
         """Removes a module, and its schedule."""
         self.entropy_coeff_schedulers_per_module.pop(module_id, None)
         return super().remove_module(module_id, **kwargs)
-
-
-def a2c_terms(
-    logp: torch.Tensor, advantages: torch.Tensor, errors: torch.Tensor, entropies: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The sums over all steps: the losses of policy and critic, and the entropy."""
-    return -(logp * advantages).sum(), 0.5 * errors.pow(2.0).sum(), entropies.sum()
 
 
 register(A2C, A2CConfig, A2CTorchLearner)

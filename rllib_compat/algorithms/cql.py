@@ -16,7 +16,7 @@ import tree
 from ray.rllib.core.columns import Columns
 
 from rllib_compat.algorithms.legacy_training import LegacyTraining
-from rllib_compat.algorithms.objectives import td_targets
+from rllib_compat.algorithms.objectives import conservative_gap, td_targets
 from rllib_compat.networks.modules.sac import LOGITS, Q_VALUES, TWIN_Q_VALUES, CQLModule
 
 if TYPE_CHECKING:
@@ -77,9 +77,7 @@ class LegacyCQLLearner:
                 ],
                 dim=1,
             )
-            heat = config.temperature
-            soft = heat * (others / heat).logsumexp(dim=1)
-            gap = config.min_q_weight * (soft.mean() - values.mean())
+            gap = config.min_q_weight * conservative_gap(values, others, config.temperature)
             losses.append((values - targets).square().mean() + gap)
             errors.append((values - targets).abs().detach())
             told.setdefault("cql_loss", gap)

@@ -40,6 +40,37 @@ def huber(errors: torch.Tensor, threshold: float = 1.0) -> torch.Tensor:
     return functional.huber_loss(errors, zeros, reduction="none", delta=threshold)
 
 
+def summed_actor_critic_terms(
+    logp: torch.Tensor, gains: torch.Tensor, errors: torch.Tensor, entropies: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The sums over all steps that A3C and IMPALA learn from, and not the means.
+
+    Args:
+        logp: The logarithm of how likely each action is.
+        gains: The advantage of each action.
+        errors: What the critic is wrong by.
+        entropies: The entropy of the policy at each step.
+
+    Returns:
+        The losses of the policy and of the critic, and the entropy.
+    """
+    return -(logp * gains).sum(), 0.5 * errors.pow(2.0).sum(), entropies.sum()
+
+
+def conservative_gap(
+    values: torch.Tensor, others: torch.Tensor, temperature: float
+) -> torch.Tensor:
+    """What CQL makes small: by how much other actions look better than those that were taken.
+
+    Args:
+        values: What a critic says of the actions that were taken, `[B]`.
+        others: What it says of others, less the logarithm of how likely these were, `[B, n]`.
+        temperature: How soft the maximum over them is.
+    """
+    soft = temperature * (others / temperature).logsumexp(dim=1)
+    return soft.mean() - values.mean()
+
+
 def clipped_surrogate(ratios: torch.Tensor, advantages: torch.Tensor, clip: float) -> torch.Tensor:
     """PPO's gain of each action: no more than that of a ratio within `1 - clip` and `1 + clip`."""
     return torch.minimum(advantages * ratios, advantages * ratios.clamp(1 - clip, 1 + clip))

@@ -19,7 +19,11 @@ from ray.rllib.evaluation.postprocessing import Postprocessing
 
 from rllib_compat.algorithms.advantages import Advantages
 from rllib_compat.algorithms.legacy_training import LegacyTraining
-from rllib_compat.algorithms.objectives import clipped_surrogate, explained_variance
+from rllib_compat.algorithms.objectives import (
+    clipped_surrogate,
+    explained_variance,
+    summed_actor_critic_terms,
+)
 from rllib_compat.algorithms.ppo import real_rows
 from rllib_compat.ray_versions import configs, modules
 
@@ -112,7 +116,7 @@ class LegacyVTraceLearner:
                 "behaviour": behaviour.flatten()[rows],
                 "judge": judges_logp.flatten()[rows],
                 "entropy": acts.entropy().flatten()[rows],
-                "errors": (chosen - targets).square(),
+                "errors": chosen - targets,
                 "gains": gains,
                 "kl": None if judge is acts else judge.kl(acts).flatten()[rows],
             },
@@ -237,9 +241,9 @@ class LegacyIMPALALearner(LegacyVTraceLearner):
         self, module_id: str, config: AlgorithmConfig, of: dict[str, Any]
     ) -> dict[str, Any]:
         weight = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()  # type: ignore[attr-defined]
-        pi_loss = -(of["logp"] * of["gains"]).sum()
-        vf_loss = 0.5 * of["errors"].sum()
-        loss = pi_loss + config.vf_loss_coeff * vf_loss - weight * of["entropy"].sum()
+        names = ("logp", "gains", "errors", "entropy")
+        pi_loss, vf_loss, entropy = summed_actor_critic_terms(*(of[name] for name in names))
+        loss = pi_loss + config.vf_loss_coeff * vf_loss - weight * entropy
         told = {"pi_loss": pi_loss, "vf_loss": vf_loss, "entropy": of["entropy"].mean()}
         return {"total_loss": loss, **told}
 
@@ -285,12 +289,25 @@ class LegacyAPPOLearner(LegacyVTraceLearner):
     ) -> dict[str, Any]:
         weight = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()  # type: ignore[attr-defined]
         kl_weight = self.curr_kl_coeffs_per_module[module_id]  # type: ignore[attr-defined]
-        trusted = (of["behaviour"] - of["judge"]).exp().clamp(0.0, 2.0)
-        ratio = trusted * (of["logp"] - of["behaviour"]).exp()
-        policy_loss = -clipped_surrogate(ratio, of["gains"], config.clip_param).mean()
-        vf_loss, entropy, kl = 0.5 * of["errors"].mean(), of["entropy"].mean(), of["kl"].mean()
+        ratios = trusted_ratios(of["logp"], of["behaviour"], of["judge"])
+        policy_loss = -clipped_surrogate(ratios, of["gains"], config.clip_param).mean()
+        vf_loss = 0.5 * of["errors"].square().mean()
+        entropy, kl = of["entropy"].mean(), of["kl"].mean()
         loss = policy_loss + config.vf_loss_coeff * vf_loss - weight * entropy
         if config.use_kl_loss:
             loss = loss + kl_weight * kl
         told = {"policy_loss": policy_loss, "vf_loss": vf_loss, "entropy": entropy}
         return {"total_loss": loss, "mean_kl_loss": kl.detach(), **told}
+
+
+def trusted_ratios(
+    logp: torch.Tensor, behaviour: torch.Tensor, judge: torch.Tensor
+) -> torch.Tensor:
+    """How much likelier actions are now than when they were taken: APPO's.
+
+    Args:
+        logp: The logarithm of how likely each action is now.
+        behaviour: The same of the policy that took it.
+        judge: The same of the target policy; what that finds too unlikely is trusted less.
+    """
+    return (behaviour - judge).exp().clamp(0.0, 2.0) * (logp - behaviour).exp()
