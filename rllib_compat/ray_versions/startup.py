@@ -105,3 +105,11 @@ def quiet_logs() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+def count_gpus() -> float:
+    """How many GPUs this process sees, or the cluster has, whichever are more."""
+    import ray
+    import torch
+
+    return max(float(torch.cuda.device_count()), float(ray.cluster_resources().get("GPU", 0)))

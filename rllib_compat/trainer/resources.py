@@ -1,11 +1,15 @@
-"""What Tune reserves for a trial, as bundles and in the form that it had until Ray 1.x."""
+"""What a trainer has of its machine: GPUs, and what Tune reserves for it, also as until 1.x."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from packaging.version import Version
 from ray.tune import PlacementGroupFactory  # noqa: TID253 - the base class; only Tune asks
+
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.report import Finding, Verdict
 
 _NAMES = {"cpu": "CPU", "gpu": "GPU"}
 _EXTRA = "extra_"
@@ -60,3 +64,48 @@ def _as_json(bundle: Mapping[str, float], prefix: str) -> dict[str, Any]:
         f"{prefix}memory": bundle.get("memory", 0),
         f"{prefix}custom_resources": custom,
     }
+
+
+#: The keys that ask for GPUs, and their values that ask for none.
+_NO_GPUS: dict[str, Any] = {"num_gpus": 0, "gpu": False, "num_gpus_per_worker": 0}
+#: Until this Ray, GPUs were only reserved: without any, networks were computed by CPUs.
+_COUNTED = Version("1.3")
+
+
+def fit_gpus(
+    given: Mapping[str, Any], defaults: Mapping[str, Any], *, legacy_ray: str | None, gpus: float
+) -> tuple[dict[str, Any], list[Finding]]:
+    """A config that asks for no GPUs where there are none, and rows that say so.
+
+    IMPALA, APPO, APEX and DD-PPO had one by default.
+
+    Args:
+        given: The config, as it was given.
+        defaults: Those of its Ray.
+        legacy_ray: That Ray, if it is known; if it is not, no default of an old Ray counts.
+        gpus: How many there are.
+
+    Raises:
+        ConfigError: It was given a GPU for its networks, and its Ray would have missed it, too.
+    """
+    if gpus or given.get("_fake_gpus"):
+        return dict(given), []
+    reserved_only = legacy_ray is not None and Version(legacy_ray) < _COUNTED
+    fitted, findings = dict(given), []
+    for key, none in _NO_GPUS.items():
+        asked = given.get(key) if key in given else legacy_ray and defaults.get(key)
+        if not isinstance(asked, (int, float)) or not asked:
+            continue
+        if key in given and key == "num_gpus_per_worker":
+            continue  # nodes that have some may join
+        if key in given and not reserved_only:
+            raise ConfigError(
+                f"The config asks for a GPU ({key}={asked}), and there is none.",
+                where=key,
+                fix=f"Set {key} to {none}. If there is one, look whether torch.cuda.is_available()"
+                " and whether ray.init() was told of num_gpus.",
+            )
+        fitted[key] = none
+        message = f"there is no GPU; it was {asked}"
+        findings.append(Finding.warning("resources.gpus", Verdict.RESET, f"$.{key}", message))
+    return fitted, findings

@@ -23,7 +23,14 @@ from rllib_compat.config import Translation, find_algorithm, translate
 from rllib_compat.config.rules.offline import learns_on_old_stack
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Verdict
-from rllib_compat.ray_versions import algorithms, env_runners, old_stack, releases, tune
+from rllib_compat.ray_versions import (
+    algorithms,
+    env_runners,
+    old_stack,
+    releases,
+    startup,
+    tune,
+)
 from rllib_compat.ray_versions import metrics as ray_metrics
 from rllib_compat.registry.keys import TODAY
 from rllib_compat.registry.legacy_api import missing
@@ -39,7 +46,7 @@ from rllib_compat.trainer.defaults import common_config, defaults_of, merge
 from rllib_compat.trainer.inference import Inference
 from rllib_compat.trainer.load import load
 from rllib_compat.trainer.policies import Policies
-from rllib_compat.trainer.resources import TrialResources
+from rllib_compat.trainer.resources import TrialResources, fit_gpus
 from rllib_compat.trainer.result_files import UnifiedLogger
 from rllib_compat.trainer.running import RunningAlgorithm
 from rllib_compat.trainer.workers import LegacyOptimizer, LegacyWorkers, ToTrain
@@ -197,7 +204,11 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         own_parts = own_policy is not None or subclasses.has_steps(type(self))
         if own_parts or learns_on_old_stack(algorithm, given):
             asked["api_stack"] = "old"
+        given, findings = fit_gpus(
+            given, defaults, legacy_ray=legacy_ray, gpus=startup.count_gpus()
+        )
         self.translation: Translation = translate(_without(own, given), **asked)
+        self.translation.report.extend(findings)
         self._note_env_name()
         self.translation.report.warn(logger)
         self.config: dict[str, Any] = merge(defaults, self.translation.legacy_config | own)
