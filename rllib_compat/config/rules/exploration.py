@@ -16,6 +16,7 @@ from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.registry.keys import was_default
 
 OLD = "env_runners.exploration_config"
+EXPLORE = "env_runners.explore"
 EPSILON = "training.epsilon"
 #: What modules of this package are given for policies of Q-values.
 SIGMA, TEMPERATURE, NOISE_ON_WEIGHTS = (f"rl_module.model_config.{name}" for name in EXPLORING)
@@ -43,6 +44,12 @@ _BANDITS = {
     "BanditLinUCB": ("UpperConfidenceBound", "UCB"),
 }
 BANDITS = tuple(_BANDITS)
+_BEST = _BANDITS["BanditLinUCB"]
+#: Whose old policies on torch took the best action each time where they were told of that class,
+#: with Discrete actions: by Q-values, or by what a distribution is made of. All others, and all
+#: with Thompson sampling, failed (asked of Ray 1.13.0).
+_BEST_BY_Q = ("DQN", "SimpleQ", "APEX")
+_BEST_OF_DISTRIBUTION = ("A2C", "A3C", "PG", "MARWIL", "BC")
 _SCHEDULE = {"initial_epsilon": 1.0, "final_epsilon": 0.05, "epsilon_timesteps": 10000}
 #: What epsilon fell to at once behind the random steps of `ParameterNoise`.
 _AFTER_RANDOM_STEPS = 0.01
@@ -62,7 +69,7 @@ def samples(config: object) -> bool:
 
 def needs_old(config: object) -> bool:
     """Whether only policies of the old API stack explore so."""
-    return not samples(config)
+    return not samples(config) and type_name(config) not in _BEST
 
 
 def needs_old_of_recorded(config: object) -> bool:
@@ -72,7 +79,7 @@ def needs_old_of_recorded(config: object) -> bool:
 
 def needs_old_of_q(config: object) -> bool:
     """Whether only old policies of Q-values explore so."""
-    return type_name(config) not in (None, EPSILON_GREEDY, *_OF_Q)
+    return type_name(config) not in (None, EPSILON_GREEDY, *_OF_Q, *_BEST)
 
 
 def needs_old_of_apex(config: object) -> bool:
@@ -109,13 +116,7 @@ def exploration_config(value: Any, context: Context) -> Outcome:
     """Epsilon for DQN, random first steps for SAC; what else it says is dropped with a note."""
     asked = type_name(value)
     if any(asked in kinds for kinds in _BANDITS.values()):
-        best = asked in _BANDITS["BanditLinUCB"]  # Ray 1.13.0: A2C, DQN and PG on torch
-        return refuse(
-            f"only models of the linear bandits explore by {asked}, and {context.legacy_algorithm} "
-            "has none" + (", so that it took the best action each time or failed" if best else ""),
-            f"leave it out, {'set explore=False, ' if best else ''}or train BanditLinTS or "
-            "BanditLinUCB",
-        )
+        return _explore_as_a_bandit(asked, value, context)
     if asked == "RE3":
         return refuse(
             "RE3 was written for TensorFlow alone, which RLlib has no more",
@@ -158,6 +159,23 @@ def exploration_config(value: Any, context: Context) -> Outcome:
             )
     message = "" if settings else "the module samples from its action distribution by itself"
     return Outcome(settings, None if settings else Verdict.DROPPED, message)
+
+
+def _explore_as_a_bandit(asked: str | None, value: Any, context: Context) -> Outcome:
+    """What became of an algorithm without a bandit's model: the best action each time, or none."""
+    by_q = context.legacy_algorithm in _BEST_BY_Q
+    of_all = context.legacy_algorithm in _BEST_OF_DISTRIBUTION and ".policies." not in context.path
+    if asked not in _BEST or not (by_q or of_all):
+        return refuse(
+            f"only models of the linear bandits explore by {asked}, and {context.legacy_algorithm} "
+            "has none",
+            "leave it out, or train BanditLinTS or BanditLinUCB",
+        )
+    if context.stack == "old":
+        return Outcome({OLD: dict(value)}, Verdict.KEPT)
+    settings: dict[str, Any] = {EPSILON: 0.0} if by_q else {EXPLORE: False}
+    message = "without a bandit's model, it took the best action each time"
+    return Outcome(settings, Verdict.CONVERTED, message)
 
 
 def _random_start(steps: int, context: Context) -> dict[str, Any]:

@@ -252,7 +252,7 @@ class TestExploration:
         [
             *(("R2D2", kind, kind) for kind in ("ParameterNoise", "GaussianNoise")),
             *(("RNNSAC", kind, kind) for kind in ("Random", "SoftQ", "EpsilonGreedy")),
-            ("PG", "UpperConfidenceBound", "explore=False"),
+            ("SAC", "UpperConfidenceBound", "BanditLinUCB"),
             ("PPO", "ThompsonSampling", "BanditLinTS"),
         ],
     )
@@ -262,6 +262,19 @@ class TestExploration:
         (finding,) = (f for f in translation.report if f.path == "$.exploration_config")
         assert finding.hint
         assert word in finding.message + finding.hint
+
+    @pytest.mark.parametrize(
+        ("algorithm", "name", "value"),
+        [
+            *((name, "env_runners.explore", False) for name in ("A2C", "PG", "MARWIL")),
+            *((name, "training.epsilon", 0.0) for name in ("DQN", "SimpleQ", "APEX")),
+        ],
+    )
+    def test_a_bandits_bound_without_a_bandit_takes_the_best_action(self, algorithm, name, value):
+        config = {"exploration_config": {"type": "UpperConfidenceBound"}, "explore": True}
+        translation = translate(config, algorithm=algorithm)
+        assert translation.api_stack == "new"
+        assert setting(translation, name) == value
 
     def test_stochastic_sampling_is_what_modules_do(self):
         translation = translate({"exploration_config": {"type": "StochasticSampling"}})
