@@ -15,13 +15,17 @@ import gymnasium as gym
 import numpy as np
 import tree
 from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.core.columns import Columns
 from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
 from ray.rllib.offline.offline_prelearner import OfflinePreLearner
+from ray.rllib.utils.numpy import convert_to_numpy
 
 from rllib_compat.neutral.public import public
 
 if TYPE_CHECKING:
     from gymnasium import Space
+
+    from rllib_compat.ray_versions.types import RLModule
 
 
 @public("rllib_compat.adapters")
@@ -34,13 +38,14 @@ class PreLearner(OfflinePreLearner):  # type: ignore[misc]  # Ray has no types
 
 
 class DrawnEpisodes(ConnectorV2):  # type: ignore[misc]
-    """Gives each drawn episode an id of its own, and its actions their parts."""
+    """Gives each drawn episode an id of its own, its actions their parts, its LSTM states."""
 
     def __call__(
         self, *, rl_module: Any, batch: Mapping[str, Any], episodes: list[Any], **_: object
     ) -> Any:
         """Changes the list of episodes; those in the buffer stay what they are."""
-        space = rl_module[next(iter(rl_module.keys()))].action_space  # recordings train one policy
+        module = rl_module[next(iter(rl_module.keys()))]  # recordings train one policy
+        space = module.action_space
         for place, drawn in enumerate(episodes):
             episodes[place] = own = copy.copy(drawn)
             own.id_ = f"{drawn.id_}_{place}"
@@ -50,7 +55,20 @@ class DrawnEpisodes(ConnectorV2):  # type: ignore[misc]
                 if isinstance(recorded, list):
                     apart = _step_by_step(apart, len(recorded))
                 own.actions = InfiniteLookbackBuffer(apart, lookback=drawn.actions.lookback)
+            if module.is_stateful() and Columns.STATE_OUT not in drawn.extra_model_outputs:
+                own.extra_model_outputs = copy.copy(drawn.extra_model_outputs)
+                own.extra_model_outputs[Columns.STATE_OUT] = _first_states(module, len(drawn))
         return batch
+
+
+def _first_states(module: RLModule, steps: int) -> InfiniteLookbackBuffer:
+    """The state that a module begins with, for each step and the one before.
+
+    Recordings have no states. Later Rays take this one then; Ray 2.40 fails without any.
+    """
+    first = tree.map_structure(np.asarray, convert_to_numpy(module.get_initial_state()))
+    repeated = tree.map_structure(lambda part: np.repeat(part[None], steps + 1, axis=0), first)
+    return InfiniteLookbackBuffer(repeated, lookback=1)
 
 
 def _is_apart(recorded: object) -> bool:

@@ -45,9 +45,8 @@ def test_an_episode_that_is_drawn_twice_is_two(space):
     if parts:
         episode.actions.data = np.stack([recorded(space.sample()) for _ in range(3)])
     drawn = [episode, episode]
-    DrawnEpisodes()(
-        rl_module={"p": SimpleNamespace(action_space=space)}, batch={}, episodes=drawn, metrics=None
-    )
+    module = SimpleNamespace(action_space=space, is_stateful=lambda: False)
+    DrawnEpisodes()(rl_module={"p": module}, batch={}, episodes=drawn, metrics=None)
     assert len({one.id_ for one in drawn}) == 2
     assert episode.id_ == "a"
     assert isinstance(episode.actions.data, np.ndarray)
@@ -55,6 +54,26 @@ def test_an_episode_that_is_drawn_twice_is_two(space):
         assert len(one) == 3
         assert one.get_rewards().tolist() == [0, 1, 2]
         assert tree.is_nested(one.get_actions(0)) == parts
+
+
+@pytest.mark.parametrize("begins", [0, 4], ids=["an episode", "a part of one"])
+def test_an_lstm_begins_with_its_first_state_wherever_a_recorded_episode_was_cut(begins):
+    """Ray 2.40 looked for states in the recording: an IndexError, or two structures."""
+    episode = played(7, end="terminated")
+    episode.t_started, episode.t = begins, begins + 7
+    module = SimpleNamespace(
+        action_space=Discrete(2),
+        model_config={"max_seq_len": 3},
+        is_stateful=lambda: True,
+        get_initial_state=lambda: {"h": np.full(4, 0.5, np.float32)},
+    )
+    drawn, modules = [episode], {"default_policy": module}
+    DrawnEpisodes()(rl_module=modules, batch={}, episodes=drawn, metrics=None)
+    own = drawn[0].get_extra_model_outputs
+    assert own("state_out")["h"].shape == (7, 4)
+    before = own("state_out", -1, neg_index_as_lookback=True)
+    assert before["h"].tolist() == [0.5] * 4
+    assert "state_out" not in episode.extra_model_outputs
 
 
 @pytest.mark.parametrize(("name", "is_ours"), [("BC", True), ("CRR", True), ("PPO", False)])
