@@ -15,6 +15,8 @@ A case holds, by name:
     after.<n>.*     the weights after each of two iterations, both on these samples (of an LSTM,
                     whose states would be old in the second, after one)
     told.<n>.*      what the result of each says: losses, KL, rates
+    offsets         of several GPUs: where the minibatch of each optimizer step begins in the part
+                    of the train batch that each GPU has, a row an iteration
 
 `minibatches.npz` has padded sequences and their slices: `<i>.lengths`, `<i>.size` and, row by row,
 the first sequence of each minibatch and the first that is none of it any more.
@@ -73,6 +75,16 @@ CASES = {
         DISCRETE,
         {"num_sgd_iter": 3, "lr": 0.01, "simple_optimizer": True, "vf_loss_coeff": 0.5},
     ),
+    "two-gpus": (
+        DISCRETE,
+        {
+            "num_sgd_iter": 3,
+            "lr": 0.01,
+            "sgd_minibatch_size": 13,
+            "num_gpus": 2,
+            "_fake_gpus": True,
+        },
+    ),
 }
 LAYERS = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh", "vf_share_layers": False}
 LSTM = {
@@ -122,12 +134,21 @@ def record(case, out):
 
     ppo.synchronous_parallel_sample = sample
     trainer = trainer_of(policy, config)
+    offsets, learn = [], policy.learn_on_loaded_batch
+
+    def learn_from(offset, buffer_index):
+        offsets.append(offset)
+        return learn(offset, buffer_index)
+
+    policy.learn_on_loaded_batch = learn_from
     for number in (1,) if recurrent else (1, 2):
         np.random.seed(SEED)
         random.seed(SEED)
         told = PPOTrainer.training_iteration(trainer)["default_policy"]["learner_stats"]
         found.update(named(f"told.{number}", {name: told[name] for name in TOLD}))
         found.update(named(f"after.{number}", policy.get_weights()))
+    if config["num_gpus"]:
+        found["offsets"] = np.reshape(offsets, (2, -1))
     np.savez_compressed(str(Path(out) / f"ppo-{case}.npz"), **found)
 
 

@@ -33,7 +33,9 @@ from tests.unit.algorithms.test_losses import HEADS, SEPARATE, SHARED
 
 HOME = Path(__file__).parents[2] / "legacy" / "losses"
 RECORDS = HOME / "1.13.0"
-CASES = sorted((p.parent.name, p.stem.removeprefix("ppo-")) for p in HOME.glob("*/ppo-*.npz"))
+TWO_GPUS = "two-gpus"
+FILES = (p for p in HOME.glob("*/ppo-*.npz") if not p.stem.endswith(TWO_GPUS))
+CASES = sorted((p.parent.name, p.stem.removeprefix("ppo-")) for p in FILES)
 MODULE = "default_policy"
 RAY = "1.13.0"
 SPACES = (gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32), gymnasium.spaces.Discrete(3))
@@ -84,7 +86,7 @@ class Recorded(Recording):
         old = {
             "framework": "torch",
             "model": dict(LSTM) if self.recurrent else model,
-            **self.told(),
+            **{key: value for key, value in self.told().items() if not key.endswith("_gpus")},
         }
         if self.ray != RAY:
             old["use_pytorch"] = old.pop("framework") == "torch"
@@ -166,6 +168,29 @@ def test_iterations_give_the_weights_that_the_old_ray_had_after_them(ray, case):
             close(float(value), theirs[name], 1e-4, "loss")
         assert {"kl", "cur_kl_coeff", "vf_loss", "entropy"} <= told.keys()
         before = after
+
+
+def test_several_gpus_each_took_a_part_of_a_minibatch_from_its_own_part_of_the_batch(monkeypatch):
+    """A step of two GPUs is one of a single learner that takes the rows of both."""
+    recorded = Recorded(TWO_GPUS)
+    offsets = iter(recorded.found["offsets"])
+    half, each = 50 // 2, 13 // 2
+
+    def taken(lengths, size, epochs, _):
+        steps = next(offsets)
+        assert len(steps) == epochs * (half // each)
+        for number, begin in enumerate(steps):
+            rows = np.arange(begin, begin + each)
+            yield number % (half // each) == 0, np.concatenate([rows, rows + half])
+
+    monkeypatch.setattr("rllib_compat.algorithms.ppo.passes", taken)
+    learner = recorded.learner()
+    for number in (1, 2):
+        told = iterated(learner, recorded, sampled=50 * number)
+        state = learner.module[MODULE].get_state()
+        for name, theirs in recorded.arrays(f"after.{number}").items():
+            close(state[name], theirs, 1e-5, "update")
+        close(float(told["kl"]), recorded.below(f"told.{number}")["kl"], 1e-4, "loss")
 
 
 def test_rates_that_change_are_told_as_they_were_used():
