@@ -104,11 +104,22 @@ def kind_of(value: object) -> str:
 
 
 def load(way: Callable[[str, str], Any], module: str, name: str) -> str:
-    """Whose a name is, loaded in one way; "none" where there is nothing."""
+    """Whose a name is, loaded in one way; "none" where there is nothing.
+
+    Ray's modules about another library raise where that isn't installed, as they always did.
+    """
     try:
         return kind_of(way(module, name))
-    except (ImportError, AttributeError, NameError):
+    except ImportError as error:
+        missing = error.name or ""
+        about_ray = "ray" in missing.split(".") or "cannot import name" in str(error)
+        return "none" if about_ray else "needs a library"
+    except (AttributeError, NameError):
         return "none"
+
+
+#: What `load` tells.
+KINDS = ("Ray's", "ours", "placeholder", "needs a library", "none")
 
 
 def main() -> None:
@@ -118,14 +129,14 @@ def main() -> None:
     parser.add_argument("-v", "--verbose", action="store_true", help="print each name that is gone")
     arguments = parser.parse_args()
     legacy.activate()
-    print("| Ray | way | names | Ray's | ours | placeholder | none |")
-    print("|---|---|---|---|---|---|---|")
+    print(f"| Ray | way | names | {' | '.join(KINDS)} |")
+    print("|---" * (3 + len(KINDS)) + "|")
     for wheel in arguments.wheels:
         names = list(public_names(wheel))
         for way, loader in WAYS.items():
             found = {place: load(loader, *place) for place in names}
             count = Counter(found.values())
-            row = [count[kind] for kind in ("Ray's", "ours", "placeholder", "none")]
+            row = [count[kind] for kind in KINDS]
             release = wheel.name.split("-")[1]
             print(f"| {release} | {way} | {len(names)} | {' | '.join(map(str, row))} |")
             if arguments.verbose:

@@ -1,7 +1,8 @@
 """Reads the names of all modules of old Rays out of their wheels.
 
 The sources are parsed; nothing of a release is imported or run. What is written, `old_names.json`,
-tells which names an old import may ask for, and which Ray was the last that had them::
+tells which names an old import may ask for, and which Ray was the last that had them;
+`old_constants.json` has the values of constants that are gone::
 
     pip download --no-deps --only-binary :all: --python-version 37 -d wheels ray==0.8.7
     python -m tests.old_names wheels/ray-*.whl
@@ -12,16 +13,19 @@ Names of other releases that stand in the table stay there.
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import re
 import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
+from rllib_compat.legacy import modules
 from rllib_compat.registry import old_names
 
 _MODULE = re.compile(r"(?:^|/)(ray/(?:rllib|tune)(?:/\w+)*?)(/__init__)?\.py$")
@@ -32,14 +36,19 @@ _SCRIPTS = re.compile(r"ray/(rllib|tune)/examples/\w+$")
 
 def names_of(wheel: Path) -> dict[str, set[str]]:
     """The names of each module of `ray.rllib` and `ray.tune` in a wheel."""
-    found = {}
+    return {
+        module: set(_bound(tree.body, package=package)) for module, tree, package in _modules(wheel)
+    }
+
+
+def _modules(wheel: Path) -> Iterator[tuple[str, ast.Module, bool]]:
+    """Each module, its code, and whether it is a package."""
     with zipfile.ZipFile(wheel) as archive:
         for file in archive.namelist():
             match = _MODULE.search(file)
             if match and not _OTHERS.search(match[1]) and not _SCRIPTS.match(match[1]):
                 tree = ast.parse(archive.read(file))
-                found[match[1].replace("/", ".")] = set(_bound(tree.body, package=bool(match[2])))
-    return found
+                yield match[1].replace("/", "."), tree, bool(match[2])
 
 
 def _bound(body: list[ast.stmt], *, package: bool) -> Iterator[str]:
@@ -83,15 +92,53 @@ def table(wheels: list[Path], known: Table) -> Table:
     return {m: {r: " ".join(n).strip() for r, n in rows.items()} for m, rows in found.items()}
 
 
+def constants(wheels: list[Path]) -> dict[str, Any]:
+    """The numbers, names and lists of them that stood in modules, and that no Ray has today."""
+    found: dict[str, Any] = {}
+    for wheel in sorted(wheels, key=_version):
+        for module, tree, _ in _modules(wheel):
+            if ".automl" in module or ".examples" in module:
+                continue
+            for node in tree.body:
+                name = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "_")
+                if name and name.isupper() and not name.startswith("_"):
+                    with contextlib.suppress(ValueError):
+                        value = ast.literal_eval(node.value)
+                        if _is_plain(value) and _is_gone(module, name):
+                            found[f"{module}.{name}"] = value
+    return found
+
+
+def _is_gone(module: str, name: str) -> bool:
+    known = f"{module}.{name}" in old_names.constants()
+    return known or modules.is_removed(modules.lookup(module, name))
+
+
+def _is_plain(value: object) -> bool:
+    """Whether it is a value that isn't a text for people."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(map(_is_plain, [*value, *value.values()]))
+    return isinstance(value, (int, float)) or (
+        isinstance(value, str) and not re.search(r"[ :]", value)
+    )
+
+
 def _version(wheel: Path) -> Version:
     return parse_wheel_filename(wheel.name)[1]
 
 
 def main() -> None:
-    """Writes the table of the wheels that are named on the command line."""
+    """Writes the tables of the wheels that are named on the command line."""
+    wheels = [Path(name) for name in sys.argv[1:]]
     target = Path(old_names.__file__).with_suffix(".json")
-    rows = table([Path(name) for name in sys.argv[1:]], json.loads(target.read_text("utf-8")))
-    target.write_text(json.dumps(rows, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+    _write(target, table(wheels, json.loads(target.read_text("utf-8"))))
+    _write(target.with_name("old_constants.json"), constants(wheels))
+
+
+def _write(file: Path, rows: object) -> None:
+    file.write_text(json.dumps(rows, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from rllib_compat.neutral.errors import ConfigError, GoneError
 from rllib_compat.registry import old_names
 from rllib_compat.registry.old_names import OLD_PACKAGE
 from rllib_compat.runtime.user_envs import TODAYS_GYM
+from rllib_compat.trainer import stock_policies
 
 #: What was given for a name that is not where it was: (module, name) → what it is now.
 redirected: dict[tuple[str, str], str] = {}
@@ -104,6 +105,10 @@ def lookup(module: str, name: str) -> Any:
     last = old_names.names(module).get(name)
     if last is None:
         return MISSING
+    if (value := old_names.constants().get(f"{module}.{name}", MISSING)) is not MISSING:
+        return value
+    if module.startswith("ray.rllib.") and stock_policies.is_policy_name(name):
+        return stock_policies.policy_class(name)
     redirected[module, name] = f"gone after {last}: {old_names.advice(f'{module}.{name}')}"
     return _removed(module, name, last)
 
@@ -202,7 +207,7 @@ def _module(name: str) -> ModuleType | None:
         if name == missing or name.startswith(f"{missing}."):
             return None
         raise
-    except ValueError:  # Ray says so that a module has moved, after a few releases
+    except (ValueError, DeprecationWarning):  # so Ray says that a module has moved
         return None
 
 

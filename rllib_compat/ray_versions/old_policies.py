@@ -172,6 +172,21 @@ def _from_batch(model: Any, train_batch: Any, is_training: bool = True) -> Any:
     return model(train_batch)
 
 
+def value_after(policy: Any, fragment: Any) -> float:
+    """What is still to come after a fragment's last step, as a policy's critic says it."""
+    if fragment["terminateds"][-1]:
+        return 0.0
+    views = policy.model.view_requirements
+    return float(policy._value(**fragment.get_single_step_input_dict(views, index="last")))
+
+
+def begin_moving_average(policy: Any, start: float) -> None:
+    """Sets what MARWIL's loss divides advantages by, and moves."""
+    import torch
+
+    policy._moving_average_sqd_adv_norm = torch.tensor([float(start)], device=policy.device)
+
+
 def _again(cls: type, /, *, name: str | None = None, **parts: object) -> type:
     return torch_policy_with(cls, name, parts)
 

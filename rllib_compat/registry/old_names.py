@@ -23,6 +23,12 @@ _RLLIB = "rllib_compat.legacy.rllib_api"
 _EXAMPLE_ENVS = "rllib_compat.legacy.example_envs"
 _MOCK_ENV = f"{OLD_PACKAGE}.ray.rllib.examples.env.mock_env"
 _EXAMPLE_MODELS = "rllib_compat.legacy.example_models"
+_EVOLUTION = "rllib_compat.legacy.evolution"
+_BUFFERS = "ray.rllib.utils.replay_buffers"
+_MIXINS = "rllib_compat.legacy.policies.mixins"
+_STOCK = "rllib_compat.trainer.stock_policies"
+_TORCH = "rllib_compat.legacy.torch_functions"
+_UTILITIES = "rllib_compat.legacy.utilities"
 _MAKE_MULTI_AGENT = "rllib_compat.legacy.example_envs:make_multi_agent"
 
 #: The packages of which user code gets old modules.
@@ -146,10 +152,15 @@ RENAMED_MODULES = (
     ("ray.air.checkpoint", "ray.train"),
     ("ray.rllib.agents", "ray.rllib.algorithms"),
     ("ray.rllib.agents", "rllib_compat.agents"),
-    ("ray.rllib.agents.ppo.ppo_torch_policy", "rllib_compat.legacy.torch_policies"),
-    ("ray.rllib.algorithms.ppo.ppo_torch_policy", "rllib_compat.legacy.torch_policies"),
+    ("ray.rllib.agents.dqn.learner_thread", "ray.rllib.execution.learner_thread"),
+    ("ray.rllib.agents.impala.vtrace_tf_policy", "ray.rllib.algorithms.impala.impala_tf_policy"),
+    ("ray.rllib.algorithms.dqn.learner_thread", "ray.rllib.execution.learner_thread"),
+    ("ray.rllib.core.rl_module.marl_module", "ray.rllib.core.rl_module.multi_rl_module"),
     ("ray.rllib.env.apis.task_settable_env", _RLLIB),
+    ("ray.rllib.env.atari_wrappers", "ray.rllib.env.wrappers.atari_wrappers"),
+    ("ray.rllib.env.constants", "ray.rllib.env.wrappers.group_agents_wrapper"),
     ("ray.rllib.env.dm_control_wrapper", "ray.rllib.env.wrappers.dm_control_wrapper"),
+    ("ray.rllib.env.dm_env_wrapper", "ray.rllib.env.wrappers.dm_env_wrapper"),
     ("ray.rllib.env.group_agents_wrapper", "ray.rllib.env.wrappers.group_agents_wrapper"),
     ("ray.rllib.env.meta_env", _RLLIB),
     ("ray.rllib.env.pettingzoo_env", "ray.rllib.env.wrappers.pettingzoo_env"),
@@ -174,16 +185,19 @@ RENAMED_MODULES = (
     ("ray.rllib.models.tf.fcnet_v2", "ray.rllib.models.tf.fcnet"),
     ("ray.rllib.models.tf.visionnet_v1", "ray.rllib.models.tf.visionnet"),
     ("ray.rllib.models.tf.visionnet_v2", "ray.rllib.models.tf.visionnet"),
+    ("ray.rllib.offline.off_policy_estimator", "ray.rllib.offline.estimators.off_policy_estimator"),
+    ("ray.rllib.optimizers.segment_tree", "ray.rllib.execution.segment_tree"),
     ("ray.rllib.policy.policy_graph", "ray.rllib.policy.policy"),
     ("ray.rllib.policy.tf_policy", "ray.rllib.policy.torch_mixins"),
     ("ray.rllib.policy.tf_policy_graph", "ray.rllib.policy.tf_policy"),
     ("ray.rllib.policy.torch_policy", "ray.rllib.policy.torch_mixins"),
-    ("ray.rllib.policy.torch_policy_template", "rllib_compat.legacy.torch_policies"),
+    ("ray.rllib.policy.torch_policy_template", "rllib_compat.legacy.policies.template"),
     ("ray.rllib.utils", "ray.rllib.utils.framework"),
     ("ray.rllib.utils.debug", "ray.rllib.utils.debug.deterministic"),
     ("ray.rllib.utils.deprecation", _RLLIB),
     ("ray.rllib.utils.explained_variance", "ray.rllib.utils.torch_utils"),
     ("ray.rllib.utils.policy_client", "ray.rllib.env.policy_client"),
+    ("ray.rllib.utils.space_utils", "ray.rllib.utils.spaces.space_utils"),
     ("ray.rllib.utils.tf_ops", "ray.rllib.utils.tf_utils"),
     ("ray.rllib.utils.torch_ops", "ray.rllib.utils.torch_utils"),
     ("ray.tune.checkpoint_manager", "ray.train._internal.checkpoint_manager"),
@@ -223,38 +237,116 @@ RENAMED_MODULES = (
     ("ray.tune.utils.trainable", "ray.tune.trainable.util"),
 )
 
+#: The last part of a module, below `agents` or `algorithms` → ours with the same names.
+IN_ALGORITHMS = {
+    f"{stem}{ending}": f"rllib_compat.legacy.policies.{stem}"
+    for stem in ("a3c", "appo", "marwil", "pg", "ppo", "r2d2", "simple_q", "vtrace")
+    for ending in ("_policy", "_tf_policy", "_torch_policy")
+} | {
+    "ars.ars": _EVOLUTION,
+    "es.es": _EVOLUTION,
+    "es.optimizers": _EVOLUTION,
+    "es.utils": _EVOLUTION,
+    "ars.optimizers": _EVOLUTION,
+    "ars.utils": _EVOLUTION,
+    "pg": "rllib_compat.legacy.policies.pg",
+    "pg.utils": "rllib_compat.legacy.policies.pg",
+    "qmix.mixers": "rllib_compat.legacy.policies.qmix",
+    "qmix.model": "rllib_compat.legacy.policies.qmix",
+    "simple_q.utils": "rllib_compat.legacy.policies.simple_q",
+}
+
 #: A name → where it is today, whatever module had it.
 MOVED = {
+    "Analysis": "rllib_compat.tune:ExperimentAnalysis",
+    "AsyncPPOTFPolicy": f"{_STOCK}:APPOTFPolicy",
+    "AsyncPPOTorchPolicy": f"{_STOCK}:APPOTorchPolicy",
     "Categorical": "ray.rllib.models.torch.torch_action_dist:TorchCategorical",
     "DEFAULT_RESULTS_DIR": f"{_RAY}:DEFAULT_RESULTS_DIR",
     "DEPRECATED_VALUE": f"{_RLLIB}:DEPRECATED_VALUE",
     "DQNTorchModel": f"{_DQN}.dqn_torch_model:DQNTorchModel",
     "Deprecated": f"{_RLLIB}:Deprecated",
     "DistributionalQTFModel": f"{_DQN}.distributional_q_tf_model:DistributionalQTFModel",
+    "DurableTrainable": "rllib_compat.tune.trainables:Trainable",
     "EntropyCoeffSchedule": "ray.rllib.policy.torch_mixins:EntropyCoeffSchedule",
+    "EvaluatorInterface": "rllib_compat.trainer.rollout_worker:RolloutWorker",
+    "FunctionRunner": "ray.tune.trainable.function_trainable:FunctionTrainable",
+    "GradientType": "builtins:dict",
     "KLCoeffMixin": "ray.rllib.policy.torch_mixins:KLCoeffMixin",
+    "LearnerThread": "ray.rllib.execution.learner_thread:LearnerThread",
     "LearningRateSchedule": "ray.rllib.policy.torch_mixins:LearningRateSchedule",
+    "MinSegmentTree": "ray.rllib.execution.segment_tree:MinSegmentTree",
+    "MinibatchBuffer": "ray.rllib.execution.minibatch_buffer:MinibatchBuffer",
+    "ModuleID": "builtins:str",
     "MultiAgentBatch": "ray.rllib.policy.sample_batch:MultiAgentBatch",
-    "MultiAgentReplayBuffer": "ray.rllib.utils.replay_buffers:MultiAgentReplayBuffer",
+    "MultiAgentRLModule": "ray.rllib.core.rl_module.multi_rl_module:MultiRLModule",
+    "MultiAgentRLModuleSpec": "ray.rllib.core.rl_module.multi_rl_module:MultiRLModuleSpec",
+    "MultiAgentReplayBuffer": f"{_BUFFERS}:MultiAgentReplayBuffer",
+    "OffPolicyEstimator": "ray.rllib.offline.estimators.off_policy_estimator:OffPolicyEstimator",
     "PartialTrainerConfigDict": "builtins:dict",
     "PettingZooEnv": "ray.rllib.env.wrappers.pettingzoo_env:PettingZooEnv",
     "PlacementGroupFactory": "ray.tune:PlacementGroupFactory",
     "PolicyClient": "ray.rllib.env.policy_client:PolicyClient",
+    "PolicyEvaluator": "rllib_compat.trainer.rollout_worker:RolloutWorker",
     "PolicyGraph": "ray.rllib.policy.policy:Policy",
-    "ReplayBuffer": "ray.rllib.utils.replay_buffers:ReplayBuffer",
+    "PrioritizedReplayBuffer": f"{_BUFFERS}:PrioritizedReplayBuffer",
+    "RemoteVectorEnv": "ray.rllib.env.remote_base_env:RemoteBaseEnv",
+    "ReplayBuffer": f"{_BUFFERS}:ReplayBuffer",
+    "ReservoirBuffer": f"{_BUFFERS}.reservoir_replay_buffer:ReservoirReplayBuffer",
+    "ResetOnExceptionWrapper": f"{_UTILITIES}:ResetOnExceptionWrapper",
+    "RolloutMetrics": "ray.rllib.evaluation.metrics:RolloutMetrics",
     "SampleBatch": "ray.rllib.policy.sample_batch:SampleBatch",
+    "SampleBatchType": "ray.rllib.utils.typing:SampleBatchType",
+    "SegmentTree": "ray.rllib.execution.segment_tree:SegmentTree",
+    "SimpleReplayBuffer": "ray.rllib.execution.replay_ops:SimpleReplayBuffer",
+    "Simplex": "ray.rllib.utils.spaces.simplex:Simplex",
+    "SingleAgentRLModuleSpec": "ray.rllib.core.rl_module.rl_module:RLModuleSpec",
+    "SumSegmentTree": "ray.rllib.execution.segment_tree:SumSegmentTree",
+    "Swish": f"{_TORCH}:Swish",
+    "TFMultiGPULearner": "ray.rllib.execution.multi_gpu_learner_thread:MultiGPULearnerThread",
+    "TFPolicyGraph": "ray.rllib.policy.tf_policy:TFPolicy",
+    "TargetNetworkMixin": f"{_MIXINS}:TargetNetworkMixin",
     "TensorType": "ray.rllib.utils.typing:TensorType",
+    "TimerStat": "ray.util.timer:_Timer",
+    "TooManyResetAttemptsException": f"{_UTILITIES}:TooManyResetAttemptsException",
+    "TorchPolicyGraph": "ray.rllib.policy.torch_policy:TorchPolicy",
     "TrainerConfigDict": "builtins:dict",
+    "TupleActions": f"{_UTILITIES}:TupleActions",
+    "UsageTrackingDict": f"{_UTILITIES}:UsageTrackingDict",
+    "VTraceTFPolicy": f"{_STOCK}:ImpalaTFPolicy",
+    "VTraceTorchPolicy": f"{_STOCK}:ImpalaTorchPolicy",
+    "ValueNetworkMixin": f"{_MIXINS}:ValueNetworkMixin",
+    "WindowStat": "ray.rllib.utils.metrics.window_stat:WindowStat",
+    "atanh": f"{_TORCH}:atanh",
+    "averaged": f"{_UTILITIES}:averaged",
+    "build_torch_policy": "rllib_compat.legacy.policies.template:build_torch_policy",
+    "check_env": f"{_UTILITIES}:check_env",
+    "check_framework": f"{_UTILITIES}:check_framework",
+    "check_gym_environments": f"{_UTILITIES}:check_gym_environments",
+    "check_multi_agent": f"{_UTILITIES}:check_multi_agent",
+    "convert_to_non_torch_type": f"{_TORCH}:convert_to_non_torch_type",
+    "create_colocated": f"{_UTILITIES}:create_colocated",
     "deprecation_warning": f"{_RLLIB}:deprecation_warning",
     "discount": f"{_RLLIB}:discount",
+    "durable": f"{_UTILITIES}:renamed_agent",
     "explained_variance": "ray.rllib.utils.torch_utils:explained_variance",
+    "extract_stats": f"{_UTILITIES}:extract_stats",
+    "framework_iterator": f"{_UTILITIES}:framework_iterator",
     "make_tf_callable": "ray.rllib.utils.tf_utils:make_tf_callable",
     "merge_dicts": "ray._private.dict:merge_dicts",
+    "minimize_and_clip": f"{_TORCH}:minimize_and_clip",
+    "moved_function": f"{_UTILITIES}:moved_function",
     "one_hot": "ray.rllib.utils.numpy:one_hot",
     "override": "ray.rllib.utils.annotations:override",
+    "renamed_agent": f"{_UTILITIES}:renamed_agent",
+    "renamed_class": f"{_UTILITIES}:renamed_class",
+    "renamed_function": f"{_UTILITIES}:renamed_function",
     "restore_original_dimensions": "ray.rllib.models.modelv2:restore_original_dimensions",
+    "to_float_array": f"{_UTILITIES}:to_float_array",
+    "to_float_np_array": f"{_UTILITIES}:to_float_np_array",
     "try_import_tf": "ray.rllib.utils.framework:try_import_tf",
     "try_import_torch": "ray.rllib.utils.framework:try_import_torch",
+    "try_import_tree": f"{_UTILITIES}:try_import_tree",
 }
 
 _LEARNER = "subclass the algorithm's Learner, override compute_loss_for_module(), and set "
@@ -340,7 +432,20 @@ def candidates(module: str) -> list[str]:
     for old, new in RENAMED_MODULES:
         if module == old or module.startswith(f"{old}."):
             found.append(new + module.removeprefix(old))
+    below = module.partition(".algorithms." if ".algorithms." in module else ".agents.")[2]
+    parts = below.split(".")
+    found += [
+        IN_ALGORITHMS[end] for end in (".".join(parts[-2:]), parts[-1]) if end in IN_ALGORITHMS
+    ]
     return sorted(found, key=lambda name: not name.startswith("rllib_compat"))
+
+
+@cache
+def constants() -> dict[str, Any]:
+    """Constants of old modules that no Ray has today, with their values."""
+    path = Path(__file__).with_name("old_constants.json")
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 @cache

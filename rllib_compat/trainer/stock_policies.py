@@ -15,7 +15,10 @@ from rllib_compat import registry
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.ray_versions import old_policies
 
-KINDS = ("TFPolicy", "TorchPolicy", "Policy", "PolicyGraph")
+KINDS = ("TF1Policy", "TF2Policy", "TFPolicy", "TorchPolicy", "Policy", "PolicyGraph")
+_KIND = re.compile(rf"({'|'.join(KINDS)})$")
+#: What policies were called that several algorithms had.
+_SHARED = ("Bandit",)
 
 
 def _stems() -> dict[str, tuple[str, ...]]:
@@ -41,7 +44,7 @@ def policy_names(place: str) -> set[str]:
 @cache
 def policy_class(name: str) -> type:
     """The class of one of `policy_names`."""
-    stem = re.sub(rf"({'|'.join(KINDS)})$", "", name)
+    stem = _KIND.sub("", name)
     place = stem.lower()
     if name.endswith("TorchPolicy"):
         try:
@@ -74,8 +77,14 @@ class StockPolicy:
         return type(name or cls.__name__, (cls,), members)
 
 
+def is_policy_name(name: str) -> bool:
+    """Whether any algorithm had a policy class of that name."""
+    stem = _KIND.sub("", name)
+    return stem != name and (stem in _SHARED or f"{stem}Trainer" in registry.class_names())
+
+
 def __getattr__(name: str) -> Any:  # where pickle finds them again
-    if any(name in policy_names(place) for place in registry.modules()):
+    if is_policy_name(name):
         return policy_class(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -329,7 +329,7 @@ def test_functions_of_old_policies_get_what_they_got():
 
 
 def test_a_policy_template_takes_what_it_took_and_makes_others_of_itself(caplog):
-    from rllib_compat.legacy.torch_policies import build_torch_policy
+    from rllib_compat.legacy.policies.template import build_torch_policy
 
     def loss(policy, model, dist_class, train_batch):
         raise NotImplementedError
@@ -343,7 +343,7 @@ def test_ppos_loss_as_an_object_is_that_of_todays_policy():
     import torch
     from ray.rllib.models.torch.torch_action_dist import TorchCategorical
 
-    from rllib_compat.legacy.torch_policies import PPOLoss
+    from rllib_compat.legacy.policies.ppo import PPOLoss
 
     class Model:
         tower_stats: dict = {}  # noqa: RUF012

@@ -317,10 +317,11 @@ def test_names_of_agents_are_imported_as_they_were():
     assert found.get_agent_class("contrib/MADDPG") is compat.MADDPGTrainer
     assert found.DEFAULT_CONFIG["dueling"] is True
     assert found.Trainer is found.agents.Trainer is compat.Trainer
+    rate = found.ppo.DEFAULT_CONFIG["lr"]
     found.ppo.DEFAULT_CONFIG["lr"] = 7.0
     assert found.agents.ppo.DEFAULT_CONFIG["lr"] == 7.0
-    assert found.agents.ppo.ppo.DEFAULT_CONFIG["lr"] != 7.0
-    del found.ppo.DEFAULT_CONFIG
+    assert found.agents.ppo.ppo.DEFAULT_CONFIG["lr"] == 7.0  # both modules had one dict
+    found.ppo.DEFAULT_CONFIG["lr"] = rate
     with pytest.raises(AttributeError, match="nothing"):
         _ = found.ppo.nothing
 

@@ -1,76 +1,37 @@
-"""What policies for torch were made of, for those of users that call or replace a part.
-
-`build_torch_policy` of Ray 0.8 – 1.x, and the functions of PPO's policy, which are methods of its
-class today.
-"""
+"""`ppo_torch_policy` and `ppo_tf_policy`; what were functions are methods of Ray's policy today."""
 
 from __future__ import annotations
 
-import inspect
-import logging
 from typing import Any
 
 import torch
 from ray.rllib.algorithms.ppo.ppo_torch_policy import PPOTorchPolicy
-from ray.rllib.policy.policy_template import build_policy_class
+from ray.rllib.evaluation.postprocessing import compute_gae_for_sample_batch
 from ray.rllib.utils.torch_utils import explained_variance
 
-from rllib_compat.ray_versions import old_policies
+from rllib_compat.legacy.policies import mixins
+from rllib_compat.legacy.policies.mixins import ValueNetworkMixin
 
 __all__ = [
     "PPOLoss",
-    "build_torch_policy",
+    "ValueNetworkMixin",
     "kl_and_loss_stats",
+    "postprocess_ppo_gae",
     "ppo_surrogate_loss",
+    "setup_mixins",
     "vf_preds_fetches",
 ]
 
-logger = logging.getLogger(__name__)
-
-
-def build_torch_policy(name: str, *, loss_fn: Any, **parts: Any) -> type:
-    """A policy class for torch, which the old API stack trains.
-
-    Args:
-        name: The class's name.
-        loss_fn: The loss of (policy, model, dist_class, train_batch).
-        **parts: What else `build_policy_class` takes.
-    """
-    given = _known(build_policy_class, name, {"loss_fn": loss_fn, **parts})
-    built: type = build_policy_class(name, "torch", **old_policies.adapt_policy_functions(given))
-
-    def with_updates(**overrides: Any) -> type:
-        return build_torch_policy(**{"name": name, "loss_fn": loss_fn, **parts, **overrides})
-
-    built.with_updates = staticmethod(with_updates)  # type: ignore[attr-defined]
-    return built
-
-
-def _known(builder: Any, name: str, parts: dict[str, Any]) -> dict[str, Any]:
-    known = inspect.signature(builder).parameters
-    for part in parts.keys() - known.keys():
-        if parts[part] is not None:
-            logger.warning("`build_torch_policy(%s=…)` of %s is not called any more.", part, name)
-    return {part: value for part, value in parts.items() if part in known}
-
-
-def ppo_surrogate_loss(
-    policy: object, model: object, dist_class: object, train_batch: object
-) -> Any:
-    """PPO's loss of a batch, for a policy of PPO's."""
-    return PPOTorchPolicy.loss(policy, model, dist_class, train_batch)
-
-
-def kl_and_loss_stats(policy: object, train_batch: object) -> Any:
-    """What of the last loss goes into the results."""
-    return PPOTorchPolicy.stats_fn(policy, train_batch)
-
-
-def vf_preds_fetches(
-    policy: object, input_dict: object, state_batches: object, model: object, action_dist: object
-) -> Any:
-    """What is computed besides actions: the values."""
-    return PPOTorchPolicy.extra_action_out(policy, input_dict, state_batches, model, action_dist)
+ppo_surrogate_loss = PPOTorchPolicy.loss
+kl_and_loss_stats = PPOTorchPolicy.stats_fn
+postprocess_ppo_gae = compute_gae_for_sample_batch
+vf_preds_fetches = PPOTorchPolicy.extra_action_out
+setup_mixins = mixins.setup(
+    ValueNetworkMixin,
+    mixins.KLCoeffMixin,
+    mixins.EntropyCoeffSchedule,
+    mixins.LearningRateSchedule,
+)
 
 
 class PPOLoss:

@@ -1,0 +1,166 @@
+"""`es`, `es.utils`, `es.optimizers` and `ars`: noise, ranks and steps, in numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rllib_compat.algorithms import noise
+
+__all__ = [
+    "SGD",
+    "Adam",
+    "Optimizer",
+    "Result",
+    "SharedNoiseTable",
+    "batched_weighted_sum",
+    "compute_centered_ranks",
+    "compute_ranks",
+    "create_shared_noise",
+    "itergroups",
+]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+create_shared_noise = noise.noise_table
+compute_centered_ranks = noise.centered_ranks
+
+
+class Result(NamedTuple):
+    """What a worker tells of perturbations that it tried."""
+
+    noise_indices: Any
+    noisy_returns: Any
+    sign_noisy_returns: Any
+    noisy_lengths: Any
+    eval_returns: Any
+    eval_lengths: Any
+
+
+class SharedNoiseTable:
+    """Perturbations are slices of one table.
+
+    Args:
+        noise: The table, in float32.
+    """
+
+    def __init__(self, noise: Array) -> None:
+        self.noise = noise
+
+    def get(self, i: int, dim: int) -> Array:
+        """The `dim` numbers that begin at `i`."""
+        return self.noise[i : i + dim]
+
+    def sample_index(self, dim: int) -> int:
+        """Where some `dim` numbers begin, drawn by numpy's global generator."""
+        return int(np.random.randint(0, len(self.noise) - dim + 1))
+
+
+def compute_ranks(x: Array) -> Array:
+    """The rank of each number, from 0 for the least."""
+    return x.argsort().argsort()
+
+
+def itergroups(items: Iterable[Any], group_size: int) -> Iterator[tuple[Any, ...]]:
+    """Tuples of as many items, in order; the last one has what is left."""
+    left = iter(items)
+    while group := tuple(islice(left, group_size)):
+        yield group
+
+
+def batched_weighted_sum(
+    weights: Iterable[float], vecs: Iterable[Array], batch_size: int
+) -> tuple[Any, int]:
+    """Adds vectors up, each times its weight, some at a time.
+
+    Returns:
+        The sum, and how many there were.
+    """
+    total: Any = 0
+    count = 0
+    for factors, vectors in zip(
+        itergroups(weights, batch_size), itergroups(vecs, batch_size), strict=True
+    ):
+        total += np.asarray(factors, np.float32) @ np.asarray(vectors, np.float32)
+        count += len(factors)
+    return total, count
+
+
+class Optimizer:
+    """Moves a policy's flat weights.
+
+    Args:
+        policy: Has `num_params` and `get_flat_weights()`.
+    """
+
+    def __init__(self, policy: Any) -> None:
+        self.policy, self.dim, self.t = policy, policy.num_params, 0
+
+    def update(self, globalg: Array) -> tuple[Array, float]:
+        """Makes a step.
+
+        Args:
+            globalg: The gradient.
+
+        Returns:
+            The weights after it, and the step's length by theirs.
+        """
+        self.t += 1
+        weights, step = self.policy.get_flat_weights(), self._compute_step(globalg)
+        return weights + step, float(np.linalg.norm(step) / np.linalg.norm(weights))
+
+    def _compute_step(self, globalg: Array) -> Array:
+        raise NotImplementedError
+
+
+class SGD(Optimizer):
+    """Follows a moving average of gradients.
+
+    Args:
+        policy: As of `Optimizer`.
+        stepsize: The learning rate.
+        momentum: The weight of the average so far.
+    """
+
+    def __init__(self, policy: Any, stepsize: float, momentum: float = 0.0) -> None:
+        super().__init__(policy)
+        self.stepsize, self.momentum = stepsize, momentum
+        self.v = np.zeros(self.dim, np.float32)
+
+    def _compute_step(self, globalg: Array) -> Array:
+        self.v = self.momentum * self.v + (1 - self.momentum) * globalg
+        return -self.stepsize * self.v
+
+
+class Adam(Optimizer):
+    """Adam; its epsilon stands before the second moment's bias is corrected.
+
+    Args:
+        policy: As of `Optimizer`.
+        stepsize: The learning rate.
+        beta1: The weight of the first moment so far.
+        beta2: The weight of the second moment so far.
+        epsilon: What is added to the root of the second moment.
+    """
+
+    def __init__(
+        self,
+        policy: Any,
+        stepsize: float,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+    ) -> None:
+        super().__init__(policy)
+        self.stepsize, self.beta1, self.beta2, self.epsilon = stepsize, beta1, beta2, epsilon
+        self.m, self.v = np.zeros(self.dim, np.float32), np.zeros(self.dim, np.float32)
+
+    def _compute_step(self, globalg: Array) -> Array:
+        self.m = self.beta1 * self.m + (1 - self.beta1) * globalg
+        self.v = self.beta2 * self.v + (1 - self.beta2) * globalg**2
+        rate = self.stepsize * np.sqrt(1 - self.beta2**self.t) / (1 - self.beta1**self.t)
+        step: Array = -rate * self.m / (np.sqrt(self.v) + self.epsilon)
+        return step

@@ -1,0 +1,40 @@
+"""`marwil_torch_policy` and `marwil_tf_policy`, whose policies BC had, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ray.rllib.algorithms.marwil.marwil_torch_policy import MARWILTorchPolicy
+from ray.rllib.evaluation.postprocessing import compute_advantages
+
+from rllib_compat.legacy.policies.mixins import ValueNetworkMixin
+from rllib_compat.ray_versions import old_policies
+
+__all__ = ["ValueNetworkMixin", "marwil_loss", "postprocess_advantages", "setup_mixins", "stats"]
+
+_START = "moving_average_sqd_adv_norm_start"
+
+marwil_loss = MARWILTorchPolicy.loss
+stats = MARWILTorchPolicy.stats_fn
+
+
+def postprocess_advantages(
+    policy: Any,
+    sample_batch: Any,
+    other_agent_batches: object = None,
+    episode: object = None,
+) -> Any:
+    """Adds each step's discounted return; the critic says what follows the last step."""
+    del other_agent_batches, episode
+    after = old_policies.value_after(policy, sample_batch)
+    return compute_advantages(
+        sample_batch, after, policy.config["gamma"], use_gae=False, use_critic=False
+    )
+
+
+def setup_mixins(policy: Any, obs_space: object, action_space: object, config: Any) -> None:
+    """Lets the policy predict values, and begins the moving average of squared advantages."""
+    del obs_space, action_space
+    ValueNetworkMixin.__init__(policy, config)
+    if config["beta"]:
+        old_policies.begin_moving_average(policy, config.get(_START, 100.0))
