@@ -21,7 +21,19 @@ import click
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
+from rllib_compat.registry.legacy_api import GONE
+
 FACTS = Path(__file__).parent / "legacy/api"
+
+PAGE = Path(__file__).parents[1] / "migration_guide/legacy_objects.md"
+HEAD = """# What old objects have
+
+A row for each public name that the objects of Ray 0.6.6, 0.8.5, 1.0.1, 1.3.0, 1.13.0, 2.0.1 and
+2.10.0 had, with its parameters in the last of them. What is there is there on an object of ours, a
+method with its parameters by name. What is not is an `AttributeError` with the sentence given here:
+`hasattr` is false for it. `python -m tests.legacy_api` writes this page, and a test asks live
+objects for each name of it.
+"""
 
 #: An object, as old code called it → the modules of `ray` that had its classes, and the classes.
 CLASSES: Mapping[str, Mapping[str, str]] = {
@@ -201,11 +213,66 @@ def facts() -> dict[str, dict[str, dict[str, Names]]]:
     return {file.stem: json.loads(file.read_text("utf-8")) for file in files}
 
 
+def names_of(kind: str) -> dict[str, tuple[str, str, str]]:
+    """The names that an object had in any Ray: the first that had it, the last, and what it was."""
+    found: dict[str, tuple[str, str, str]] = {}
+    for ray, objects in facts().items():
+        for names in objects.get(kind, {}).values():
+            for name, what in names.items():
+                found[name] = (found.get(name, (ray,))[0], ray, what)
+    return dict(sorted(found.items()))
+
+
+def page() -> str:
+    """The guide's page: a row for each name of each object, in which Rays, and what it is here."""
+    parts = [HEAD]
+    for kind, cls in _our_classes().items():
+        parts += [f"\n## {kind}\n", "| name | Ray | here |", "|---|---|---|"]
+        for name, (first, last, what) in names_of(kind).items():
+            shown = f"`{name}{what if what.startswith('(') else ''}`".replace("|", "\\|")
+            span = first if first == last else f"{first} – {last}"
+            parts.append(f"| {shown} | {span} | {_answer(kind, cls, name)} |")
+    return "\n".join(parts) + "\n"
+
+
+def _our_classes() -> dict[str, type]:
+    from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+
+    import rllib_compat as compat
+    from rllib_compat import runtime, trainer, tune
+    from rllib_compat.ray_versions.old_stack import add_legacy_batch_names
+    from rllib_compat.trainer.workers import LegacyOptimizer
+
+    add_legacy_batch_names()
+    return {
+        "trainer": compat.Trainer,
+        "trainer.optimizer": LegacyOptimizer,
+        "workers": trainer.LegacyWorkers,
+        "worker": runtime.LegacyWorker,
+        "policy_map": runtime.LegacyPolicies,
+        "base_env": runtime.LegacyBaseEnv,
+        "episode": runtime.LegacyEpisode,
+        "callbacks": compat.DefaultCallbacks,
+        "sample_batch": SampleBatch,
+        "multi_agent_batch": MultiAgentBatch,
+        "analysis": tune.ExperimentAnalysis,
+    }
+
+
+def _answer(kind: str, cls: type, name: str) -> str:
+    """What an object of ours has by a name: it is there, or the sentence of the error."""
+    if name in GONE.get(kind, {}):
+        return GONE[kind][name]
+    return "there" if hasattr(cls, name) else "there, of each object"
+
+
 @click.command()
-@click.argument("wheels", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("wheels", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--write", is_flag=True, help="Write the facts; without, say what differs from them.")
 def main(wheels: tuple[Path, ...], write: bool) -> None:
-    """Reads what the objects of old Rays had out of their wheels."""
+    """Reads what the objects of old Rays had out of their wheels; without any, writes the page."""
+    if not wheels:
+        PAGE.write_text(page(), "utf-8")
     for sources in map(Sources, wheels):
         text = json.dumps(sources.objects(), indent=1) + "\n"
         file = FACTS / f"{sources.ray}.json"

@@ -171,10 +171,9 @@ class EpisodeRecorder(DefaultCallbacks):
         if isinstance(found := result.get("evaluation"), dict):
             self._write(trainer, iteration, found, evaluation=True)
 
-    def on_evaluate_end(
-        self, *, trainer: Any, evaluation_metrics: dict[str, Any], **_: object
-    ) -> None:
+    def on_evaluate_end(self, *, evaluation_metrics: dict[str, Any], **given: Any) -> None:
         """Writes the episodes of an evaluation, also of one that nobody asked `train` for."""
+        trainer = given["trainer"]
         self._write(trainer, int(trainer.iteration) + 1, evaluation_metrics, evaluation=True)
 
     def _write(

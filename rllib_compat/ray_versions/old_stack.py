@@ -298,10 +298,17 @@ def worker_iterator(sample: Callable[[], Any]) -> Any:
 
 
 def add_legacy_batch_names() -> None:
-    """Lets batches of several policies answer to `total()`, their agents' steps until Ray 0.8."""
-    from ray.rllib.policy.sample_batch import MultiAgentBatch
+    """Lets Ray's batches answer to what they had until Ray 1.2.
+
+    `total()` was the agents' steps of a batch of several policies (0.8); `data` the columns.
+    """
+    from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
     MultiAgentBatch.total = MultiAgentBatch.agent_steps
+    SampleBatch.data = property(dict)
+    SampleBatch.seq_lens = property(lambda batch: dict.get(batch, SampleBatch.SEQ_LENS))
+    SampleBatch.new_columns = property(lambda batch: list(batch.added_keys))
+    SampleBatch.dont_check_lens = False
 
 
 def let_batches_be_asked_for_a_policy() -> None:

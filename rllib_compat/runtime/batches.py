@@ -14,7 +14,7 @@ import numpy as np
 
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.ray_versions import episodes
+from rllib_compat.ray_versions import episodes, old_stack
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY
 
 if TYPE_CHECKING:
@@ -182,6 +182,7 @@ def rollout_batch(chunks: list[Any], policies: Mapping[str, Any]) -> Any:
     """
     from ray.rllib.policy.sample_batch import MultiAgentBatch, concat_samples
 
+    old_stack.add_legacy_batch_names()
     by_policy: dict[str, list[Any]] = {}
     several = any(hasattr(chunk, "agent_episodes") for chunk in chunks)
     for chunk in chunks:

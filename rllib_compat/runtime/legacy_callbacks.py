@@ -101,6 +101,27 @@ class DefaultCallbacks:
     def on_trainer_init(self, *, trainer: object, **_: Any) -> None:
         """Runs when the trainer is complete."""
 
+    def on_algorithm_init(self, *, algorithm: object, **_: Any) -> None:
+        """Runs when the trainer is complete, by its name of Ray 2.x."""
+
+    def on_environment_created(self, **_: Any) -> None:
+        """Runs for each environment, as today's Ray calls it."""
+
+    def on_episode_created(self, **_: Any) -> None:
+        """Runs before the environment's reset."""
+
+    def on_evaluate_start(self, **_: Any) -> None:
+        """Runs before each evaluation."""
+
+    def on_evaluate_end(self, *, evaluation_metrics: dict[str, Any], **_: Any) -> None:
+        """Runs after each evaluation; `evaluation_metrics` may be changed."""
+
+    def on_checkpoint_loaded(self, *, algorithm: object, **_: Any) -> None:
+        """Runs when a checkpoint was loaded."""
+
+    def on_workers_recreated(self, **_: Any) -> None:
+        """Ran when failed workers were replaced; today's Ray tells `on_env_runners_recreated`."""
+
     def on_train_result(self, *, trainer: object, result: dict[str, Any], **_: Any) -> None:
         """Runs after each training iteration; `result` may be changed."""
         self._call("on_train_result", trainer=trainer, agent=trainer, result=result)

@@ -83,11 +83,23 @@ RENAMED = (
     RenamedKey("timers/learn_time_ms", ("timers/learner_update_timer",), _ms),
     RenamedKey("timers/update_time_ms", ("timers/synch_weights",), _ms),
     RenamedKey("timers/training_iteration_time_ms", ("timers/training_iteration",), _ms),
+    # As the optimizers of Ray 0.5 – 0.8 had them.
+    RenamedKey("info/sample_time_ms", ("timers/env_runner_sampling_timer",), _ms),
+    RenamedKey("info/grad_time_ms", ("timers/learner_update_timer",), _ms),
+    RenamedKey("info/update_time_ms", ("timers/synch_weights",), _ms),
+    RenamedKey("info/opt_samples", (_TRAINED,), float),
+)
+SAMPLER_PERF = (
     RenamedKey("sampler_perf/mean_inference_ms", ("env_runners/rlmodule_inference_timer",), _ms),
     RenamedKey("sampler_perf/mean_env_wait_ms", ("env_runners/env_step_timer",), _ms),
     RenamedKey("sampler_perf/mean_env_render_ms", ("env_runners/env_render_timer",), _ms),
     RenamedKey(
         "sampler_perf/mean_raw_obs_processing_ms",
+        ("env_runners/env_to_module_connector/connector_pipeline_timer",),
+        _ms,
+    ),
+    RenamedKey(  # until Ray 0.8
+        "sampler_perf/mean_processing_ms",
         ("env_runners/env_to_module_connector/connector_pipeline_timer",),
         _ms,
     ),
@@ -156,6 +168,10 @@ THROUGHPUTS = {
 }
 
 
+# A throughput → what the optimizers of Ray 0.5 – 0.8 called it, below `info`.
+PEAKS = {"sample_throughput": "sample_peak_throughput", "learn_throughput": "opt_peak_throughput"}
+
+
 class LearnerInfo(dict[str, Any]):
     """What is below `info/learner`, as a dict that also knows the shorter paths of older Rays.
 
@@ -210,10 +226,7 @@ class LegacyResults:
         if isinstance(evaluation := result.get("evaluation"), dict):
             complete_evaluation(evaluation, config)
         evolves = _get(result, "learners/default_policy/update_ratio") is not None
-        for legacy, paths, convert in (*RENAMED, *(EVOLUTION if evolves else ())):
-            value = next((v for path in paths if (v := _get(result, path)) is not None), None)
-            if value is not None and value == value:  # NaN: nothing was counted
-                _set(result, legacy, convert(value))
+        _rename(result, (*RENAMED, *SAMPLER_PERF, *(EVOLUTION if evolves else ())))
         for legacy in COUNTED:
             if _get(result, legacy) is None:  # nothing was learned yet
                 _set(result, legacy, 0)
@@ -245,11 +258,13 @@ class LegacyResults:
         if hasattr(config, "broadcast_interval"):  # IMPALA and APPO, whose learner told the last
             self._learned.update(info["learner"])
             info["learner"].update(self._learned)
-        for key in ("sampler_perf", "timers"):
+        for key in ("sampler_perf", "timers", "off_policy_estimator"):
             result.setdefault(key, {})
+        _complete_learner_info(info["learner"])
         for name, (throughput, steps) in THROUGHPUTS.items():
             if (time := result["timers"].get(name)) and (count := _get(result, steps)):
                 result["timers"][throughput] = float(count) / time * 1000.0
+                info[PEAKS[throughput]] = result["timers"][throughput]
         _repeat(result)
 
     @property
@@ -273,6 +288,7 @@ def complete_evaluation(result: dict[str, Any], config: AlgorithmConfig) -> dict
     result.setdefault("timesteps_this_iter", 0 if steps is None or steps != steps else int(steps))
     for name in ("off_policy_estimator", "sampler_perf", "timers"):
         result.setdefault(name, {})
+    _rename(result, SAMPLER_PERF)
     _repeat(result)
     return result
 
@@ -284,7 +300,8 @@ def _repeat(result: dict[str, Any]) -> None:
     `env_runners`. What today's Ray says there itself stays.
     """
     summary = {key: result[key] for key in summarize([], 0) if key in result}
-    result["sampler_results"] = summary
+    more = {key: result[key] for key in ("sampler_perf", "off_policy_estimator") if key in result}
+    result["sampler_results"] = {**summary, **more}
     result["env_runners"] = {**summary, **result.get("env_runners", {})}
 
 
@@ -366,6 +383,28 @@ def _learner_stats(stats: Mapping[str, Any]) -> dict[str, Any]:
     if "qf_twin_loss" in stats:  # one number for both critics
         found["critic_loss"] = (stats["qf_loss"] + stats["qf_twin_loss"]) / 2
     return found | {name: stats[name] for name in USED if name in stats}
+
+
+def _rename(result: dict[str, Any], rows: Iterable[RenamedKey]) -> None:
+    """Puts today's values at their legacy keys, too."""
+    for legacy, paths, convert in rows:
+        value = next((v for path in paths if (v := _get(result, path)) is not None), None)
+        if value is not None and value == value:  # NaN: nothing was counted
+            _set(result, legacy, convert(value))
+    if result.get("sampler_perf"):  # where nothing was rendered, it took no time
+        result["sampler_perf"].setdefault("mean_env_render_ms", 0.0)
+
+
+def _complete_learner_info(told: Mapping[str, Any]) -> None:
+    """Adds what old policies told beside `learner_stats`; models tell nothing of their own."""
+    for of_policy in told.values():
+        stats = dict.get(of_policy, "learner_stats") if isinstance(of_policy, dict) else None
+        if not isinstance(stats, dict):
+            continue
+        stats.setdefault("allreduce_latency", 0.0)  # nobody else has gradients
+        for name in ("custom_metrics", "model"):
+            of_policy.setdefault(name, {})
+        of_policy.setdefault("num_agent_steps_trained", stats.get("num_module_steps_trained", 0))
 
 
 def _take_records(result: dict[str, Any]) -> list[EpisodeRecord]:

@@ -683,6 +683,18 @@ class LegacyWorker:
         if global_vars:
             self.set_global_vars(global_vars)
 
+    def export_policy_model(
+        self, export_dir: str, policy_id: str = ONLY_POLICY, onnx: int | None = None
+    ) -> Any:
+        """Exports a policy's network; see `Trainer.export_policy_model`."""
+        return self.policy_map[policy_id].export_model(export_dir, onnx)
+
+    def export_policy_checkpoint(
+        self, export_dir: str, filename_prefix: str = "model", policy_id: str = ONLY_POLICY
+    ) -> Any:
+        """Exports a policy as a checkpoint; see `Trainer.export_policy_checkpoint`."""
+        return self.policy_map[policy_id].export_checkpoint(export_dir, filename_prefix)
+
     def save(self) -> bytes:
         """Weights and progress as bytes, which `restore` takes."""
         state = {"weights": self.get_weights(), "global_vars": self.global_vars}

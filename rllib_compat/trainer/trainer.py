@@ -301,6 +301,9 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     def get_auto_filled_metrics(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """What each result has besides, with two keys of Ray 0.5 – 2.6."""
         told = dict(super().get_auto_filled_metrics(*args, **kwargs))
+        if "config" in told and told["config"].get("evaluation_interval"):
+            evaluation = merge(told["config"], told["config"].get("evaluation_config") or {})
+            told["config"] = {**told["config"], "evaluation_config": evaluation}
         return {
             **told,
             "experiment_id": Path(self.logdir).name,
@@ -454,9 +457,18 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         """What judges policies by recordings, by name."""
         return dict(getattr(self.algorithm, "reward_estimators", None) or {})
 
+    def add_module(self, *args: Any, **kwargs: Any) -> Any:
+        """Adds a module, as `Algorithm.add_module` does."""
+        return self.algorithm.add_module(*args, **kwargs)
+
     def get_module(self, module_id: str = ONLY_POLICY) -> Any:
         """The module of a policy, or None."""
         return self.algorithm.get_module(module_id)
+
+    @property
+    def trial_resources(self) -> Any:
+        """What Tune has reserved for the trial; "default" outside of Tune."""
+        return super().trial_resources or "default"
 
     def get_current_ip(self) -> str:
         """The address of this machine."""

@@ -181,7 +181,8 @@ def test_an_iteration_that_learned_nothing_tells_what_the_learner_told_last():
 def test_rates_are_those_that_were_used():
     told = {"curr_kl_coeff": 0.1, "cur_kl_coeff": 0.2, "default_optimizer_learning_rate": 0.5}
     stats = completed(learners={"p": {**told, "mean_kl_loss": 1.0}})["info"]["learner"]["p"]
-    assert stats["learner_stats"] == {"cur_kl_coeff": 0.2, "cur_lr": 0.5, "kl": 1.0}
+    told = {"cur_kl_coeff": 0.2, "cur_lr": 0.5, "kl": 1.0, "allreduce_latency": 0.0}
+    assert stats["learner_stats"] == told
 
 
 STATS = {"mean_kl_loss": 0.1, "curr_kl_coeff": 0.2, "total_loss": 3.0}
@@ -193,6 +194,7 @@ def test_learner_stats_have_each_name_once():
         "kl": 0.1,
         "cur_kl_coeff": 0.2,
         "total_loss": 3.0,
+        "allreduce_latency": 0.0,
     }
 
 
@@ -235,6 +237,7 @@ def test_losses_of_actor_critics_have_their_own_names():
         "actor_loss": 1.0,
         "critic_loss": 2.0,
         "alpha_value": 0.5,
+        "allreduce_latency": 0.0,
     }
 
 

@@ -12,7 +12,9 @@ from rllib_compat.runtime import (
     LegacyPolicy,
     LegacyWorker,
 )
-from rllib_compat.trainer import LegacyOptimizer, LegacyWorkers
+from rllib_compat.trainer import LegacyWorkers
+from rllib_compat.trainer.workers import LegacyOptimizer
+from tests import legacy_api
 
 #: How old code called an object → its class here.
 OBJECTS = {
@@ -25,6 +27,10 @@ OBJECTS = {
     "worker": LegacyWorker,
     "policy": LegacyPolicy,
 }
+
+
+def test_the_guide_has_a_row_for_each_name_that_an_object_had():
+    assert legacy_api.PAGE.read_text("utf-8") == legacy_api.page()
 
 
 def test_every_object_has_its_part_of_the_table():

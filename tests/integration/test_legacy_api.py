@@ -1,0 +1,128 @@
+"""Whatever old code asks of a trainer and what it holds: each name of each era, on live objects.
+
+What it gives is held against what the old Rays gave (`tests/legacy/api/`).
+"""
+
+import json
+import os
+from types import SimpleNamespace
+from typing import ClassVar
+from unittest import mock
+
+import pytest
+
+import rllib_compat as compat
+from rllib_compat import legacy
+from rllib_compat.errors import GoneError
+from rllib_compat.ray_versions import startup
+from rllib_compat.runtime.user_envs import TODAYS_GYM
+from tests import legacy_api
+from tests.legacy.api.calls import matches, play
+from tests.marks import TRAINERS
+
+legacy.deactivate()  # to import it is to activate it; old gym's API is asked for below
+pytestmark = TRAINERS
+
+#: Object → what share of what was recorded of it is equal, at least; 1 where nothing is said.
+EQUAL = {
+    "episode": 0.9,
+    "trainer": 0.88,
+    "policy_map": 0.65,
+    "sample_batch": 0.75,
+    "worker": 0.8,
+    "workers": 0.8,
+}
+
+
+def load(ray):
+    return json.loads((legacy_api.FACTS / "recorded" / f"{ray}.json").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def no_cluster():
+    """Trainers of one process need no Ray that runs."""
+    legacy.activate()
+    os.environ.pop(TODAYS_GYM, None)  # a test has imported gymnasium
+    with startup.without_cluster(), mock.patch("ray.is_initialized", return_value=True):
+        yield
+    legacy.deactivate()
+
+
+def make_trainer(ray, config):
+    return compat.Trainer(config={**config, "framework": "torch"}, algorithm="PPO", legacy_ray=ray)
+
+
+class Holding(compat.DefaultCallbacks):
+    """Keeps what callbacks of the last episode got."""
+
+    found: ClassVar = {}
+
+    def on_episode_end(self, *, base_env, episode, **_):
+        self.found.update(base_env=base_env, episode=episode)
+
+
+@pytest.fixture(scope="module")
+def objects(no_cluster):
+    """One object of each kind that a trainer holds."""
+    config = {
+        "env": "CartPole-v1",
+        "num_workers": 0,
+        "train_batch_size": 200,
+        "sgd_minibatch_size": 100,
+        "num_sgd_iter": 1,
+        "callbacks": Holding,
+    }
+    trainer = make_trainer("1.13.0", config)
+    trainer.train()
+    worker = trainer.workers.local_worker()
+    batch = worker.sample()
+    yield {
+        **Holding.found,
+        "trainer": trainer,
+        "trainer.optimizer": trainer.optimizer,
+        "workers": trainer.workers,
+        "worker": worker,
+        "policy_map": worker.policy_map,
+        "sample_batch": batch,
+        "multi_agent_batch": batch.as_multi_agent(),
+        "callbacks": trainer.callbacks,
+    }
+    trainer.stop()
+
+
+KINDS = legacy_api.CLASSES.keys() - {"policy", "model", "analysis"}
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_each_name_of_each_era_is_there_or_says_what_to_do(objects, kind):
+    bare, there = [], set(dir(objects[kind]))
+    for name in legacy_api.names_of(kind):
+        try:
+            getattr(objects[kind], name)
+        except GoneError:
+            assert not hasattr(objects[kind], name)
+            assert name not in there
+        except AttributeError:
+            bare.append(name)
+    assert bare == []
+
+
+RAYS = ["1.13.0", *(pytest.param(ray, marks=pytest.mark.nightly) for ray in ("0.8.5", "1.0.1"))]
+
+
+@pytest.mark.parametrize("ray", RAYS)
+def test_what_old_code_asks_gives_what_it_gave(no_cluster, ray):
+    old = load(ray)
+    rays = SimpleNamespace(
+        trainer=lambda config: make_trainer(ray, config), callbacks=compat.DefaultCallbacks
+    )
+    new = play(rays, {kind: list(answers) for kind, answers in old.items()})
+    for kind, answers in new.items():
+        differing = {
+            asked: (told, answers[asked])
+            for asked, told in old[kind].items()
+            if not matches(told, answers[asked])
+        }
+        share = 1 - len(differing) / len(old[kind])
+        print(ray, kind, len(old[kind]), round(share, 3), json.dumps(differing, indent=1))
+        assert share >= EQUAL.get(kind, 0.95), differing
