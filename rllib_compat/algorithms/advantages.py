@@ -18,34 +18,13 @@ from ray.rllib.utils.postprocessing.zero_padding import (
     unpad_data_if_necessary,
 )
 
+from rllib_compat.runtime.postprocessing import advantages
+
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AlgorithmConfig, RLModule
 
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-def advantages(
-    rewards: Array, values: Array, last_value: float, gamma: float, lambda_: float
-) -> Array:
-    """Estimates how much better the actions of one chunk of an episode were than expected.
-
-    Args:
-        rewards: The rewards, one a step.
-        values: What was expected before each step; zeros without a critic.
-        last_value: What is expected after the last step: 0 where the episode ended.
-        gamma: The discount factor.
-        lambda_: The weight of later steps; 1 makes the discounted return minus `values`.
-
-    Returns:
-        As many advantages, in float32.
-    """
-    after = np.append(values[1:], last_value)
-    surprises = rewards.astype(np.float64) + gamma * after - values
-    found, ahead = np.empty(len(rewards)), 0.0
-    for step in reversed(range(len(rewards))):
-        found[step] = ahead = surprises[step] + gamma * lambda_ * ahead
-    return found.astype(np.float32)
 
 
 class Advantages(ConnectorV2):  # type: ignore[misc]  # Ray has no types

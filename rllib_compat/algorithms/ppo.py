@@ -152,16 +152,24 @@ class LegacyPPOLearner(learners.OptimizerStepLearner):
     def after_gradient_based_update(self, *, timesteps: object) -> None:
         """Tells the means over minibatches; then KL coefficients and schedules go on from them."""
         for module_id, terms in self._terms.items():
-            means = torch.stack(terms).nanmean(dim=0).tolist()
-            told = dict(zip(TERMS, means, strict=True))
-            self.metrics.log_dict(told, key=module_id, window=1)
+            self.metrics.log_dict(_means(terms), key=module_id, window=1)
         super().after_gradient_based_update(timesteps=timesteps)  # type: ignore[misc]
         self._terms.clear()
+
+    def take_terms(self, module_id: str) -> dict[str, float]:
+        """The means over minibatches of a module, which the next update knows nothing of."""
+        terms = self._terms.pop(module_id, None)
+        return _means(terms) if terms else {}
 
     def _update_module_kl_coeff(self, *, module_id: str, **of: object) -> None:
         """Moves the KL coefficient of a policy that has learned, and of no other one."""
         if module_id in self._terms:
             super()._update_module_kl_coeff(module_id=module_id, **of)  # type: ignore[misc]
+
+
+def _means(terms: list[torch.Tensor]) -> dict[str, float]:
+    """The means of a loss's terms, by their names."""
+    return dict(zip(TERMS, torch.stack(terms).nanmean(dim=0).tolist(), strict=True))
 
 
 def real_rows(columns: dict[str, Any]) -> tuple[dict[str, Any], Array]:

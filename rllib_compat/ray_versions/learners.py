@@ -347,6 +347,29 @@ def apply_gradients(
     learner.after_gradient_based_update(timesteps=timesteps)
 
 
+def step(learner: Learner, gradients: Mapping[Any, Any]) -> None:
+    """Lets a learner's optimizers make a step, and nothing else: no schedule, no target moves.
+
+    Args:
+        learner: The learner.
+        gradients: Tensors by the learner's own references of parameters.
+    """
+    learner._weights_seq_no += 1  # else env runners would keep the weights they have
+    learner.apply_gradients(gradients)
+
+
+def take_statistics(learner: Learner, module_id: str) -> dict[str, Any]:
+    """What a learner has logged of a module since its last update, as numbers, and forgets."""
+    told: dict[str, Any] = {}
+    if (take := getattr(learner, "take_terms", None)) is not None:
+        told.update(take(module_id))
+    logged = learner.metrics.reduce().get(module_id, {})
+    for name, value in logged.items():
+        value = value.peek() if hasattr(value, "peek") else value
+        told[name] = value.item() if getattr(value, "ndim", None) == 0 else value
+    return told
+
+
 def number_weights_as(learner: Learner, env_runner: EnvRunner) -> None:
     """Lets a learner take its weights for those that an env runner has sampled with.
 
@@ -405,3 +428,39 @@ def take_coefficients(learner: Learner, values: Mapping[str, Mapping[str, float]
         for module_id, value in by_module.items():
             if held is not None and module_id in learner.module:
                 held[module_id].data.fill_(value)
+
+
+#: What policies called a coefficient → what the learner has it in, by module.
+_COEFFICIENTS = {
+    "kl_coeff": "curr_kl_coeffs_per_module",
+    "entropy_coeff": "entropy_coeff_schedulers_per_module",
+}
+
+
+def temperature(learner: Learner, module_id: str) -> dict[str, Any]:
+    """The weight of the entropy that SAC learns, as its logarithm, and the entropy it aims at."""
+    names = {"log_alpha": "curr_log_alpha", "target_entropy": "target_entropy"}
+    found = {old: getattr(learner, new, None) for old, new in names.items()}
+    return {old: held[module_id] for old, held in found.items() if held is not None}
+
+
+def move_targets(module: Any, tau: float) -> None:
+    """Moves the target networks of a module towards the others; 1 makes them equal."""
+    from ray.rllib.utils.torch_utils import update_target_network
+
+    for net, target in module.get_target_network_pairs():
+        update_target_network(main_net=net, target_net=target, tau=tau)
+
+
+def coefficient(learner: Learner, module_id: str, name: str) -> float | None:
+    """A coefficient of a module's loss by its old name; None where the learner has none."""
+    held = getattr(learner, _COEFFICIENTS[name], None)
+    if held is None:
+        return None
+    value = held[module_id]
+    return float(value.get_current_value() if hasattr(value, "get_current_value") else value)
+
+
+def set_coefficient(learner: Learner, module_id: str, name: str, value: float) -> None:
+    """Sets a coefficient that no schedule gives, by its old name."""
+    take_coefficients(learner, {_COEFFICIENTS[name]: {module_id: value}})

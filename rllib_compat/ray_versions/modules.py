@@ -153,6 +153,11 @@ def has_q_values(module: RLModule) -> bool:
     return hasattr(module, renames.name_of(module, "compute_q_values"))
 
 
+def chooses_by_q_values(module: RLModule) -> bool:
+    """Whether actions are chosen by Q-values; a module of SAC has an actor beside them."""
+    return has_q_values(module) and not hasattr(module, "pi_encoder")
+
+
 #: What no Q-value of an action that may be taken is below; old models masked with -3.4e38.
 _MASKED = -1e38
 

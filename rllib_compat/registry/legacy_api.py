@@ -14,6 +14,9 @@ _GROUP = "trainer.algorithm.env_runner_group"
 _LEARNERS = "the learners took its place: trainer.algorithm.learner_group"
 _LEARNING = "learning happens in the learners: algorithm.learner_group"
 _REPLAY = "it is trainer.algorithm.local_replay_buffer"
+_SESSION = "no TensorFlow session is behind it: call policy.model, or its module, with tensors"
+_TARGETS = "they are in the module: policy.model.rl_module.get_target_network_pairs()"
+_OPTIMIZERS = "they are policy.optimizer()"
 _WEIGHTS = "load the weights yourself and call trainer.set_weights()"
 _TRAINER = "call trainer.add_policy()"
 _FAILURES = "failed workers are replaced by Ray, if restart_failed_env_runners is set"
@@ -21,7 +24,6 @@ _STORAGE = "Ray synchronizes what is below the storage_path of tune.run"
 _ONE_CALL = "Ray calls a worker one method at a time"
 _EPISODES = "return more episodes from a connector instead"
 _RECORDED = "today's env runner notes each step; a connector may change it"
-_SESSION = "there is no TensorFlow session any more"
 
 #: Object → name → what took its place.
 GONE: Mapping[str, Mapping[str, str]] = {
@@ -89,16 +91,33 @@ GONE: Mapping[str, Mapping[str, str]] = {
         "popitem": "call trainer.remove_policy()",
     },
     "policy": {
-        "learn_on_batch": _LEARNING,
-        "compute_gradients": _LEARNING,
-        "apply_gradients": _LEARNING,
-        "postprocess_trajectory": (
-            "write a learner connector: config.training(learner_connector=…)"
-        ),
-        "loss": "override Learner.compute_loss_for_module",
         "get_session": _SESSION,
-        "exploration": "override RLModule.forward_exploration",
-        "dist_class": "see RLModule.get_exploration_action_dist_cls()",
+        "_sess": _SESSION,
+        "import_model_from_h5": "load the weights yourself and call policy.set_weights()",
+        "target_model": _TARGETS,
+        "target_models": _TARGETS,
+        "q_func_vars": "they are policy.model.variables()",
+        "compute_td_error": "learn_on_batch() tells `td_error`",
+        "td_error": "learn_on_batch() tells `td_error`",
+        "q_values": "compute_actions() gives `q_values` among what it computed",
+        "actor_optim": _OPTIMIZERS,
+        "critic_optims": _OPTIMIZERS,
+        "alpha_optim": _OPTIMIZERS,
+        "parent_cls": "policies are of one class; algorithms differ in their learners",
+        "with_updates": "subclass the algorithm's Learner: config.learners(learner_class=…)",
+    },
+    "model": {
+        "base_model": "Keras models are gone; print(policy.model.rl_module) shows the layers",
+        "register_variables": "layers of a torch module are found by themselves",
+        "tf_session": _SESSION,
+        **dict.fromkeys(
+            ("lstm", "forward_rnn", "action_model", "q_net", "twin_q_net"),
+            "layers have other names: print(policy.model.rl_module)",
+        ),
+        **dict.fromkeys(
+            ("build_policy_model", "build_q_model", "concat_obs_and_actions"),
+            "the module builds its networks in RLModule.setup()",
+        ),
     },
 }
 

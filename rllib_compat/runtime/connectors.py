@@ -239,6 +239,56 @@ def set_previous_steps(
     )
 
 
+def previous_steps(config: AlgorithmConfig) -> tuple[int, int, bool]:
+    """How many previous actions and rewards a config's modules see, and whether as one-hot."""
+    made = connectors.env_to_module_factory(config)
+    while isinstance(made, partial) and made.func is with_preprocessors:
+        made = made.args[0]
+    if not isinstance(made, partial) or made.func is not with_previous_steps:
+        return 0, 0, False
+    return made.args[1], made.args[2], bool(made.keywords.get("one_hot"))
+
+
+def without_steps_before(space: Space[Any], size: int) -> Any:
+    """The space of observations alone.
+
+    Args:
+        space: That of what modules get.
+        size: How many numbers of it, the last ones, are of the steps before.
+    """
+    from gymnasium.spaces import Box
+
+    low, high = space.low[:-size], space.high[:-size]  # type: ignore[attr-defined]
+    made = Box(low, high, dtype=space.dtype)  # type: ignore[arg-type]
+    if hasattr(space, "original_space"):
+        made.original_space = space.original_space  # type: ignore[attr-defined]
+    return made
+
+
+def flat_actions(space: Space[Any], actions: Any, count: int, one_hot: bool) -> Any:
+    """Actions as the vectors that modules see of steps before, `[count, k]`.
+
+    Args:
+        space: The action space.
+        actions: A batch of actions; None: zeros, as before the first step.
+        count: How many there are.
+        one_hot: Whether a choice is as many numbers as there are choices.
+    """
+    import numpy as np
+    import tree
+
+    from rllib_compat.networks.ops.in_numpy import one_hot as encode
+    from rllib_compat.networks.previous_steps import choices_in
+
+    parts = choices_in(space)
+    if actions is None:
+        flat = np.zeros((count, len(parts)))
+    else:
+        leaves = [np.asarray(leaf).reshape(count, -1) for leaf in tree.flatten(actions)]
+        flat = np.concatenate(leaves, axis=-1)
+    return encode({}, {"parts": parts}, flat) if one_hot else flat
+
+
 def _without_previous_steps(made: object) -> Any:
     """What makes connectors, without what puts previous steps behind the observation."""
     if not isinstance(made, partial):

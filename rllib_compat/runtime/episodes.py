@@ -13,6 +13,7 @@ from rllib_compat.registry.legacy_api import GONE, missing
 from rllib_compat.runtime.batches import batch_builder_of
 from rllib_compat.runtime.episode_records import EpisodeRecord
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY, episode_number
+from rllib_compat.runtime.recurrent_states import flatten_state
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import SingleAgentEpisode
@@ -246,9 +247,8 @@ class LegacyEpisode:
 
     def rnn_state_for(self, agent_id: object = ONLY_AGENT) -> list[Any]:
         """The agent's last recurrent state, as the flat list that it was."""
-        import tree
-
-        return list(tree.flatten(self.last_extra_action_outs_for(agent_id).get("state_out", [])))
+        state = self.last_extra_action_outs_for(agent_id).get("state_out", [])
+        return flatten_state(state, batched=False)
 
     def last_extra_action_outs_for(self, agent_id: object = ONLY_AGENT) -> dict[str, Any]:
         """What the policy computed along with the last action."""

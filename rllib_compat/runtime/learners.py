@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from rllib_compat.runtime.policies import LegacyPolicy
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
+    from rllib_compat.ray_versions.types import Learner
 
 #: The key of `learner_config_dict`.
 OPTIMIZER = "legacy_optimizer"
@@ -123,7 +124,8 @@ class CallbackLearner:
     def _tell(self, module_id: str, batch: MutableMapping[str, Any]) -> None:
         from ray.rllib.policy.sample_batch import SampleBatch
 
-        policy = LegacyPolicy(module_id, self.module[module_id].unwrapped(), self.config)
+        module, learner = self.module[module_id].unwrapped(), cast("Learner", self)
+        policy = LegacyPolicy(module_id, module, self.config, learner=learner)
         # Structures (recurrent states) have no column of their own that a callback could read.
         columns = {name: _array(column) for name, column in batch.items()}
         flat = {name: column for name, column in columns.items() if column is not None}

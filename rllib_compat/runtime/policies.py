@@ -1,63 +1,307 @@
-"""The policy object of Ray 0.5 – 2.x around today's `RLModule`."""
+"""The policy object of Ray 0.5 – 2.x around today's `RLModule`, and the learner that trains it.
+
+A policy holds no second copy of anything: it acts with the module of the env runner, judges and
+learns with that of the learner, where that is in this process, and asks its trainer for the rest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+import socket
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from rllib_compat.registry.legacy_api import missing
+from rllib_compat.neutral.errors import CompatError
+from rllib_compat.ray_versions import learners, modules, policy_parts
+from rllib_compat.registry.legacy_api import GONE, missing
+from rllib_compat.runtime.policy_inputs import PolicyInputs, stacked
+from rllib_compat.runtime.postprocessing import has_advantages, postprocess
+from rllib_compat.runtime.recurrent_states import flatten_state, initial_state
 
 if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import AlgorithmConfig, RLModule
+    import torch
+
+    from rllib_compat.ray_versions.types import AlgorithmConfig, Learner, RLModule
+    from rllib_compat.runtime.models import LegacyModel
+    from rllib_compat.runtime.policy_learning import PolicyLearning
+
+
+#: What policies told beside the statistics of a step.
+_OF_LEARNING = ("td_error", "mean_td_error")
+
+
+class PolicyOwner(Protocol):
+    """What a trainer knows of its policies; a policy of an env runner alone has none."""
+
+    def local_learner(self) -> Learner | None:
+        """The learner, where it is in this process."""
+
+    def config_of(self, policy_id: str) -> Mapping[str, Any]:
+        """The legacy config of a policy."""
+
+    def callbacks(self) -> Any:
+        """The user's callbacks object."""
+
+    def timestep(self) -> int:
+        """How many steps of the environment were sampled so far."""
+
+    def get_weights(self, policies: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
+        """Weights of the learners, by policy and name."""
+
+    def set_weights(self, weights: Mapping[str, Mapping[str, Any]]) -> None:
+        """Sets weights in learners and workers."""
+
+    def refresh(self) -> None:
+        """Gives the env runner of this process the weights that were trained last."""
+
+    def weights_changed(self) -> None:
+        """Says that the learner has other weights now."""
 
 
 class LegacyPolicy:
-    """A policy as legacy code uses it: observations are preprocessed and filtered already.
+    """A policy as legacy code uses it (`policy/{policy,torch_policy}.py` of Ray 0.5 – 2.x).
+
+    Observations are preprocessed and filtered already, as workers hand them to a policy.
 
     Args:
         policy_id: Its id; the module has the same one.
-        module: The `RLModule` that computes.
+        module: The `RLModule` that acts.
         config: The algorithm's config.
-        store: What takes new weights, where the module is only a copy of the learners'.
-        load: What has the weights, where the module has only those that acting needs.
+        owner: What reaches the trainer; None where there is none in this process.
+        learner: The learner that holds the module, where there is no owner to ask.
 
     Attributes:
         policy_id: Its id.
-        model: The module.
-        observation_space: What the module takes.
+        module: The module that acts.
         action_space: What it gives.
+        framework: "torch", whatever the config says.
+        batch_divisibility_req: Batches may have any number of steps.
+        distributed_world_size: None: learners are distributed, policies are not.
+        action_sampler_fn: None: modules sample.
+        action_distribution_fn: None, likewise.
     """
+
+    framework = "torch"
+    batch_divisibility_req = 1
+    distributed_world_size = None
+    action_sampler_fn = None
+    action_distribution_fn = None
 
     def __init__(
         self,
         policy_id: str,
         module: RLModule,
         config: AlgorithmConfig,
-        store: Callable[[Mapping[str, Any]], None] | None = None,
-        load: Callable[[], Mapping[str, Any]] | None = None,
+        *,
+        owner: PolicyOwner | None = None,
+        learner: Learner | None = None,
     ) -> None:
         self.policy_id = policy_id
-        self.model = module
-        self.observation_space = module.observation_space
+        self.module = module
         self.action_space = module.action_space
         self._config = config
-        self._store = store or self._set_state
-        self._load = load or module.get_state
+        self._owner = owner
+        self._learner = learner
+        self._model: LegacyModel | None = None
+        self._buffers: dict[int, Any] = {}
+        #: What is added to the steps that were sampled, as long as no more are.
+        self._ahead = (0, 0)
+        self._last_timestep: int | None = None
+        self._inputs = PolicyInputs(module, config)
+
+    def __repr__(self) -> str:
+        return f"<policy {self.policy_id!r}: {type(self.module).__name__}>"
+
+    # What it tells
 
     @property
     def config(self) -> dict[str, Any]:
-        """The algorithm's config as a dict."""
-        return dict(self._config.to_dict())
+        """The config: the legacy one with the defaults of its Ray, and today's other keys."""
+        known = dict(self._config.to_dict())
+        return known | dict(self._owner.config_of(self.policy_id)) if self._owner else known
+
+    @property
+    def observation_space(self) -> Any:
+        """What it takes: the module's space without the steps before, which have arguments."""
+        return self._inputs.observation_space
+
+    @property
+    def observation_space_struct(self) -> Any:
+        """The same, as the structure of its parts."""
+        return policy_parts.struct_of(self.observation_space)
+
+    @property
+    def action_space_struct(self) -> Any:
+        """What it gives, as the structure of its parts."""
+        return policy_parts.struct_of(self.action_space)
+
+    @property
+    def model(self) -> LegacyModel:
+        """Its network as a `ModelV2`; `model.rl_module` is the module."""
+        if self._model is None:
+            from rllib_compat.runtime.models import make_model
+
+            told, dist = self._model_config(), self.dist_class
+            size = dist.required_model_output_shape(self.action_space, told)
+            module = self._learning_module()
+            self._model = make_model(module, self.observation_space, told, int(np.prod(size)))
+            if (learner := self._learner_in_reach()) is not None:
+                self._model.__dict__ |= learners.temperature(learner, self.policy_id)
+        return self._model
+
+    unwrapped_model = model
+
+    @property
+    def dist_class(self) -> Any:
+        """The class of action distributions; `dist_class(model_out, model)` makes one."""
+        squashed = hasattr(self.module, "pi_encoder")
+        return policy_parts.distribution_class(self.action_space, self._model_config(), squashed)
+
+    @property
+    def device(self) -> torch.device:
+        """Where it acts."""
+        import torch
+
+        return next((p.device for p in self.module.parameters()), torch.device("cpu"))
+
+    @property
+    def devices(self) -> list[torch.device]:
+        """The same, in a list."""
+        return [self.device]
+
+    @property
+    def model_gpu_towers(self) -> list[LegacyModel]:
+        """The one model: learners are several where there are several devices."""
+        return [self.model]
+
+    @property
+    def multi_gpu_param_groups(self) -> list[set[int]]:
+        """For each optimizer, the places of its parameters among those of the model."""
+        places = {id(p): i for i, p in enumerate(self.model.parameters())}
+        return [
+            {
+                places[id(p)]
+                for group in made.param_groups
+                for p in group["params"]
+                if id(p) in places
+            }
+            for made in self.optimizer()
+        ]
+
+    @property
+    def max_seq_len(self) -> int:
+        """How many steps a sequence has at most."""
+        return int(self._model_config().get("max_seq_len", 20))
+
+    @property
+    def callbacks(self) -> Any:
+        """The user's callbacks object; None where there is none in this process."""
+        return self._owner.callbacks() if self._owner else None
+
+    @property
+    def global_timestep(self) -> int:
+        """The steps that were sampled so far, or were told, and acted in since."""
+        sampled = self._owner.timestep() if self._owner else 0
+        return sampled + (self._ahead[1] if self._ahead[0] == sampled else 0)
+
+    @global_timestep.setter
+    def global_timestep(self, timestep: int) -> None:
+        sampled = self._owner.timestep() if self._owner else 0
+        self._ahead = sampled, timestep - sampled
+
+    def on_global_var_update(self, global_vars: Mapping[str, Any]) -> None:
+        """Takes the `timestep`; schedules of learners follow their own counters."""
+        self.global_timestep = int(global_vars["timestep"])
+
+    @property
+    def cur_lr(self) -> float:
+        """The learning rate of its optimizer, of a policy that has one."""
+        rates = {group["lr"] for made in self.optimizer() for group in made.param_groups}
+        if len(self.optimizer()) != 1:
+            raise missing(self, "policy", "cur_lr")
+        return float(rates.pop())
+
+    @property
+    def entropy_coeff(self) -> float:
+        """The weight of the entropy in its loss."""
+        return self._coefficient("entropy_coeff")
+
+    @property
+    def kl_coeff(self) -> float:
+        """The weight of PPO's KL penalty."""
+        return self._coefficient("kl_coeff")
+
+    @property
+    def kl_target(self) -> float:
+        """What PPO's KL coefficient follows."""
+        if not hasattr(self._config, "kl_target"):
+            raise missing(self, "policy", "kl_target")
+        return float(self._config.kl_target)
+
+    def update_kl(self, sampled_kl: float) -> float:
+        """Moves PPO's KL coefficient, and returns it.
+
+        Args:
+            sampled_kl: How far the policy has gone. The coefficient grows by half beyond twice the
+                target, and is halved below half of it.
+        """
+        value, target = self.kl_coeff, self.kl_target
+        value *= 1.5 if sampled_kl > 2 * target else 0.5 if sampled_kl < 0.5 * target else 1.0
+        learners.set_coefficient(self._learner_here(), self.policy_id, "kl_coeff", value)
+        return value
+
+    @property
+    def view_requirements(self) -> dict[str, Any]:
+        """The columns of its batches, by name."""
+        return policy_parts.view_requirements(
+            self.observation_space, self.action_space, self._columns(), self.get_initial_state()
+        )
+
+    @property
+    def exploration(self) -> Any:
+        """An exploration object of the old API stack; the module explores by itself."""
+        told = self.config.get("exploration_config") or {"type": "StochasticSampling"}
+        made = policy_parts.exploration(told, self.action_space, self.config, self.model)
+        last = self._last_timestep
+        made.last_timestep = self.global_timestep if last is None else last
+        return made
+
+    def get_exploration_state(self) -> dict[str, Any]:
+        """What its exploration tells: `cur_epsilon` and `last_timestep` where it has an epsilon."""
+        return dict(self.exploration.get_state())
+
+    get_exploration_info = get_exploration_state
+
+    def get_host(self) -> str:
+        """The name of this machine."""
+        return socket.gethostname()
+
+    def apply(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Calls `func(policy, …)`."""
+        return func(self, *args, **kwargs)
+
+    def is_recurrent(self) -> bool:
+        """Whether the module has a state."""
+        return bool(self.module.is_stateful())
+
+    def get_initial_state(self) -> list[Any]:
+        """The recurrent state to begin with, as a flat list of arrays; empty without any."""
+        return initial_state(self.module)
+
+    def num_state_tensors(self) -> int:
+        """How many arrays its state has."""
+        return len(self.get_initial_state())
+
+    # How it acts
 
     def compute_actions(
         self,
         obs_batch: Any,
-        state_batches: Any = None,
-        prev_action_batch: Any = None,  # noqa: ARG002
-        prev_reward_batch: Any = None,  # noqa: ARG002
-        info_batch: Any = None,  # noqa: ARG002
+        state_batches: Sequence[Any] | None = None,
+        prev_action_batch: Any = None,
+        prev_reward_batch: Any = None,
+        info_batch: Any = None,  # noqa: ARG002 - only policies of people's own looked at them
         episodes: Any = None,  # noqa: ARG002
         explore: bool | None = None,
         timestep: int | None = None,
@@ -65,90 +309,463 @@ class LegacyPolicy:
     ) -> tuple[Any, list[Any], dict[str, Any]]:
         """Computes actions for a batch.
 
+        Args:
+            obs_batch: Observations: an array or tensor `[B, …]`, or a list of them.
+            state_batches: The state before, as the last call returned it; None: the initial one.
+            prev_action_batch: The actions before, for networks that look at them; None: zeros.
+            prev_reward_batch: The rewards before `[B]`, likewise.
+            info_batch: Not looked at.
+            episodes: Not looked at.
+            explore: Whether to sample; None for what the config says.
+            timestep: The steps so far, for schedules of exploration; None for the training's.
+            **kwargs: Not looked at.
+
         Returns:
-            The actions, the state batches, and what else was computed (`action_logp`, `vf_preds`,
-            `action_dist_inputs`).
+            The actions, the state batches, and what else was computed: `action_dist_inputs`,
+            `action_logp`, `action_prob`, and `vf_preds` or `q_values` where the algorithm has them.
         """
         import torch
         import tree
 
+        if self._owner:
+            self._owner.refresh()
         explore = self._config.explore if explore is None else explore
-        batch: dict[str, Any] = {"obs": tree.map_structure(torch.as_tensor, obs_batch)}
-        if self.is_recurrent():
-            states = state_batches or [
-                np.repeat(s[None], len(obs_batch), 0) for s in self.get_initial_state()
-            ]
-            template = self.model.get_initial_state()
-            batch["state_in"] = tree.unflatten_as(template, [torch.as_tensor(s) for s in states])
-            batch["obs"] = tree.map_structure(lambda o: o[:, None], batch["obs"])
+        timestep = self.global_timestep if timestep is None else timestep
+        batch = self._inputs.batch(obs_batch, state_batches, prev_action_batch, prev_reward_batch)
         with torch.no_grad():
             if explore:
-                out = dict(self.model.forward_exploration(batch, t=timestep or 0))
+                out = dict(self.module.forward_exploration(batch, t=timestep))
             else:
-                out = dict(self.model.forward_inference(batch))
+                out = dict(self.module.forward_inference(batch))
+            self._add_extras(out, batch)
+            state = flatten_state(out.pop("state_out", []))
             if self.is_recurrent():
-                recurrent = out.pop("state_out")
-                out = tree.map_structure(lambda o: o[:, 0], out)
-                out["state_out"] = recurrent
+                out = {n: tree.map_structure(lambda o: o[:, 0], part) for n, part in out.items()}
             if "actions" not in out:
                 kind = "exploration" if explore else "inference"
-                dist_class = getattr(self.model, f"get_{kind}_action_dist_cls")()
+                dist_class = getattr(self.module, f"get_{kind}_action_dist_cls")()
                 dist = dist_class.from_logits(out["action_dist_inputs"])
                 out["actions"] = (dist if explore else dist.to_deterministic()).sample()
                 if explore:
                     out["action_logp"] = dist.logp(out["actions"])
-        arrays = tree.map_structure(lambda t: t.cpu().numpy(), out)
-        return arrays.pop("actions"), tree.flatten(arrays.pop("state_out", [])), arrays
+        arrays = tree.map_structure(_array, out)
+        actions = arrays.pop("actions")
+        logp = arrays.setdefault("action_logp", np.zeros(len(tree.flatten(actions)[0]), np.float32))
+        arrays["action_prob"] = np.exp(logp)
+        self._last_timestep = timestep
+        self.global_timestep += len(logp)
+        return actions, [_array(part) for part in state], arrays
+
+    def compute_actions_from_input_dict(
+        self,
+        input_dict: Mapping[str, Any],
+        explore: bool | None = None,
+        timestep: int | None = None,
+        episodes: Any = None,
+        **kwargs: Any,
+    ) -> tuple[Any, list[Any], dict[str, Any]]:
+        """Computes actions for a batch of named parts: `obs`, `state_in_0`, `prev_actions` ….
+
+        Returns:
+            What `compute_actions` returns.
+        """
+        given = dict(input_dict.items())
+        return self.compute_actions(
+            given["obs"],
+            [given[f"state_in_{i}"] for i in range(self.num_state_tensors())]
+            if "state_in_0" in given
+            else None,
+            given.get("prev_actions"),
+            given.get("prev_rewards"),
+            explore=explore,
+            timestep=timestep,
+            episodes=episodes,
+            **kwargs,
+        )
 
     def compute_single_action(
         self,
-        obs: object,
-        state: Iterable[Any] | None = None,
-        *args: Any,
+        obs: Any = None,
+        state: Sequence[Any] | None = None,
+        prev_action: Any = None,
+        prev_reward: Any = None,
+        info: Any = None,
+        episode: Any = None,
+        clip_actions: bool = False,
+        explore: bool | None = None,
+        timestep: int | None = None,
+        *,
+        input_dict: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> tuple[Any, list[Any], dict[str, Any]]:
-        """Computes the action for one observation; see `compute_actions`."""
+        """Computes the action for one observation; see `compute_actions`.
+
+        Args:
+            obs: One observation.
+            state: The state before, without a batch axis.
+            prev_action: The action before.
+            prev_reward: The reward before.
+            info: Not looked at.
+            episode: Not looked at.
+            clip_actions: Whether the action is clipped to its space (Ray 0.8 – 1.0).
+            explore: Whether to sample; None for what the config says.
+            timestep: The steps so far.
+            input_dict: The parts of one step by their names, in the place of the arguments above.
+            **kwargs: Not looked at.
+
+        Returns:
+            The action, the state, and what else was computed, all without a batch axis.
+        """
         import tree
 
+        if input_dict is not None:
+            names = [f"state_in_{i}" for i in range(self.num_state_tensors())]
+            obs, prev_action = input_dict["obs"], input_dict.get("prev_actions")
+            prev_reward = input_dict.get("prev_rewards")
+            state = [input_dict[n] for n in names] if set(names) <= set(input_dict) else None
+        if isinstance(obs, list):
+            obs = np.asarray(obs)
         batched = tree.map_structure(lambda o: np.asarray(o)[None], obs)
-        states = [np.asarray(s)[None] for s in state] if state else None
-        result = self.compute_actions(batched, states, *args, **kwargs)
-        actions, states_out, info = tree.map_structure(lambda value: value[0], result)
-        return actions, states_out, info
+        computed = self.compute_actions(
+            batched,
+            [np.asarray(part)[None] for part in state] if state else None,
+            None if prev_action is None else tree.map_structure(_one, prev_action),
+            None if prev_reward is None else np.asarray(prev_reward)[None],
+            [info],
+            None if episode is None else [episode],
+            explore,
+            timestep,
+            **kwargs,
+        )
+        action, after, extras = tree.map_structure(lambda value: value[0], computed)
+        if clip_actions and hasattr(self.action_space, "low"):
+            action = np.clip(action, self.action_space.low, self.action_space.high)
+        return action, after, extras
+
+    def compute_log_likelihoods(
+        self,
+        actions: Any,
+        obs_batch: Any,
+        state_batches: Sequence[Any] | None = None,
+        prev_action_batch: Any = None,
+        prev_reward_batch: Any = None,
+        actions_normalized: bool = True,
+        **kwargs: Any,  # noqa: ARG002
+    ) -> torch.Tensor:
+        """The log of the probability (or density) of actions, `[B]`.
+
+        Args:
+            actions: The actions, as the policy gives them.
+            obs_batch: The observations that they were taken at.
+            state_batches: The states before.
+            prev_action_batch: The actions before.
+            prev_reward_batch: The rewards before.
+            actions_normalized: Whether actions are between -1 and 1; if not, and the config has
+                `normalize_actions`, they are brought there first.
+            **kwargs: Not looked at.
+        """
+        import torch
+        import tree
+
+        if not actions_normalized and self._config.normalize_actions:
+            actions = policy_parts.normalized(actions, self.action_space_struct)
+        batch = self._inputs.batch(obs_batch, state_batches, prev_action_batch, prev_reward_batch)
+        with torch.no_grad():
+            out = self._chosen_by(batch)
+            out = out[:, 0] if self.is_recurrent() else out
+            taken = tree.map_structure(
+                lambda a: torch.as_tensor(a, device=out.device), stacked(actions)
+            )
+            found: torch.Tensor = self.dist_class(out, self.model).logp(taken)
+        return found
+
+    def extra_action_out(
+        self,
+        input_dict: Any,
+        state_batches: Any,  # noqa: ARG002
+        model: Any,
+        action_dist: Any = None,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """What is computed beside actions: `vf_preds` of the last call of `model`, `q_values`."""
+        if modules.chooses_by_q_values(self.module):
+            return {
+                "q_values": _array(
+                    modules.q_values(self.module, self._inputs.batch(input_dict["obs"]))
+                )
+            }
+        if hasattr(self.module, "compute_values"):
+            return {"vf_preds": model.value_function()}
+        return {}
+
+    # How it learns
+
+    def postprocess_trajectory(
+        self,
+        sample_batch: Any,
+        other_agent_batches: Any = None,  # noqa: ARG002
+        episode: Any = None,  # noqa: ARG002
+    ) -> Any:
+        """Adds to the steps of one chunk of an episode what is learned from, and returns them.
+
+        With a critic: `advantages` and `value_targets`. What replays: rewards and next observations
+        of `n_step` steps, and `weights`.
+        """
+        postprocess(sample_batch, self._config, self._value_after)
+        return sample_batch
+
+    def loss(self, model: Any, dist_class: Any, train_batch: Any) -> torch.Tensor:  # noqa: ARG002
+        """The learner's loss of a batch, whatever `model` and `dist_class` are given."""
+        found: torch.Tensor = self._learning().loss(train_batch)
+        return found
+
+    def compute_gradients(self, postprocessed_batch: Any) -> tuple[list[Any], dict[str, Any]]:
+        """The clipped gradients of a batch's loss.
+
+        Returns:
+            A tensor for each parameter, None for those that the loss does not depend on; and
+            `learner_stats`.
+        """
+        gradients, told = self._learning().gradients(postprocessed_batch)
+        for name in _OF_LEARNING:
+            told.pop(name, None)
+        return gradients, {"learner_stats": self._with_rates(told)}
+
+    def apply_gradients(self, gradients: Sequence[Any]) -> None:
+        """Makes a step of the optimizers with gradients as `compute_gradients` gave them."""
+        self._learning().apply(gradients)
+        self._changed()
+
+    def learn_on_batch(self, postprocessed_batch: Any) -> dict[str, Any]:
+        """Makes one step with a batch as workers sample it.
+
+        Returns:
+            `learner_stats`, and what else old policies told.
+        """
+        learning = self._learning()
+        gradients, told = learning.gradients(postprocessed_batch)
+        learning.apply(gradients)
+        self._changed()
+        more = {name: _array(told.pop(name)) for name in _OF_LEARNING if name in told}
+        return {
+            "learner_stats": self._with_rates(told),
+            **more,
+            "model": self.model.metrics(),
+            "custom_metrics": {},
+            "num_agent_steps_trained": _count(postprocessed_batch),
+        }
+
+    def load_batch_into_buffer(self, batch: Any, buffer_index: int = 0) -> int:
+        """Keeps a batch for `learn_on_loaded_batch`; returns how many steps it has."""
+        self._buffers[buffer_index] = batch
+        return _count(batch)
+
+    def get_num_samples_loaded_into_buffer(self, buffer_index: int = 0) -> int:
+        """How many steps the batch in a buffer has."""
+        return _count(self._buffers[buffer_index]) if buffer_index in self._buffers else 0
+
+    def learn_on_loaded_batch(self, offset: int = 0, buffer_index: int = 0) -> dict[str, Any]:
+        """Learns from a batch that was loaded: from `offset` on, as many steps as a minibatch."""
+        batch = self._buffers[buffer_index]
+        size = self._config.minibatch_size or _count(batch)
+        whole = offset == 0 and size >= _count(batch)
+        return self.learn_on_batch(batch if whole else batch.slice(offset, offset + size))
+
+    def learn_on_batch_from_replay_buffer(
+        self, replay_actor: Any, policy_id: str
+    ) -> dict[str, Any]:
+        """Learns from what a replay actor gives for a policy."""
+        import ray
+
+        batch = ray.get(replay_actor.replay.remote(policy_id=policy_id))
+        return {} if batch is None else self.learn_on_batch(batch)
+
+    def update_target(self, tau: float | None = None) -> None:
+        """Moves target networks towards the others, by the config's `tau` where none is given."""
+        config = self._config
+        learners.move_targets(self._learning().module, config.tau if tau is None else tau)
+
+    def optimizer(self) -> list[torch.optim.Optimizer]:
+        """The optimizers of the module."""
+        return self._learning().optimizers
+
+    def extra_grad_process(self, optimizer: Any, loss: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Nothing: the learner clips gradients."""
+        return {}
+
+    def extra_compute_grad_fetches(self) -> dict[str, Any]:
+        """What is told beside gradients: nothing of its own."""
+        return {"learner_stats": {}}
+
+    def extra_grad_info(self, train_batch: Any) -> dict[str, Any]:  # noqa: ARG002
+        """What is told of the last update."""
+        return dict(self.model.tower_stats)
+
+    def get_tower_stats(self, stats_name: str) -> list[Any]:
+        """What the loss left in the model under a name; a list of one, as there is one model."""
+        stats = self.model.tower_stats
+        if stats_name not in stats:
+            raise AssertionError(f"No {stats_name!r} among {', '.join(stats) or 'no statistics'}.")
+        return [stats[stats_name]]
+
+    # What it saves
 
     def get_weights(self) -> dict[str, Any]:
         """The weights by name, as arrays."""
-        return dict(self._load())
+        if self._owner is None:
+            return dict(self.module.get_state())
+        return dict(self._owner.get_weights([self.policy_id])[self.policy_id])
 
     def set_weights(self, weights: Mapping[str, Any]) -> None:
         """Sets the weights by name."""
-        self._store(weights)
+        if self._owner is None:
+            self.module.set_state(dict(weights))
+        else:
+            self._owner.set_weights({self.policy_id: weights})
 
     def get_state(self) -> dict[str, Any]:
-        """The weights, where a policy's state had them."""
-        return {"weights": self.get_weights()}
+        """Weights, what its optimizers hold, and how far its training and exploration are."""
+        state: dict[str, Any] = {
+            "weights": self.get_weights(),
+            "global_timestep": self.global_timestep,
+        }
+        if self._learner_in_reach() is not None:
+            state["_optimizer_variables"] = self._learning().optimizer_states()
+            state["_exploration_state"] = self.get_exploration_state()
+            if hasattr(self, "kl_coeff"):
+                state["current_kl_coeff"] = self.kl_coeff
+        return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Sets what `get_state` returned."""
-        self.set_weights(state["weights"])
+        """Sets what `get_state` returned; a state of Ray 0.8 – 1.2 has weights among the rest."""
+        own = {n: v for n, v in state.items() if not n.startswith("_") or n.startswith("_model")}
+        self.set_weights(state.get("weights", own))
+        if self._learner_in_reach() is not None:
+            if "_optimizer_variables" in state:
+                self._learning().set_optimizer_states(state["_optimizer_variables"])
+            if "current_kl_coeff" in state and hasattr(self, "kl_coeff"):
+                value = float(state["current_kl_coeff"])
+                learners.set_coefficient(self._learner_here(), self.policy_id, "kl_coeff", value)
+        self.global_timestep = int(state.get("global_timestep", self.global_timestep))
 
-    def get_initial_state(self) -> list[Any]:
-        """The recurrent state to begin with, as a flat list of arrays."""
-        import tree
+    def export_model(self, export_dir: str, onnx: int | None = None) -> str:
+        """Writes the network as `model.pt`, or with an opset as `model.onnx`.
 
-        state = self.model.get_initial_state() if self.is_recurrent() else []
-        return [np.asarray(s) for s in tree.flatten(state or [])]
+        Returns:
+            The file. `torch.load(…, weights_only=False)` loads `model.pt` where Ray is installed.
+        """
+        from rllib_compat.runtime import exports
 
-    def is_recurrent(self) -> bool:
-        """Whether the module has a state."""
-        return bool(self.model.is_stateful())
+        return str(exports.write_model(self._learning_module(), export_dir, onnx))
 
-    def num_state_tensors(self) -> int:
-        """How many arrays its state has."""
-        return len(self.get_initial_state())
+    def export_checkpoint(self, export_dir: str, filename_prefix: str = "model") -> str:  # noqa: ARG002
+        """Writes a checkpoint that `RLModule.from_checkpoint` loads.
+
+        Returns:
+            The folder.
+        """
+        from rllib_compat.runtime import exports
+
+        return str(exports.write_checkpoint(self.module, export_dir))
 
     def __getattr__(self, name: str) -> Any:
         raise missing(self, "policy", name)
 
-    def _set_state(self, weights: Mapping[str, Any]) -> None:
-        self.model.set_state(dict(weights))
+    def __dir__(self) -> list[str]:
+        there = [n for n in super().__dir__() if n.startswith("_") or hasattr(self, n)]
+        return sorted(set(there) - GONE["policy"].keys())
+
+    # Its parts
+
+    def _learner_in_reach(self) -> Learner | None:
+        return self._learner or (self._owner.local_learner() if self._owner else None)
+
+    def _learner_here(self) -> Learner:
+        learner = self._learner_in_reach()
+        if learner is None:
+            raise CompatError(
+                f"The policy {self.policy_id!r} is trained in another process.",
+                where="policy",
+                fix="leave `num_learners` out of the config, and ask trainer.get_policy()",
+            )
+        return learner
+
+    def _learning(self) -> PolicyLearning:
+        from rllib_compat.runtime.policy_learning import PolicyLearning
+
+        return PolicyLearning(self._learner_here(), self.policy_id)
+
+    def _learning_module(self) -> RLModule:
+        """The learner's module, with all its parts; where it is elsewhere, the one that acts."""
+        learner = self._learner_in_reach()
+        if learner is None:
+            return self.module
+        found: RLModule = learner.module[self.policy_id].unwrapped()
+        return found
+
+    def _changed(self) -> None:
+        if self._owner:
+            self._owner.weights_changed()
+
+    def _model_config(self) -> dict[str, Any]:
+        return dict(self.config.get("model") or {})
+
+    def _coefficient(self, name: str) -> float:
+        value = learners.coefficient(self._learner_here(), self.policy_id, name)
+        if value is None:
+            raise missing(self, "policy", name)
+        return value
+
+    def _with_rates(self, told: Mapping[str, Any]) -> dict[str, Any]:
+        used = {"cur_lr": "cur_lr", "cur_kl_coeff": "kl_coeff", "entropy_coeff": "entropy_coeff"}
+        rates = {name: getattr(self, own) for name, own in used.items() if hasattr(self, own)}
+        stats = {"allreduce_latency": 0.0, **told, **rates}
+        self.model.__dict__["tower_stats"] = stats
+        return stats
+
+    def _columns(self) -> list[str]:
+        """The columns of a batch that only some algorithms have."""
+        config = self._config
+        if has_advantages(config):
+            values = ["vf_preds"] if hasattr(self.module, "compute_values") else []
+            return ["action_dist_inputs", "action_logp", "advantages", "value_targets", *values]
+        return ["weights"] if hasattr(config, "n_step") else ["action_dist_inputs", "action_logp"]
+
+    def _add_extras(self, out: dict[str, Any], batch: dict[str, Any]) -> None:
+        """Adds what old policies computed beside actions."""
+        if modules.chooses_by_q_values(self.module):
+            out["q_values"] = out["action_dist_inputs"] = modules.q_values(self.module, batch)
+        elif hasattr(self.module, "compute_values") and "vf_preds" not in out:
+            module = self._learning_module()
+            if not getattr(module, "inference_only", False):
+                out["vf_preds"] = module.compute_values(batch, None)  # type: ignore[attr-defined]
+
+    def _chosen_by(self, batch: dict[str, Any]) -> Any:
+        """What actions are chosen by."""
+        if modules.chooses_by_q_values(self.module):
+            return modules.q_values(self.module, batch)
+        return modules.network_forward(self.module)(batch)["action_dist_inputs"]
+
+    def _value_after(self, batch: Any) -> float:
+        """What is expected after the last step of a chunk: 0 where the episode ended with it."""
+        columns = dict(batch.items())  # `batch["dones"]` is `terminateds` since Ray 2.1
+        ends = columns["terminateds" if "terminateds" in columns else "dones"]
+        if bool(np.asarray(ends)[-1]):
+            return 0.0
+        states = [np.asarray(batch[f"state_out_{i}"])[-1:] for i in range(self.num_state_tensors())]
+        last = [np.asarray(batch[name])[-1:] for name in ("new_obs", "actions", "rewards")]
+        extras = self.compute_actions(last[0], states, last[1], last[2], explore=False)[2]
+        return float(extras["vf_preds"][0]) if "vf_preds" in extras else 0.0
+
+
+def _array(value: Any) -> Any:
+    return value.detach().cpu().numpy() if hasattr(value, "detach") else value
+
+
+def _one(value: Any) -> Any:
+    return np.asarray(value)[None]
+
+
+def _count(batch: Any) -> int:
+    """How many steps a batch has, without padding."""
+    lengths = batch.get("seq_lens")
+    return len(batch["rewards"]) if lengths is None else int(np.sum(np.asarray(lengths)))

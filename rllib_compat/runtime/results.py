@@ -16,6 +16,7 @@ import numpy as np
 
 from rllib_compat.ray_versions import metrics
 from rllib_compat.runtime.episode_records import EpisodeRecord
+from rllib_compat.runtime.learner_stats import HELD, learner_stats
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 
 if TYPE_CHECKING:
@@ -129,35 +130,6 @@ EVOLUTION = (
     ),
 )
 
-# A learner's value of today → its legacy name, as in info/learner/<policy>/learner_stats.
-LEARNER_STATS = {
-    "default_optimizer_learning_rate": "cur_lr",
-    "curr_kl_coeff": "cur_kl_coeff",
-    "mean_kl_loss": "kl",
-    "curr_entropy_coeff": "entropy_coeff",
-    "gradients_default_optimizer_global_norm": "grad_gnorm",
-    "qf_mean": "mean_q",
-    "qf_max": "max_q",
-    "qf_min": "min_q",
-    "td_error_mean": "mean_td_error",
-    "pi_loss": "policy_loss",
-}
-# The same for SAC and CQL, whose losses had names of their own.
-ACTOR_CRITIC_STATS = {"policy_loss": "actor_loss", "qf_loss": "critic_loss"}
-
-# What learners tell by its old name already: the rates that this iteration has used, while those of
-# today's names are the next one's.
-USED = ("cur_lr", "entropy_coeff", "cur_kl_coeff")
-
-# What a learner says of each module that it holds, trained in this iteration or not.
-HELD = {
-    "num_trainable_parameters",
-    "num_non_trainable_parameters",
-    "curr_entropy_coeff",
-    "curr_kl_coeff",
-    *USED,
-}
-
 # What algorithms with target networks count, all policies at once.
 TARGET_COUNTERS = ("num_target_updates", "last_target_update_ts")
 
@@ -250,7 +222,7 @@ class LegacyResults:
         for policy, stats in result.get("learners", {}).items():
             # Old results name those policies that have learned, and frozen ones nowhere.
             if policy != "__all_modules__" and isinstance(stats, Mapping) and set(stats) - HELD:
-                info["learner"][policy] = LearnerInfo(learner_stats=_learner_stats(stats))
+                info["learner"][policy] = LearnerInfo(learner_stats=learner_stats(stats))
                 for name in TARGET_COUNTERS:
                     count = stats.get(name)
                     if count is not None and count == count:  # NaN: none in this iteration
@@ -374,37 +346,6 @@ def _summary_of_old_stack(result: Mapping[str, Any]) -> dict[str, Any]:
     if "episode_reward_mean" not in runners:
         return {}
     return {key: runners[key] for key in summarize([], 0) if key in runners}
-
-
-def _learner_stats(stats: Mapping[str, Any]) -> dict[str, Any]:
-    """The values by their legacy names; loggers find today's names below `learners`."""
-    names = LEARNER_STATS | (ACTOR_CRITIC_STATS if "alpha_value" in stats else {})
-    found = {names.get(name, name): value for name, value in stats.items()}
-    if "qf_twin_loss" in stats:  # one number for both critics
-        found["critic_loss"] = (stats["qf_loss"] + stats["qf_twin_loss"]) / 2
-    return found | {name: stats[name] for name in USED if name in stats}
-
-
-def _rename(result: dict[str, Any], rows: Iterable[RenamedKey]) -> None:
-    """Puts today's values at their legacy keys, too."""
-    for legacy, paths, convert in rows:
-        value = next((v for path in paths if (v := _get(result, path)) is not None), None)
-        if value is not None and value == value:  # NaN: nothing was counted
-            _set(result, legacy, convert(value))
-    if result.get("sampler_perf"):  # where nothing was rendered, it took no time
-        result["sampler_perf"].setdefault("mean_env_render_ms", 0.0)
-
-
-def _complete_learner_info(told: Mapping[str, Any]) -> None:
-    """Adds what old policies told beside `learner_stats`; models tell nothing of their own."""
-    for of_policy in told.values():
-        stats = dict.get(of_policy, "learner_stats") if isinstance(of_policy, dict) else None
-        if not isinstance(stats, dict):
-            continue
-        stats.setdefault("allreduce_latency", 0.0)  # nobody else has gradients
-        for name in ("custom_metrics", "model"):
-            of_policy.setdefault(name, {})
-        of_policy.setdefault("num_agent_steps_trained", stats.get("num_module_steps_trained", 0))
 
 
 def _take_records(result: dict[str, Any]) -> list[EpisodeRecord]:

@@ -18,6 +18,7 @@ from rllib_compat.neutral.errors import UnknownPolicyError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import configs, connectors
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, resolve_policy_id
+from rllib_compat.runtime.recurrent_states import flatten_state, nest_state
 from rllib_compat.trainer.running import RunningAlgorithm
 
 if TYPE_CHECKING:
@@ -339,9 +340,7 @@ def _episode(
         lacking = len(actions) - len(rewards)
         rewards, actions = [0.0] * lacking + rewards, actions[:1] * -lacking + actions
         if request.state:
-            import tree
-
-            state = tree.unflatten_as(module.get_initial_state(), list(request.state))
+            state = nest_state(module, map(np.asarray, request.state), batched=False)
             outputs = {"state_out": [state] * len(rewards)}
     pipeline = connectors.env_to_module(env_runner)
     seen = pipeline.input_observation_space
@@ -409,13 +408,11 @@ def agent_of(
 
 
 def _computed_action(outputs: dict[str, Any], agent: object) -> ComputedAction:
-    import tree
-
     if agent is not None:
         outputs = {name: by_agent[agent] for name, by_agent in outputs.items() if agent in by_agent}
     raw = outputs.pop("actions")
     action = outputs.pop("actions_for_env", raw)
-    state = [np.asarray(s) for s in tree.flatten(outputs.pop("state_out", []))]
+    state = [np.asarray(s) for s in flatten_state(outputs.pop("state_out", []), batched=False)]
     if "action_logp" in outputs:
         outputs["action_prob"] = np.exp(outputs["action_logp"])
     return ComputedAction(action, state, outputs, raw)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CompatError, GoneError
 from rllib_compat.ray_versions import configs, connectors, env_runners
+from rllib_compat.ray_versions.learners import local_learner
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, resolve_policy_id
 from rllib_compat.runtime.workers import LegacyPolicies
@@ -20,6 +21,7 @@ from rllib_compat.trainer.workers import ToTrain
 if TYPE_CHECKING:
     import gymnasium
     from ray.rllib.algorithms.algorithm import Algorithm
+    from ray.rllib.core.learner import Learner
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
     from ray.rllib.env.env_runner import EnvRunner
 
@@ -33,11 +35,16 @@ class Policies:
     Args:
         running: The algorithm that has them.
         builder: What made it, and makes the modules of new policies.
+        config: The trainer's config.
     """
 
-    def __init__(self, running: RunningAlgorithm, builder: AlgorithmBuilder) -> None:
+    def __init__(
+        self, running: RunningAlgorithm, builder: AlgorithmBuilder, config: Mapping[str, Any]
+    ) -> None:
         self._running = running
         self._builder = builder
+        self._config = config
+        self._known: dict[str, LegacyPolicy] = {}
 
     @property
     def _algorithm(self) -> Algorithm:
@@ -51,15 +58,45 @@ class Policies:
         return LegacyPolicies(runner, self).get(policy_id)
 
     def with_learners(self, policy: LegacyPolicy) -> LegacyPolicy:
-        """The same policy, which reaches the learners."""
-        policy_id = policy.policy_id
-        return LegacyPolicy(
-            policy_id,
-            policy.model,
-            self._algorithm.config,
-            store=lambda weights: self.set_weights({policy_id: weights}),
-            load=lambda: self.get_weights([policy_id])[policy_id],
-        )
+        """The same policy, which reaches the learners; one object for as long as its module."""
+        known = self._known.get(policy.policy_id)
+        if known is None or known.module is not policy.module:
+            known = LegacyPolicy(
+                policy.policy_id, policy.module, self._algorithm.config, owner=self
+            )
+            self._known[policy.policy_id] = known
+        return known
+
+    # What policies ask for
+
+    def local_learner(self) -> Learner | None:
+        """The learner, where it is in this process."""
+        group = self._algorithm.learner_group
+        return None if group is None or group.is_remote else local_learner(self._algorithm)
+
+    def config_of(self, policy_id: str) -> Mapping[str, Any]:
+        """The legacy config of a policy: the trainer's, with what it has of its own."""
+        spec = self._config.get("multiagent", {}).get("policies") or {}
+        named = spec.get(policy_id) if isinstance(spec, Mapping) else None
+        own = getattr(named, "config", None) or (named[3] if isinstance(named, tuple) else {})
+        return {**self._config, **(own if isinstance(own, Mapping) else {})}
+
+    def callbacks(self) -> Any:
+        """The user's callbacks object."""
+        return next((a.legacy[0] for a in self._running.adapters if a.legacy), None)
+
+    def timestep(self) -> int:
+        """How many steps of the environment were sampled so far."""
+        steps = ("env_runners", "num_env_steps_sampled_lifetime")
+        return int(self._algorithm.metrics.peek(steps, default=0))
+
+    def refresh(self) -> None:
+        """Gives the env runner of this process the weights that were trained last."""
+        self._running.sync_local_runner()
+
+    def weights_changed(self) -> None:
+        """Says that the learner has other weights now."""
+        self._running.mark_weights_stale()
 
     def get_weights(self, policies: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
         """The weights by policy and name, as arrays."""

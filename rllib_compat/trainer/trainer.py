@@ -259,7 +259,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             frozen = legacy.get("policy_map_capacity")
         self._running = RunningAlgorithm(algorithm, started=self._started, frozen=frozen)
         self._inference = Inference(self._running)
-        self._policies = Policies(self._running, builder)
+        self._policies = Policies(self._running, builder, self.config)
         self._exports = exports.Exports(self._running)
         self._checkpoints = Checkpoints(self._running, builder)
 
@@ -508,7 +508,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         Raises:
             CompatError: A format is none of these.
         """
-        exporters: dict[str, Callable[[str], None]] = {
+        exporters: dict[str, Callable[..., str]] = {
             "model": self.export_policy_model,
             "checkpoint": self.export_policy_checkpoint,
         }

@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import tree
 
 from rllib_compat import translate
 from rllib_compat.adapters import CompatEnvRunner
 from rllib_compat.algorithms import use_legacy_networks
+from rllib_compat.runtime import flatten_state
 from rllib_compat.trainer.inference import Inference
 from rllib_compat.trainer.running import RunningAlgorithm
 
@@ -62,7 +62,7 @@ def test_it_acts_as_in_the_midst_of_an_episode(name, env):
     model, steps = MODELS[name]
     runner = env_runner(model, env)
     (episode,) = runner.sample(num_timesteps=LENGTH, random_actions=False)
-    states = tree.flatten(episode.get_extra_model_outputs("state_out"))
+    states = flatten_state(episode.get_extra_model_outputs("state_out"))
     inputs = episode.get_extra_model_outputs("action_dist_inputs")
     size = runner.env.single_observation_space.shape[0]
     for now in range(steps, len(inputs)):

@@ -8,6 +8,7 @@ from rllib_compat.registry.legacy_api import GONE
 from rllib_compat.runtime import (
     LegacyBaseEnv,
     LegacyEpisode,
+    LegacyModel,
     LegacyPolicies,
     LegacyPolicy,
     LegacyWorker,
@@ -26,6 +27,7 @@ OBJECTS = {
     "workers": LegacyWorkers,
     "worker": LegacyWorker,
     "policy": LegacyPolicy,
+    "model": LegacyModel,
 }
 
 

@@ -1,0 +1,213 @@
+"""What policies of old learned by themselves, done by the learner that holds the module.
+
+`compute_gradients`, `apply_gradients`, `learn_on_batch` and `loss` took batches as workers sampled
+and `postprocess_trajectory` completed them (`policy/torch_policy.py` of Ray 0.8 – 2.x). No schedule
+moves by them, no target network and no KL coefficient: execution plans did that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from rllib_compat.ray_versions import learners
+from rllib_compat.runtime.learner_stats import HELD, learner_stats
+from rllib_compat.runtime.recurrent_states import nest_state
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Learner
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class PolicyLearning:
+    """Learns with one module of a learner.
+
+    Args:
+        learner: The learner.
+        policy_id: The module's id.
+
+    Attributes:
+        module: The module, with its critics and targets.
+        config: The settings of this module.
+    """
+
+    def __init__(self, learner: Learner, policy_id: str) -> None:
+        self._learner: Any = learner
+        self._policy_id = policy_id
+        self.module: Any = learner.module[policy_id].unwrapped()
+        self.config: Any = learner.config.get_config_for_module(policy_id)
+
+    @property
+    def optimizers(self) -> list[torch.optim.Optimizer]:
+        """The optimizers of the module."""
+        return [made for _, made in self._learner.get_optimizers_for_module(self._policy_id)]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What these optimizers change, by name: the module's, and coefficients beside it."""
+        names = {id(p): name for name, p in self.module.named_parameters()}
+        found: dict[str, Any] = {}
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    found[names.get(id(parameter), f"coefficient_{len(found)}")] = parameter
+        return found
+
+    def loss(self, batch: Mapping[str, Any]) -> Any:
+        """The loss of a batch, a tensor without any axis."""
+        return self._losses(batch)[self._policy_id]
+
+    def gradients(self, batch: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The clipped gradients of a batch's loss, and what is told of it.
+
+        Args:
+            batch: The batch; of a recurrent policy in padded sequences with `seq_lens`, or the
+                steps of episodes.
+
+        Returns:
+            A tensor for each of `parameters`, None for those that the loss does not depend on; and
+            the statistics by their legacy names.
+        """
+        losses = self._losses(batch)
+        by_reference = self._learner.compute_gradients(losses)
+        clipped = self._learner.postprocess_gradients(by_reference)
+        reference = self._learner.get_param_ref
+        found = [clipped.get(reference(p)) for p in self.parameters.values()]
+        told = learners.take_statistics(self._learner, self._policy_id)
+        real = {n: v for n, v in told.items() if n not in HELD and not _is_nan(v)}
+        return found, learner_stats(real)
+
+    def apply(self, gradients: Sequence[Any]) -> None:
+        """Makes a step of each optimizer.
+
+        Args:
+            gradients: Arrays or tensors as `gradients` gave them; None leaves a parameter as it is.
+        """
+        given = {}
+        for parameter, gradient in zip(self.parameters.values(), gradients, strict=True):
+            parameter.grad = None
+            if gradient is not None:
+                tensor = torch.as_tensor(gradient, dtype=parameter.dtype, device=parameter.device)
+                given[self._learner.get_param_ref(parameter)] = tensor
+        learners.step(self._learner, given)
+
+    def optimizer_states(self) -> list[dict[str, Any]]:
+        """What the optimizers hold, as arrays."""
+        import tree
+
+        return [tree.map_structure(_array, made.state_dict()) for made in self.optimizers]
+
+    def set_optimizer_states(self, states: Sequence[Any]) -> None:
+        """Sets what `optimizer_states` returned."""
+        import tree
+
+        for made, state in zip(self.optimizers, states, strict=True):
+            made.load_state_dict(tree.map_structure(_of_array, state))
+
+    def _losses(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        columns = {self._policy_id: self._columns(batch)}
+        out = self._learner.module.forward_train(columns)
+        losses: dict[str, Any] = self._learner.compute_losses(fwd_out=out, batch=columns)
+        return losses
+
+    def _columns(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """A batch of old as today's losses take it."""
+        columns = dict(batch.items())  # `batch["dones"]` is `terminateds` since Ray 2.1
+        lengths = columns.pop("seq_lens", None)
+        found = {n: c for n, c in columns.items() if n in _STRUCTURES or _is_numeric(c)}
+        if "dones" in found:
+            found.setdefault("terminateds", found.pop("dones"))
+        count = len(found["actions"] if "actions" in found else found["rewards"])
+        found.setdefault("truncateds", np.zeros(count, bool))
+        found.setdefault("weights", np.ones(count, np.float32))
+        n_step = getattr(self.config, "n_step", 1)
+        found.setdefault("n_step", np.full(count, n_step if isinstance(n_step, int) else 1.0))
+        device = next(self.module.parameters()).device
+        tensors = {name: _tensor(column, device) for name, column in found.items()}
+        return self._in_sequences(tensors, lengths) if self.module.is_stateful() else tensors
+
+    def _in_sequences(self, columns: dict[str, Any], lengths: Any) -> dict[str, Any]:
+        """Columns `[sequences, T, …]`, the state before each sequence, and which steps are real."""
+        states = [name for name in columns if name.startswith("state_in_")]
+        rest = {n: c for n, c in columns.items() if not n.startswith("state_")}
+        if lengths is None:
+            longest = int(dict(self.config.model_config).get("max_seq_len", 20))
+            starts, lengths = _cut(rest, longest)
+            rows = [np.arange(s, s + n) for s, n in zip(starts, lengths, strict=True)]
+            rest = {name: _padded(column, rows) for name, column in rest.items()}
+            columns = {name: columns[name][starts] for name in states}
+        lengths = torch.as_tensor(np.asarray(lengths)).long()
+        cut = {n: c.reshape(len(lengths), -1, *c.shape[1:]) for n, c in rest.items()}
+        steps = next(iter(cut.values())).shape[1]
+        mask = torch.arange(steps)[None] < lengths[:, None]
+        ordered = sorted(states, key=lambda name: int(name.rpartition("_")[2]))
+        given = [columns[name] for name in ordered]
+        if not given:
+            template = self.module.get_initial_state()
+            return {**cut, "state_in": _repeated(template, len(lengths)), "loss_mask": mask}
+        return {**cut, "state_in": nest_state(self.module, given), "loss_mask": mask}
+
+
+#: Columns that may have parts.
+_STRUCTURES = ("obs", "new_obs", "actions")
+
+
+def _is_numeric(column: Any) -> bool:
+    return isinstance(column, torch.Tensor) or np.asarray(column).dtype.kind in "fiub"
+
+
+def _tensor(column: Any, device: torch.device) -> Any:
+    """A column as a tensor; what is float is float32."""
+    import tree
+
+    def convert(part: Any) -> torch.Tensor:
+        tensor = torch.as_tensor(part, device=device)
+        return tensor.float() if tensor.dtype == torch.float64 else tensor
+
+    return tree.map_structure(convert, column)
+
+
+def _cut(columns: Mapping[str, Any], longest: int) -> tuple[Array, Array]:
+    """Where the sequences of steps begin, and how long they are: no episode shares one."""
+    count = len(columns["rewards"])
+    begins = np.zeros(count, bool)
+    begins[0] = True
+    for name in ("eps_id", "unroll_id", "agent_index"):
+        if name in columns:
+            ids = np.asarray(columns[name].cpu())
+            begins[1:] |= ids[1:] != ids[:-1]
+    starts: list[int] = []
+    edges = [*np.flatnonzero(begins), count]
+    for start, end in pairwise(edges):
+        starts += range(start, end, longest)
+    return np.array(starts), np.diff([*starts, count])
+
+
+def _padded(column: torch.Tensor, rows: Iterable[Array]) -> torch.Tensor:
+    parts = [column[torch.as_tensor(chosen)] for chosen in rows]
+    return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True).flatten(0, 1)
+
+
+def _repeated(state: Any, count: int) -> Any:
+    import tree
+
+    return tree.map_structure(
+        lambda part: torch.as_tensor(part)[None].repeat_interleave(count, 0), state
+    )
+
+
+def _array(value: Any) -> Any:
+    return value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
+
+
+def _of_array(value: Any) -> Any:
+    return torch.as_tensor(value) if isinstance(value, np.ndarray) else value
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and value != value

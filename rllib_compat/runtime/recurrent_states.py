@@ -1,0 +1,65 @@
+"""Recurrent states as old code has them: flat lists of arrays, `h` before `c`, no axis for layers.
+
+Today's modules have nested dicts of them. Ray's LSTMs have an axis for layers before the cells,
+and a dict's leaves come in the order of their names, `c` first. RLlib's models had `[h, c]`, a
+vector of cells each (`models/torch/recurrent_net.py` of Ray 0.8 – 2.x).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import RLModule
+
+#: What an LSTM of Ray's calls its states, in the order of old.
+_OF_AN_LSTM = ("h", "c")
+
+
+def initial_state(module: RLModule) -> list[Any]:
+    """The state that an episode begins with, as arrays without a batch axis; empty without any."""
+    if not module.is_stateful():
+        return []
+    return [np.asarray(part) for part in flatten_state(module.get_initial_state(), batched=False)]
+
+
+def flatten_state(state: Any, *, batched: bool = True) -> list[Any]:
+    """A module's state as a flat list, in the order of old.
+
+    Args:
+        state: The state: nested dicts of tensors or arrays.
+        batched: Whether they have a batch axis, before all others.
+    """
+    import tree
+
+    if not _is_of_an_lstm(state):
+        return list(tree.flatten(state))
+    layers = int(batched)
+    parts = [state[name] for name in _OF_AN_LSTM]
+    return [p.squeeze(layers) if p.ndim > layers and p.shape[layers] == 1 else p for p in parts]
+
+
+def nest_state(module: RLModule, state: Iterable[Any], *, batched: bool = True) -> Any:
+    """What `flatten_state` gave, as the module takes it.
+
+    Args:
+        module: The module.
+        state: Arrays or tensors, with or without an axis for layers.
+        batched: Whether they have a batch axis.
+    """
+    import tree
+
+    template = module.get_initial_state()
+    parts = list(state)
+    if not _is_of_an_lstm(template):
+        return tree.unflatten_as(template, parts)
+    found = dict(zip(_OF_AN_LSTM, parts, strict=True))
+    lead = {name: part.shape[: int(batched)] for name, part in found.items()}
+    return {name: found[name].reshape(*lead[name], *template[name].shape) for name in template}
+
+
+def _is_of_an_lstm(state: Any) -> bool:
+    return isinstance(state, dict) and set(state) == set(_OF_AN_LSTM)
