@@ -348,6 +348,28 @@ def _summary_of_old_stack(result: Mapping[str, Any]) -> dict[str, Any]:
     return {key: runners[key] for key in summarize([], 0) if key in runners}
 
 
+def _rename(result: dict[str, Any], rows: Iterable[RenamedKey]) -> None:
+    """Puts today's values at their legacy keys, too."""
+    for legacy, paths, convert in rows:
+        value = next((v for path in paths if (v := _get(result, path)) is not None), None)
+        if value is not None and value == value:  # NaN: nothing was counted
+            _set(result, legacy, convert(value))
+    if result.get("sampler_perf"):  # where nothing was rendered, it took no time
+        result["sampler_perf"].setdefault("mean_env_render_ms", 0.0)
+
+
+def _complete_learner_info(told: Mapping[str, Any]) -> None:
+    """Adds what old policies told beside `learner_stats`; models tell nothing of their own."""
+    for of_policy in told.values():
+        stats = dict.get(of_policy, "learner_stats") if isinstance(of_policy, dict) else None
+        if not isinstance(stats, dict):
+            continue
+        stats.setdefault("allreduce_latency", 0.0)  # nobody else has gradients
+        for name in ("custom_metrics", "model"):
+            of_policy.setdefault(name, {})
+        of_policy.setdefault("num_agent_steps_trained", stats.get("num_module_steps_trained", 0))
+
+
 def _take_records(result: dict[str, Any]) -> list[EpisodeRecord]:
     """The records in a result, which are taken out: loggers have no use for them."""
     return metrics.items(result.get("env_runners", {}).pop(RECORDS, ()), EpisodeRecord)
