@@ -1,8 +1,9 @@
 """What each old network is, and how it maps to an RLModule.
 
-`read` finds the network of a policy's weights. `to_canonical` and `from_canonical` rename arrays by
-the table of a naming scheme; `plan_optimizers` says which optimizers go on. `load_rl_modules` and
-`set_weights` are for today's modules; `GraphNet` is a graph in torch.
+`read` finds the network of a policy's weights, and `draw_network` makes a new one. `to_canonical`
+and `from_canonical` rename arrays by the table of a naming scheme; `plan_optimizers` says which
+optimizers go on. `load_rl_modules` and `set_weights` are for today's modules; `GraphNet` is a graph
+in torch.
 """
 
 from rllib_compat.networks.custom import CustomModel
@@ -19,7 +20,7 @@ from rllib_compat.networks.network import (
     known,
 )
 from rllib_compat.networks.optimizers import plan as plan_optimizers
-from rllib_compat.networks.read import read
+from rllib_compat.networks.read import draw_network, draw_policy, read
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral.public import lazy_exports
 
@@ -34,6 +35,8 @@ __all__ = [
     "Network",
     "Outputs",
     "Reading",
+    "draw_network",
+    "draw_policy",
     "from_canonical",
     "known",
     "plan_optimizers",

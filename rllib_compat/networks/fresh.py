@@ -1,48 +1,18 @@
-"""New networks, as a config of an old Ray began with: a config, spaces and a Ray → a network.
+"""What a config asks new networks to be: an old Ray's, or what only today's Ray has.
 
-A new policy is made as that Ray's torch policy was: its arrays by the names they had, in their
-shapes, with the numbers that were drawn for them. Then it is read like one from a checkpoint
-(`networks.read`), so both become the same graph in the same module.
-
-What was recorded of real Rays stands in `tests/legacy/new_networks/`.
+Those of an old Ray are drawn and read by `networks.read`. What was recorded of real Rays stands in
+`tests/legacy/new_networks/`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from rllib_compat import registry
-from rllib_compat.networks.drawing import Arrays
-from rllib_compat.networks.families.actor_critic import draw_actor_critic
-from rllib_compat.networks.families.crr import draw_critic_regularized
-from rllib_compat.networks.families.ddpg import draw_deterministic
-from rllib_compat.networks.families.evolution import draw_evolved
-from rllib_compat.networks.families.maddpg import draw_agent
-from rllib_compat.networks.families.q import draw_q_network
-from rllib_compat.networks.families.sac import draw_soft_actor_critic
-from rllib_compat.networks.network import Network
-from rllib_compat.networks.read import read
-from rllib_compat.networks.settings import ModelSettings
-from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.spaces import Space
-
-#: By the reader that an algorithm's row names: what draws the arrays of its policies.
-DRAWN_BY: Mapping[str, Callable[[Arrays, ModelSettings, Space, Space], None]] = {
-    "actor_critic": draw_actor_critic,
-    "appo": draw_actor_critic,
-    "bc": draw_actor_critic,
-    "crr": draw_critic_regularized,
-    "ddpg": draw_deterministic,
-    "evolution": draw_evolved,
-    "maddpg": draw_agent,
-    "marwil": draw_actor_critic,
-    "q": draw_q_network,
-    "sac": draw_soft_actor_critic,
-}
+from rllib_compat.networks.families import actor_critic
+from rllib_compat.networks.read import drawer
 
 #: The networks that a config of today describes, too: their modules draw them by themselves.
 _AS_TODAY = ("crr", "maddpg")
@@ -109,8 +79,8 @@ def only_todays(config: Mapping[str, Any]) -> list[str]:
 
 def makes(algorithm: str, config: Mapping[str, Any]) -> bool:
     """Whether new networks of an algorithm and a legacy config are made here."""
-    reader = registry.of(algorithm).reader
-    return reader in DRAWN_BY and reader not in _AS_TODAY and not only_todays(config)
+    described = registry.of(algorithm).reader in _AS_TODAY
+    return drawer(algorithm) is not None and not described and not only_todays(config)
 
 
 def attends(algorithm: str, config: Mapping[str, Any]) -> bool:
@@ -120,32 +90,4 @@ def attends(algorithm: str, config: Mapping[str, Any]) -> bool:
     """
     model = config.get("model")
     asked = isinstance(model, Mapping) and bool(model.get("use_attention"))
-    return asked and DRAWN_BY.get(registry.of(algorithm).reader) is draw_actor_critic
-
-
-def policy(
-    settings: ModelSettings, observations: Space, actions: Space, rng: np.random.Generator
-) -> PolicyState:
-    """A new policy.
-
-    Args:
-        settings: What the config says of its network.
-        observations: The environment's observations; `original_space` where they are flattened.
-        actions: Its actions.
-        rng: Draws the first weights.
-
-    Raises:
-        ConfigError: The old Ray refused to build the network, too.
-    """
-    arrays = Arrays(rng)
-    DRAWN_BY[registry.of(settings.algorithm).reader](arrays, settings, observations, actions)
-    return PolicyState(
-        "new", dict(arrays.drawn), observation_space=observations, action_space=actions
-    )
-
-
-def network(
-    settings: ModelSettings, observations: Space, actions: Space, rng: np.random.Generator
-) -> Network:
-    """The network of a new policy; see `policy`."""
-    return read(policy(settings, observations, actions, rng), settings).known
+    return asked and drawer(algorithm) is actor_critic.draw

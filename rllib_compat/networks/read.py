@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from packaging.version import Version
@@ -18,6 +18,7 @@ from packaging.version import Version
 from rllib_compat import registry
 from rllib_compat.networks import custom, refusals
 from rllib_compat.networks.custom import CustomModel
+from rllib_compat.networks.drawing import Arrays
 from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.mapping import Move
 from rllib_compat.networks.named import where_of
@@ -38,9 +39,12 @@ from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
-from rllib_compat.neutral.spaces import Box
+from rllib_compat.neutral.spaces import Box, Space
 
 _PACKAGE = "rllib_compat.modules"
+
+#: Draws the arrays of a new policy, for observations and actions.
+Drawer: TypeAlias = Callable[[Arrays, ModelSettings, Space, Space], None]
 
 #: The modules that keep their network as `net.<array>`, and the family that tells which optimizers
 #: trained it; where none does, it was one.
@@ -116,7 +120,8 @@ def _of_new_ddpg(policy: PolicyState, model: Mapping[str, Any]) -> Mapping[str, 
     if seen is None or not isinstance(actions, Box):
         raise CheckpointError("The module's spaces are not those of DDPG.", where=where)
     try:
-        new: Network = _family("ddpg").new_network(model, seen, actions)
+        settings = ModelSettings.of_module(model, "DDPG")
+        new = draw_network(settings, seen, actions, np.random.default_rng(0))
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"The module's settings are damaged ({error!r}).", where=where
@@ -193,6 +198,42 @@ def reader(name: str) -> Callable[[PolicyState, ModelSettings], Reading]:
     family, _, function = _ELSEWHERE.get(name, f"{name}:read").partition(":")
     found: Callable[[PolicyState, ModelSettings], Reading] = getattr(_family(family), function)
     return found
+
+
+def drawer(algorithm: str) -> Drawer | None:
+    """What draws the arrays of an algorithm's new policies, in its family; None: nothing does."""
+    name = registry.of(algorithm).reader
+    family = _ELSEWHERE.get(name, name).partition(":")[0]
+    return getattr(_family(family), "draw", None) if family else None
+
+
+def draw_policy(
+    settings: ModelSettings, observations: Space, actions: Space, rng: np.random.Generator
+) -> PolicyState:
+    """A new policy, as that Ray's torch policy was: its arrays by the names and shapes they had.
+
+    Args:
+        settings: What the config says of its network.
+        observations: The environment's observations; `original_space` where they are flattened.
+        actions: Its actions.
+        rng: Draws the first weights.
+
+    Raises:
+        ConfigError: The old Ray refused to build the network, too.
+    """
+    arrays, draw = Arrays(rng), drawer(settings.algorithm)
+    assert draw is not None, f"no new networks of {settings.algorithm}"
+    draw(arrays, settings, observations, actions)
+    return PolicyState(
+        "new", dict(arrays.drawn), observation_space=observations, action_space=actions
+    )
+
+
+def draw_network(
+    settings: ModelSettings, observations: Space, actions: Space, rng: np.random.Generator
+) -> Network:
+    """The network of a new policy, read as one from a checkpoint is; see `draw_policy`."""
+    return read(draw_policy(settings, observations, actions, rng), settings).known
 
 
 def _family(name: str) -> Any:

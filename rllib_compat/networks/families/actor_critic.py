@@ -227,7 +227,7 @@ def _default_module(encoder: str, head: str, *, linear: bool) -> Table:
     )
 
 
-def draw_actor_critic(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
+def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
     """Draws a policy and its value function.
 
     Raises:

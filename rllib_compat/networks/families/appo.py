@@ -25,6 +25,9 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 _Copy: TypeAlias = dict[str, Array] | list[Array]
 
+#: A new one begins as that of PPO.
+draw = actor_critic.draw
+
 #: The module of ours that has a target network.
 MODULE = "rllib_compat.modules:AsynchronousModule"
 

@@ -47,9 +47,7 @@ _STACKS = {POLICY: "actor", CRITIC: "q", TWIN: "twin_q"}
 _TEMPERATURE = "categorical_distribution_temperature"
 
 
-def draw_critic_regularized(
-    arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space
-) -> None:
+def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
     """Draws a policy and its critics.
 
     Raises:

@@ -25,7 +25,6 @@ from rllib_compat.networks.named import Named, plain_names, where_of
 from rllib_compat.networks.network import (
     TARGET_PREFIX,
     Group,
-    Network,
     Reading,
     own_module,
 )
@@ -97,9 +96,7 @@ _CONSTANTS = re.compile(rf"(policy_model\.action_out_squashed\.)?(?P<name>{LOW}|
 _TORCH_UNUSED = re.compile(r"(_value_branch(_separate)?|value_layer)\..+")
 
 
-def draw_deterministic(
-    arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space
-) -> None:
+def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
     """Draws a policy and its critics, and what comes before all of them where it is asked for.
 
     Raises:
@@ -373,20 +370,6 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         lost = named.note(message, severity=Severity.WARNING, verdict=Verdict.ABSENT)
         return named.reading(network, *findings, lost)
     return named.reading(network, *findings)
-
-
-def new_network(config: Mapping[str, Any], seen: Space, actions: Space) -> Network:
-    """A network as a `DDPGConfig` tells its modules, whose weights do not matter.
-
-    Raises:
-        ConfigError: No old Ray built it.
-        MissingInformationError: Some dimensions of the actions have bounds, and some have none.
-    """
-    settings = ModelSettings.of_module(config, "DDPG")
-    arrays = Arrays(np.random.default_rng(0))
-    draw_deterministic(arrays, settings, seen, actions)
-    drawn = PolicyState("new", arrays.drawn, observation_space=seen, action_space=actions)
-    return read(drawn, settings).known
 
 
 def _range(named: Named, constants: Mapping[str, Array]) -> dict[str, Any] | None:

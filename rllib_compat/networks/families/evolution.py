@@ -54,7 +54,7 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Box, Space
 
 
-def draw_evolved(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
+def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
     """Draws a policy, with the value function that nothing asks.
 
     Raises:

@@ -40,7 +40,7 @@ _PARTS = {CRITIC: "critic", POLICY: "actor"}
 _ORDER = (CRITIC, POLICY, TARGET_PREFIX + CRITIC, TARGET_PREFIX + POLICY)
 
 
-def draw_agent(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
+def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
     """Draws the actor of an agent, and its critic.
 
     Raises:

@@ -34,7 +34,7 @@ from rllib_compat.neutral.spaces import Discrete, Space
 _FEATURES = 256
 
 
-def draw_q_network(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
+def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
     """Draws a Q-network.
 
     Raises:
@@ -81,7 +81,7 @@ def draw_q_network(arrays: Arrays, settings: ModelSettings, seen: Space, actions
     if head.dueling:
         outputs["value"] = head.num_atoms
     # Glorot and Bengio's way, on torch since Ray 1.3.
-    draw = arrays.dense if not on_torch(settings) or since(settings, "1.3") else arrays.linear
+    dense = arrays.dense if not on_torch(settings) or since(settings, "1.3") else arrays.linear
     sigma = float(settings.config.get("sigma0", 0.5))
     for stream, letter in (("advantage", "A"), ("value", "V")):
         if stream not in outputs:
@@ -93,14 +93,14 @@ def draw_q_network(arrays: Arrays, settings: ModelSettings, seen: Space, actions
             if head.noisy:
                 takes = arrays.noisy(layer, takes, size, sigma)
                 continue
-            takes = draw(f"{layer}._model.0", takes, size)
+            takes = dense(f"{layer}._model.0", takes, size)
             if head.norm:
                 arrays.norm(f"{module}.LayerNorm_{letter}_{number}", size)
         last = f"{module}.{letter}"
         if head.noisy:
             arrays.noisy(last, takes, outputs[stream], sigma)
         else:
-            draw(f"{last}._model.0", takes, outputs[stream])
+            dense(f"{last}._model.0", takes, outputs[stream])
 
 
 (ADAM,) = WHOLE

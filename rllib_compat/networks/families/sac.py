@@ -67,9 +67,7 @@ from rllib_compat.registry import keys
 _NAMES = {POLICY: "action_model.", CRITIC: "q_net.", TWIN: "twin_q_net."}
 
 
-def draw_soft_actor_critic(
-    arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space
-) -> None:
+def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
     """Draws a policy and its critics.
 
     Raises:

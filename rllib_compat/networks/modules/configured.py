@@ -6,22 +6,19 @@ Only then the spaces are known, and with them the network.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
-from rllib_compat.networks import fresh
 from rllib_compat.networks.families.dense import sequence_length
 from rllib_compat.networks.named import BUFFERS
 from rllib_compat.networks.network import Network
+from rllib_compat.networks.read import draw_network
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CheckpointError, ConfigError
 from rllib_compat.neutral.public import public
-
-if TYPE_CHECKING:
-    pass
 
 #: What a model config tells it: `network_of`'s answer.
 NETWORK = "network_of_config"
@@ -130,7 +127,7 @@ def new_network(settings: ModelSettings, observation_space: Any, action_space: A
     assert seen is not None and acts is not None  # noqa: PT018 - told apart above
     rng = np.random.default_rng(int(torch.randint(2**62, ()).item()))
     try:
-        return fresh.network(settings, seen, acts, rng)
+        return draw_network(settings, seen, acts, rng)
     except CheckpointError as error:
         # It is a config that does not say what it should, not a checkpoint.
         raise ConfigError(error.found, where=error.where, fix=error.fix) from error

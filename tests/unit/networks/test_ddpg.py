@@ -12,9 +12,14 @@ from rllib_compat import Given
 from rllib_compat.conversion import complete as resolve
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.formats import read_checkpoint
-from rllib_compat.networks import TARGET_PREFIX, ModelSettings, from_canonical, optimizers
+from rllib_compat.networks import (
+    TARGET_PREFIX,
+    ModelSettings,
+    draw_network,
+    from_canonical,
+    optimizers,
+)
 from rllib_compat.networks import read as read_policy
-from rllib_compat.networks.families import ddpg
 from rllib_compat.neutral import PolicyState, Verdict
 from rllib_compat.neutral.spaces import box, parse_repr
 from tests.legacy.cases import find
@@ -141,12 +146,17 @@ def test_both_optimizers_go_on(ray):
 def test_a_new_network_has_the_arrays_that_an_old_one_with_its_config_had():
     config = {"actor_hiddens": [4, 3], "critic_hiddens": [5], "twin_q": True}
     seen, acts = box(-1, 1, (3,)), box(-2, 3, (2,))
-    made = ddpg.new_network(config, seen, acts)
+
+    def new(**more):
+        settings = ModelSettings.of_module({**config, **more}, "DDPG")
+        return draw_network(settings, seen, acts, np.random.default_rng(0))
+
+    made = new()
     old, _ = identified(*keras_policy())
     assert {k: v.shape for k, v in made.arrays.items()} == {
         k: v.shape for k, v in old.arrays.items()
     }
-    features = ddpg.new_network({**config, "use_state_preprocessor": True}, seen, acts)
+    features = new(use_state_preprocessor=True)
     assert features.arrays["state.hidden.1.kernel"].shape == (256, 256)
 
 

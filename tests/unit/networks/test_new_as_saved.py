@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from rllib_compat.networks import ModelSettings, Network, fresh
+from rllib_compat.networks import ModelSettings, Network, draw_network, fresh
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import raw_space, read
 from tests.support import REFUSED
@@ -48,7 +48,7 @@ def test_a_new_network_is_the_one_that_was_saved(case):
             continue  # other networks, which are not made there
         seen = policy.observation_space or raw_space(case, name)
         acts = policy.action_space
-        now = fresh.network(settings, seen, acts, np.random.default_rng(3))
+        now = draw_network(settings, seen, acts, np.random.default_rng(3))
         if then.scheme == "torch":
             assert now.graph == then.graph
         assert sizes(now) == sizes(then)

@@ -20,7 +20,14 @@ from rllib_compat import registry, translate
 from rllib_compat.algorithms import use_legacy_networks
 from rllib_compat.errors import ConfigError
 from rllib_compat.modules import ConfiguredModule
-from rllib_compat.networks import ModelSettings, ModuleNetwork, fresh, read
+from rllib_compat.networks import (
+    ModelSettings,
+    ModuleNetwork,
+    draw_network,
+    draw_policy,
+    fresh,
+    read,
+)
 from rllib_compat.networks.modules import configured
 from rllib_compat.networks.modules.configured import NETWORK, network_of
 from rllib_compat.neutral import PolicyState, spaces
@@ -164,7 +171,7 @@ def alive(ray, name):
 
 @pytest.mark.parametrize(("ray", "name"), of_each(built))
 def test_a_new_network_has_the_layers_that_the_old_one_had(ray, name):
-    policy = fresh.policy(*told(ray, name), np.random.default_rng(3))
+    policy = draw_policy(*told(ray, name), np.random.default_rng(3))
     then, now = alive(ray, name), {key: array.shape for key, array in policy.weights.items()}
     assert sizes(now) == sizes(then)
 
@@ -176,7 +183,7 @@ def sizes(shapes):
 
 @pytest.mark.parametrize(("ray", "name"), of_each(built))
 def test_first_weights_are_as_large_as_they_were(ray, name):
-    policy = fresh.policy(*told(ray, name), np.random.default_rng(3))
+    policy = draw_policy(*told(ray, name), np.random.default_rng(3))
     for key in alive(ray, name).keys() & policy.weights.keys():
         array = policy.weights[key]
         lengths = np.sqrt(np.square(array.reshape(len(array), -1)).sum(axis=1))
@@ -196,7 +203,7 @@ def test_a_new_network_with_old_weights_computes_what_the_old_one_did(ray, name)
     shapes = {k: tuple(v) for k, v in then["weights"].items() if not re.fullmatch(BOUNDS, k)}
     weights = {key: made(key, shape) for key, shape in shapes.items()}
     old = read(PolicyState("old", weights, observation_space=seen, action_space=acts), settings)
-    new = fresh.network(settings, seen, acts, np.random.default_rng(3))
+    new = draw_network(settings, seen, acts, np.random.default_rng(3))
     assert new.graph == old.known.graph
     if "outputs" not in then:
         return
@@ -232,7 +239,7 @@ def inputs_of(network):
 @pytest.mark.parametrize(("ray", "name"), of_each(refused))
 def test_filters_that_do_not_fit_are_refused_as_they_were(ray, name):
     with pytest.raises(ConfigError, match="conv_filters"):
-        fresh.network(*told(ray, name), np.random.default_rng(3))
+        draw_network(*told(ray, name), np.random.default_rng(3))
 
 
 def of_tensorflow(name):
@@ -241,7 +248,7 @@ def of_tensorflow(name):
     shapes = recorded(ON_TENSORFLOW)[name]["weights"].items()
     weights = {key: made(key, tuple(shape)) for key, shape in shapes}
     policy = PolicyState("default_policy", weights, observation_space=seen, action_space=acts)
-    return fresh.network(settings, seen, acts, np.random.default_rng(3)), read(policy, settings)
+    return draw_network(settings, seen, acts, np.random.default_rng(3)), read(policy, settings)
 
 
 # keras' names do not tell SAC's critics of several parts from those of one vector.
@@ -337,7 +344,7 @@ def test_a_module_computes_its_network(name):
     rng = np.random.default_rng(int(torch.randint(2**62, ()).item()))
     torch.manual_seed(5)
     module, *_ = module_of(name)  # draws the same
-    network = fresh.network(settings, seen, acts, rng)
+    network = draw_network(settings, seen, acts, rng)
     inputs = inputs_of(network)
     out, then = ModuleNetwork(module)(inputs), network.forward(inputs)
     assert {"action_dist_inputs", "q_values"} & out.keys()
@@ -369,7 +376,7 @@ def test_what_an_lstm_looks_at_has_no_deviations_apart(acts, monkeypatch):
     model = {**cases.LSTM, "free_log_std": True}
     monkeypatch.setitem(ALL, "free", ("PPO", "vector", acts, {"model": model}))
     module, settings, seen, actions = module_of("free")
-    network = fresh.network(settings, seen, actions, np.random.default_rng(3))
+    network = draw_network(settings, seen, actions, np.random.default_rng(3))
     out = ModuleNetwork(module)(inputs_of(network))
     assert out["action_dist_inputs"].shape[-1] == 4
 
@@ -421,7 +428,7 @@ def test_each_config_makes_a_network_or_is_refused_with_a_reason(algorithm, ray)
         seen, acts = spaces.from_object(seen), spaces.from_object(acts)
         # Anything else than a refusal with its reason fails.
         with contextlib.suppress(ConfigError):
-            made += bool(fresh.network(settings, seen, acts, np.random.default_rng(3)).parameters)
+            made += bool(draw_network(settings, seen, acts, np.random.default_rng(3)).parameters)
     assert made > (5 if algorithm in ("SAC", "CQL") else 10)
 
 
@@ -436,10 +443,10 @@ def test_of_all_q_networks_only_those_of_r2d2_have_an_lstm(algorithm):
     settings = ModelSettings.from_config(config, {}, algorithm=algorithm, ray="1.13.0")
     seen, acts = box(-1.0, 1.0, (3,)), Discrete(2)
     if algorithm == "R2D2":
-        assert fresh.network(settings, seen, acts, np.random.default_rng(1)).graph.states
+        assert draw_network(settings, seen, acts, np.random.default_rng(1)).graph.states
         return
     with pytest.raises(ConfigError, match="R2D2"):
-        fresh.network(settings, seen, acts, np.random.default_rng(1))
+        draw_network(settings, seen, acts, np.random.default_rng(1))
 
 
 def beginning(algorithm, legacy):
