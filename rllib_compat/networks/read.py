@@ -43,6 +43,8 @@ from rllib_compat.neutral.spaces import Box, Space
 
 _PACKAGE = "rllib_compat.modules"
 
+#: Reads a policy; see `families`.
+Reader: TypeAlias = Callable[[PolicyState, ModelSettings], Reading]
 #: Draws the arrays of a new policy, for observations and actions.
 Drawer: TypeAlias = Callable[[Arrays, ModelSettings, Space, Space], None]
 
@@ -168,6 +170,7 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
 
     Raises:
         NotYetError: The network is not one that can be converted; it is named.
+        NotConvertibleError: The Ray never saved some layers of the policy.
         MissingInformationError: A size, or the module of a custom model, has to be given.
         CheckpointError: The weights and the config contradict each other.
     """
@@ -193,10 +196,10 @@ def _read(policy: PolicyState, settings: ModelSettings, model: CustomModel | Non
     return reading
 
 
-def reader(name: str) -> Callable[[PolicyState, ModelSettings], Reading]:
+def reader(name: str) -> Reader:
     """What reads policies of an algorithm, by the name that its row in `registry` has for it."""
     family, _, function = _ELSEWHERE.get(name, f"{name}:read").partition(":")
-    found: Callable[[PolicyState, ModelSettings], Reading] = getattr(_family(family), function)
+    found: Reader = getattr(_family(family), function)
     return found
 
 

@@ -66,13 +66,7 @@ Reader: TypeAlias = Callable[[PolicyState, ModelSettings], Reading]
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
-    """Reads the network of a policy.
-
-    Raises:
-        NotYetError: The network is not one that can be converted; it is named.
-        MissingInformationError: A size has to be given.
-        CheckpointError: The weights and the config contradict each other.
-    """
+    """Reads the network of a policy."""
     kind = kind_of(policy, settings)
     if is_vector(policy):
         if kind == DENSE.kind and settings.algorithm == "PG":

@@ -247,13 +247,7 @@ def findings(named: Named, core: Core) -> list[Finding]:
 
 
 def read_attention(policy: PolicyState, settings: ModelSettings) -> Reading:
-    """Reads the network of an actor-critic with attention.
-
-    Raises:
-        NotYetError: The network is not one that can be converted; it is named.
-        MissingInformationError: A space has to be given.
-        CheckpointError: The weights and the config contradict each other.
-    """
+    """Reads the network of an actor-critic with attention."""
     if not isinstance(policy.weights, dict):
         raise not_yet(
             "attention in weights without names (TF2)", f"policies.{policy.policy_id}.weights"

@@ -114,13 +114,7 @@ _NEAR_ALPHA = 0.01
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
-    """Reads the posterior of a policy.
-
-    Raises:
-        NotYetError: It is another network.
-        MissingInformationError: It chooses items, and the observation space is not known.
-        CheckpointError: Arrays are missing, or are no posterior, or contradict config or spaces.
-    """
+    """Reads the posterior of a policy."""
     arrays = posterior(policy)
     named = Named(policy, settings, arrays, "torch", TABLE)
     alpha = _alpha(named)

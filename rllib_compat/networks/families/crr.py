@@ -73,13 +73,7 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
-    """Reads the networks of a policy.
-
-    Raises:
-        NotYetError: They are other networks.
-        MissingInformationError: The action space has to be given.
-        CheckpointError: The weights and the config contradict each other.
-    """
+    """Reads the networks of a policy."""
     where = where_of(policy)
     assert isinstance(policy.weights, dict)
     if policy.action_space is None:

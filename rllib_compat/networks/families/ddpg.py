@@ -346,13 +346,7 @@ _EPSILON = {"scoped": 1e-12, "keras": 1e-3, "list": 1e-3, "torch": 1e-5}
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
-    """Reads the networks of a policy.
-
-    Raises:
-        NotYetError: The network is not one that can be converted; it is named.
-        MissingInformationError: The range of the actions has to be given.
-        CheckpointError: The weights and the config contradict each other.
-    """
+    """Reads the networks of a policy."""
     named, constants = read_named(policy, settings)
     for stack, key in ((POLICY, "actor_hiddens"), (CRITIC, "critic_hiddens")):
         said, found = settings.config.get(key), list(named.sizes(f"{stack}.hidden"))

@@ -241,10 +241,6 @@ def read_vector(policy: PolicyState, settings: ModelSettings) -> Reading:
     """Reads the flat vector of PG: Ray 0.5 – 0.7 kept only what the loss depended on.
 
     That was the policy; the value function that the model had made was not stored.
-
-    Raises:
-        MissingInformationError: The spaces have to be given.
-        CheckpointError: The vector does not fit the config and the spaces.
     """
     where, vector = where_of(policy), np.asarray(policy.weights)
     if policy.observation_space is None or policy.action_space is None:
@@ -275,13 +271,7 @@ _SMALLEST_SLOPE = 1e-3
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
-    """Reads the network of a policy.
-
-    Raises:
-        NotYetError: The network is not one that can be converted; it is named.
-        MissingInformationError: A size has to be given.
-        CheckpointError: The weights and the config contradict each other.
-    """
+    """Reads the network of a policy."""
     named = name(policy, settings)
     if settings.model.get("no_final_linear"):
         return named.reading(_activated(named))

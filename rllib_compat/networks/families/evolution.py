@@ -147,12 +147,7 @@ _MOST_OUTPUTS = 512
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
-    """Reads the network of a policy of ES or ARS.
-
-    Raises:
-        MissingInformationError: The size of the observations has to be given.
-        CheckpointError: No order of the vector fits the config and the spaces.
-    """
+    """Reads the network of a policy of ES or ARS."""
     if isinstance(policy.weights, dict):
         return _read_named(policy, settings)
     where, vector = where_of(policy), np.asarray(policy.weights).reshape(-1)

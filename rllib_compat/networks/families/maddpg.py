@@ -86,12 +86,7 @@ def _width(actions: Space) -> int | None:
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
-    """Reads the networks of an agent's policy.
-
-    Raises:
-        NotYetError: They are other networks.
-        CheckpointError: The weights and the config contradict each other.
-    """
+    """Reads the networks of an agent's policy."""
     if isinstance(policy.weights, dict):  # of a module
         plain, table = policy.weights, module_names_in(_PARTS, policy.weights)
     else:

@@ -109,14 +109,7 @@ _EPSILON = {"R2D2": 1e-3}
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
-    """Reads the Q-network of a policy, and its target network.
-
-    Raises:
-        NotYetError: The network is not one that can be converted; it is named.
-        NotConvertibleError: What the Ray stored is not what it computed.
-        MissingInformationError: A size has to be given.
-        CheckpointError: The weights and the config contradict each other.
-    """
+    """Reads the Q-network of a policy, and its target network."""
     if isinstance(policy.weights, dict) and q_rl_module.is_module(policy.weights):
         named = q_rl_module.name_arrays(policy, settings)
         head, graph = q_rl_module.read(named)

@@ -45,13 +45,7 @@ OWN = tuple(Move(row.ours, row.ours) for row in TABLE)
 
 
 def read(policy: PolicyState, _: ModelSettings) -> Reading:
-    """Reads the networks of a policy.
-
-    Raises:
-        NotYetError: They are other networks.
-        MissingInformationError: The group's spaces have to be given.
-        CheckpointError: Some arrays are missing.
-    """
+    """Reads the networks of a policy."""
     where = where_of(policy)
     if policy.observation_space is None or policy.action_space is None:
         raise needed("The module is built with the group's spaces, unknown here.", "both", where)

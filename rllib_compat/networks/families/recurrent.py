@@ -383,13 +383,7 @@ def findings(named: Named, core: Core) -> list[Finding]:
 
 
 def read_lstm(policy: PolicyState, settings: ModelSettings) -> Reading:
-    """Reads the network of an actor-critic with an LSTM.
-
-    Raises:
-        NotYetError: The network is not one that can be converted; it is named.
-        MissingInformationError: A space has to be given.
-        CheckpointError: The weights and the config contradict each other.
-    """
+    """Reads the network of an actor-critic with an LSTM."""
     plain, state = _plain_of_lstm(policy, settings)
     if any(name.startswith("encoder.") for name in plain):
         return read_lstm_module(plain, policy, settings)

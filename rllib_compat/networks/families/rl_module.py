@@ -181,13 +181,7 @@ def is_meant(names: Mapping[str, Array]) -> bool:
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
-    """Reads the module of a policy.
-
-    Raises:
-        NotYetError: It has parts that are not known (layer norm).
-        MissingInformationError: The observation space has to be given.
-        CheckpointError: The weights and the config contradict each other.
-    """
+    """Reads the module of a policy."""
     assert isinstance(policy.weights, dict)
     plain, state = plain_names(policy)
     of = "RLModule of convolutions and dense layers"

@@ -45,13 +45,7 @@ CRITICS = "critics"
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
-    """Reads the networks of a policy.
-
-    Raises:
-        NotYetError: They are other networks.
-        MissingInformationError: The action space has to be given.
-        CheckpointError: The weights and the config contradict each other.
-    """
+    """Reads the networks of a policy."""
     where, space = where_of(policy), policy.action_space
     assert isinstance(policy.weights, dict)
     if space is None:

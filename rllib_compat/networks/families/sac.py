@@ -583,14 +583,7 @@ _LEAST_LOG_STD = {True: -20.0, False: -5.0}
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
-    """Reads the networks of a SAC or CQL policy.
-
-    Raises:
-        NotYetError: The network is not one that can be converted; it is named.
-        NotConvertibleError: Layers of the policy were never saved.
-        MissingInformationError: A size has to be given.
-        CheckpointError: The weights and the config contradict each other.
-    """
+    """Reads the networks of a SAC or CQL policy."""
     named, trunks = read_named(policy, settings)
     lost = ""
     if trunks[POLICY] is trunks[CRITIC] is DENSE:

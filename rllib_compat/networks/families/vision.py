@@ -39,13 +39,7 @@ _RELU_VALUES = Version("0.8.7")
 
 
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
-    """Reads the network of a policy.
-
-    Raises:
-        NotYetError: The network is not one that can be converted; it is named.
-        MissingInformationError: The observation or action space has to be given.
-        CheckpointError: The weights and the config contradict each other.
-    """
+    """Reads the network of a policy."""
     named = name(policy, settings)
     heads = Heads(named)
     heads.add_policy()
