@@ -152,7 +152,10 @@ def act(
         return found
     distribution = kind.from_logits(inputs)
     if not explore:
-        distribution = distribution.to_deterministic()
+        # Old policies told zeros, too. Those of Ray's deterministic distributions have the shape of
+        # the action, by which losses fail, or make a table of all rows by all rows.
+        actions = distribution.to_deterministic().sample()
+        return to_array(actions), np.zeros(len(to_array(inputs)), np.float32)
     actions = distribution.sample()
     return to_array(actions), to_array(distribution.logp(actions))
 

@@ -161,6 +161,30 @@ def match_sampled_columns(batch: MutableMapping[str, Any], columns: Mapping[str,
             batch[name] = np.zeros((number, *view.space.shape), view.space.dtype)
 
 
+def require_actions_as_they_are(config: Mapping[str, Any], actions: object) -> None:
+    """Refuses to normalize recorded actions of several parts, which are one vector each.
+
+    Args:
+        config: The policy's config.
+        actions: The parts of its action space.
+
+    Raises:
+        ConfigError: The config asks for it.
+    """
+    asked = config.get("normalize_actions") and not config.get("actions_in_input_normalized")
+    if (
+        asked
+        and isinstance(actions, (tuple, dict))
+        and not config.get("_disable_action_flattening")
+    ):
+        raise ConfigError(
+            "Recorded actions of a Tuple or Dict are one vector each, which no Ray normalizes.",
+            where="actions_in_input_normalized",
+            fix="Set it to True if they were recorded as numbers from -1 to 1, as by a config with "
+            "normalize_actions; else set normalize_actions to False.",
+        )
+
+
 def _shift(values: Any, steps: object) -> Any:
     """What was there a step before, and zeros where an episode or the batch begins."""
     before = np.zeros_like(values)
@@ -177,6 +201,12 @@ def _reader_class() -> Callable[..., Any]:
         """Ray's reader; packed columns are unpacked without executing anything."""
 
         mixed = False
+
+        def __init__(self, files: list[str], context: Any) -> None:
+            super().__init__(files, context)
+            policies = self.ioctx.worker.policy_map if self.ioctx.worker else {}
+            for policy in policies.values():
+                require_actions_as_they_are(policy.config, policy.action_space_struct)
 
         def next(self) -> Any:
             batch = super().next()

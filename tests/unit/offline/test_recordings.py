@@ -3,7 +3,9 @@
 import base64
 import json
 import pickle
+from types import SimpleNamespace
 
+import gymnasium
 import lz4.frame
 import numpy as np
 import pytest
@@ -221,3 +223,24 @@ def test_the_old_stacks_readers_execute_nothing_either(tmp_path):
     batch = read(IOContext()).next()
     assert batch["obs"][:, 0].tolist() == [0, 1]
     assert batch["terminateds"].tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("said", "refused"),
+    [
+        ({"normalize_actions": True}, True),
+        ({"normalize_actions": True, "actions_in_input_normalized": True}, False),
+        ({"normalize_actions": False}, False),
+    ],
+)
+def test_recorded_actions_of_several_parts_are_not_normalized(said, refused, tmp_path):
+    """An old reader failed at its first batch; this one says so when the trainer is made."""
+    record(tmp_path, [played(2, end="terminated")])
+    read = Readers(str(tmp_path)).build()
+    policy = SimpleNamespace(config=said, action_space_struct=(gymnasium.spaces.Box(-1, 1, (1,)),))
+    context = IOContext(worker=SimpleNamespace(policy_map={"default_policy": policy}))
+    if refused:
+        with pytest.raises(ConfigError, match="no Ray normalizes"):
+            read(context)
+    else:
+        read(context)

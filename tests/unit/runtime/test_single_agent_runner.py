@@ -1,5 +1,7 @@
 """An env runner that goes past its connectors samples what it would sample through them."""
 
+from types import SimpleNamespace
+
 import gymnasium
 import numpy as np
 import pytest
@@ -320,3 +322,15 @@ def test_logits_that_are_no_numbers_are_left_to_torch_which_complains():
 
 def test_other_distributions_are_left_to_torch():
     assert sampling.draw(TorchMultiCategorical, np.zeros((1, 2), np.float32)) is None
+
+
+@pytest.mark.parametrize("kind", [TorchDiagGaussian, TorchCategorical])
+def test_the_likeliest_action_of_each_row_has_one_probability(kind):
+    """Ray's deterministic distributions tell one for each number: losses made tables of them."""
+    module = SimpleNamespace(get_inference_action_dist_cls=lambda: kind)
+    actions, logp = sampling.act(
+        module, torch.zeros(5, 4), lambda tensor: tensor.numpy(), explore=False, in_numpy=False
+    )
+    assert len(actions) == 5
+    assert logp.shape == (5,)
+    assert not logp.any()
