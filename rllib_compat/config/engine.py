@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain, repeat
 from typing import Any, TypeAlias
 
 from rllib_compat import registry
@@ -40,6 +41,9 @@ class Leaf:
         asks = self.rule.needs_old if self.rule is not None else None
         return asks is not None and asks(_plain(self.value))
 
+
+#: How many unknown keys of a config are told which known one they look like.
+_MOST_HINTS = 100
 
 #: Whether somebody chose the value of a leaf, or some Ray put it there by itself.
 Chosen: TypeAlias = "Callable[[Leaf], bool]"
@@ -83,7 +87,9 @@ def apply(
     """
     algorithms = (context.legacy_algorithm, context.algorithm)
     chosen = chosen or (lambda leaf: not _by_itself(leaf, context))
-    entries = [_entry(leaf, context, chosen) for leaf in leaves(config, algorithms, path=path)]
+    hints = chain(repeat(True, _MOST_HINTS), repeat(False))
+    found = leaves(config, algorithms, path=path)
+    entries = [_entry(leaf, context, chosen, hints) for leaf in found]
     return _without_conflicts(entries, context.legacy_algorithm, chosen)
 
 
@@ -93,9 +99,9 @@ def settings_of(entries: list[Entry]) -> Settings:
     return dict(sorted(merged.items()))
 
 
-def _entry(leaf: Leaf, context: Context, chosen: Chosen) -> Entry:
+def _entry(leaf: Leaf, context: Context, chosen: Chosen, hints: Iterator[bool]) -> Entry:
     if leaf.rule is None:
-        return Entry(leaf, _without_rule(leaf, context), {})
+        return Entry(leaf, _without_rule(leaf, context, hints), {})
     rule = leaf.rule
     at = replace(context, path=leaf.path, id=rule.id, applied=rule)
     outcome = _outcome(rule, leaf.value, at)
@@ -195,11 +201,11 @@ def _call(setting: str) -> str:
     return f"{method}({name}=…)"
 
 
-def _without_rule(leaf: Leaf, context: Context) -> Finding:
+def _without_rule(leaf: Leaf, context: Context, hints: Iterator[bool]) -> Finding:
     """The row of a key of another algorithm, or of one that no Ray had."""
     name, lifetime = context.legacy_algorithm, table.lifetime(leaf.key)
     if lifetime is None:
-        near = table.nearest(leaf.key)
+        near = table.nearest(leaf.key) if next(hints) else None
         first, last = (table.lifetime(near) if near else None) or ("", "")
         hint = f"did you mean {near.rpartition('.')[2]!r} (Ray {first} – {last})?" if near else ""
         message = "no Ray from 0.5 on had this key"

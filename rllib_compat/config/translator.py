@@ -233,7 +233,10 @@ def _leave_out_unknown_settings(settings: Settings, context: Context) -> None:
 
 
 def _about_unknown(findings: list[Finding], on_unknown: OnUnknown) -> list[Finding]:
-    unknown = [f for f in findings if f.verdict is Verdict.UNKNOWN and f.severity is Severity.ERROR]
+    def is_unknown(finding: Finding) -> bool:
+        return finding.verdict is Verdict.UNKNOWN and finding.severity is Severity.ERROR
+
+    unknown = [finding for finding in findings if is_unknown(finding)]
     if unknown and on_unknown == "error":
         raise UnknownKeysError(
             f"{len(unknown)} key(s) that no Ray from 0.5 on had.",
@@ -241,7 +244,7 @@ def _about_unknown(findings: list[Finding], on_unknown: OnUnknown) -> list[Findi
             findings=unknown,
         )
     severity = Severity.WARNING if on_unknown == "warn" else Severity.INFO
-    return [replace(f, severity=severity) if f in unknown else f for f in findings]
+    return [replace(f, severity=severity) if is_unknown(f) else f for f in findings]
 
 
 def _about_algorithm(legacy: str, target: str, how: str) -> list[Finding]:

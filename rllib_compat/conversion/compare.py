@@ -111,6 +111,9 @@ SEQUENCE = 20
 #: Bounds beyond this say "anything" (gym used the largest float32), and are sampled as a normal.
 _UNBOUNDED = 1e4
 
+#: Numbers of states (an LSTM's, the memory of attention) that a batch has of a policy.
+_MOST_REMEMBERED = 1 << 22
+
 
 def sample_inputs(graph: Graph, space: Space | None, n: int, seed: int = 0) -> Inputs:
     """Draws a batch of every input.
@@ -133,7 +136,11 @@ def random_inputs(
     for policy_id, network in networks.items():
         space = checkpoint.policies[policy_id].observation_space
         filtered = f"{FILTER}.mean" in network.arrays
-        batch = dict(sample_inputs(network.graph, None if filtered else space, n))
+        graph = network.graph
+        remembers = sum(math.prod(graph.inputs[name]) for name in graph.states)
+        few = max(1, _MOST_REMEMBERED // max(1, remembers))  # a config may say how much that is
+        steps = min(n, few * SEQUENCE if graph.recurrent else few)
+        batch = dict(sample_inputs(graph, None if filtered else space, steps))
         if filtered:
             mean, std = (network.arrays[f"{FILTER}.{part}"] for part in ("mean", "std"))
             batch["obs"] = (mean + std * batch["obs"]).astype(np.float32)

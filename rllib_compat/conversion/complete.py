@@ -14,14 +14,14 @@ guess: a warning.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from rllib_compat import registry
 from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.policies import complete_policies, select_policies
-from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
@@ -142,7 +142,7 @@ def _signs(checkpoint: LegacyCheckpoint) -> Iterator[_Sign]:
         if name := _algorithm_of_folder(folder):
             yield _Sign(f"the name of the folder {folder.name}", (name,))
             break
-    if family := algorithm_of_arrays(checkpoint):
+    if family := algorithm_of_arrays(checkpoint.policies.values()):
         yield _Sign("the names of its arrays", registry.family(family), guess=True)
     if named := _owners_of_keys(checkpoint):
         yield _Sign("the keys of its config", named, guess=True)
@@ -162,9 +162,9 @@ def _algorithm_of_folder(folder: Path) -> str | None:
     return word[0] if word and word[0] in registry.ALGORITHMS else None
 
 
-def algorithm_of_arrays(checkpoint: LegacyCheckpoint) -> str | None:
+def algorithm_of_arrays(policies: Iterable[PolicyState]) -> str | None:
     """The algorithm whose kin have arrays of such names, if only theirs have."""
-    weights = [p.weights for p in checkpoint.policies.values() if isinstance(p.weights, dict)]
+    weights = [p.weights for p in policies if isinstance(p.weights, dict)]
     for sign, name in _ARRAYS:
         if any(sign.search(array) for arrays in weights for array in arrays):
             return name

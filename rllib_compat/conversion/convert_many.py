@@ -11,6 +11,7 @@ import json
 import multiprocessing
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from multiprocessing.connection import Connection, wait
@@ -90,14 +91,14 @@ def find_jobs(folder: str | Path, out: str | Path) -> list[Job]:
             where=str(folder),
             fix="Give a folder that has `checkpoint-N` files or checkpoint folders below it.",
         )
-    return [Job(old, out / _name(old, folder, found)) for old in found]
+    beside = Counter(old.parent for old in found)
+    return [Job(old, out / _name(old, folder, beside[old.parent] == 1)) for old in found]
 
 
-def _name(old: Path, folder: Path, found: Sequence[Path]) -> Path:
+def _name(old: Path, folder: Path, alone: bool) -> Path:
     """The path below the output folder: a file that is alone in its folder takes its name."""
-    alone = old.is_file() and old.parent != folder
-    alone = alone and sum(other.parent == old.parent for other in found) == 1
-    relative = (old.parent if alone else old).relative_to(folder)
+    takes_it = alone and old.parent != folder and old.is_file()
+    relative = (old.parent if takes_it else old).relative_to(folder)
     return relative if relative.parts else Path(old.name)
 
 
@@ -114,7 +115,8 @@ def convert_many(
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     there = [job for job in jobs if job.new.exists() and not options.get("overwrite")]
-    waiting = [job for job in reversed(jobs) if job not in there]
+    done = {job.new for job in there}
+    waiting = [job for job in reversed(jobs) if job.new not in done]
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     with disk_errors(log), open(os.open(log, flags, 0o666), "a", encoding="utf-8") as lines:  # noqa: PTH123
         for outcome in _outcomes(there, waiting, processes, options):

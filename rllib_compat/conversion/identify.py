@@ -231,7 +231,7 @@ def identify_network(
     try:
         reading = read_network(policy, ModelSettings.of(checkpoint, policy), model)
     except CheckpointError as error:
-        raise _with_likely_algorithm(checkpoint, error) from error.__cause__
+        raise _with_likely_algorithm(checkpoint.algorithm, policy, error) from error.__cause__
     return reading.network, _with_state(policy, reading.state), reading.findings
 
 
@@ -313,10 +313,11 @@ def _with_state(policy: PolicyState, state: Mapping[str, float]) -> PolicyState:
     return replace(policy, extra={**policy.extra, **extra}, **own)
 
 
-def _with_likely_algorithm(checkpoint: LegacyCheckpoint, error: CheckpointError) -> CheckpointError:
+def _with_likely_algorithm(
+    named: str | None, policy: PolicyState, error: CheckpointError
+) -> CheckpointError:
     """The error, with the algorithm whose arrays these are: folders and flags can be wrong."""
-    family = algorithm_of_arrays(checkpoint)
-    named = checkpoint.algorithm
+    family = algorithm_of_arrays([policy])
     if family is None or named is None or named in registry.family(family):
         return error
     fix = f"{named} has no arrays of such names, {family} has: --algorithm {family}, if it was."

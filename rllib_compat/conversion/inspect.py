@@ -292,18 +292,23 @@ def inspect(
         report.extend([missing])
     networks, guesses = dict[str, AnyNetwork](), dict[str, str]()
     findings = list(checkpoint.findings)
+    unknown: dict[Finding, None] = {}  # what no policy has is said once
+    lacking: CompatError | None = None
+    try:
+        require_facts(checkpoint, given)
+    except CompatError as error:
+        lacking = error
     for policy_id, policy in checkpoint.policies.items():
         try:
-            require_facts(checkpoint, given)
+            if lacking is not None:
+                raise lacking
             networks[policy_id], _, found = identify_network(checkpoint, policy, given)
             findings += found
         except CompatError as error:
             where, fix = error.where or f"policies.{policy_id}", error.fix or ""
-            unknown = Finding.warning("unknown", Verdict.NOTE, where, error.found, fix)
-            if unknown not in report.findings:  # what no policy has is said once
-                report.extend([unknown])
+            unknown[Finding.warning("unknown", Verdict.NOTE, where, error.found, fix)] = None
             with contextlib.suppress(CompatError):
                 if custom.is_custom(policy, ModelSettings.of(checkpoint, policy)):
                     guesses[policy_id] = f"custom model; a guess: {chain_of(policy)}"
-    report.extend(findings)
+    report.extend([*unknown, *findings])
     return Inspection(checkpoint, report, networks, guesses)

@@ -9,7 +9,7 @@ between (PPO's KL and entropy coefficients) tell which is right: their values ar
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -164,7 +164,7 @@ def layers(prefix: str, count: int) -> list[str]:
     return [f"{prefix}.{i}" for i in range(count)]
 
 
-def total(rows: Rows) -> int:
+def total(rows: Iterable[tuple[str, tuple[int, ...]]]) -> int:
     """How many numbers rows are of."""
     return sum(math.prod(shape) for _, shape in rows)
 

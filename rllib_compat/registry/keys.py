@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +118,10 @@ def _runs_with_defaults(key: str, algorithm: str) -> Iterator[Any]:
     return (run for run in _all_runs(key, algorithm) if len(run) == 3)
 
 
+#: How many wrong keys are remembered with what they look like; policies repeat each other's.
+_REMEMBERED = 4096
+
+
 def is_placeholder(key: str, value: object) -> bool:
     """Whether a value is the -1 that Ray 1.x and 2.x put where a key had been renamed."""
     if type(value) is not int or value != -1:
@@ -139,6 +143,7 @@ def since(key: str, algorithm: str) -> int:
     return versions().index(span[0]) if span else -1
 
 
+@lru_cache(_REMEMBERED)
 def nearest(key: str) -> str | None:
     """The known key that `key` most looks like, in the same section."""
     head, dot, tail = key.rpartition(".")

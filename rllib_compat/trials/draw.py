@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.neutral.errors import CheckpointError, CompatError, TargetExistsError
@@ -20,6 +22,7 @@ _EVALUATION = "evaluation/"
 #: More pictures in one are too small to be read.
 MOST_PANELS = 24
 _LONGEST_LABEL = 60
+_LARGEST = 1e100
 
 
 def panels(trials: Sequence[Trial]) -> list[str]:
@@ -89,8 +92,10 @@ def draw(trials: Sequence[Trial], out: Path, *, axis: str, overwrite: bool = Fal
 
 
 def _plot(axes: Axes, points: Sequence[Point], color: str, style: str) -> Any:
-    x, mean, low, high = zip(*points, strict=True)
-    if any(math.isfinite(value) for value in low):
+    # matplotlib computes distances of values, which have to be finite; what is not drawn is a gap.
+    rows = np.asarray(points, float)
+    x, mean, low, high = np.where(np.abs(rows) < _LARGEST, rows, math.nan).T
+    if np.isfinite(low).any():
         axes.fill_between(x, low, high, color=color, alpha=0.12, linewidth=0)
     marker = "o" if len(points) < 30 else ""
     return axes.plot(x, mean, style, color=color, marker=marker, markersize=3)

@@ -114,8 +114,8 @@ def read_trial(file: Path, *, axis: str = "steps", more: tuple[str, ...] = ()) -
         for number, row in enumerate(rows, 1):
             iteration = _number(_first(row, ("training_iteration",)))
             iteration = number if math.isnan(iteration) else iteration
-            for later in [i for i in iterations if i >= iteration]:
-                del iterations[later]
+            while iterations and next(reversed(iterations)) >= iteration:  # they ascend
+                iterations.popitem()
             iterations[iteration] = list(_points(row, axis, more))
     if not iterations:
         raise CheckpointError("There is no result in it.", where=str(file))

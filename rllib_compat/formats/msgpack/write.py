@@ -100,6 +100,7 @@ def write(
                 fix="Rename the policy; Ray refuses such ids as well.",
             )
     algorithm = _make_algorithm_state(checkpoint, form)
+    form.said = frozenset(form.findings)
     for policy_id, policy in checkpoint.policies.items():
         folder = target / "policies" / policy_id
         folder.mkdir(parents=True)
@@ -214,11 +215,13 @@ def _make_policy_config(
     own = inner.config(policy.config, "config")
     prefix = f"policies.{policy.policy_id}."
     # What was said of the algorithm's config need not be said once more for each policy.
-    said = set(form.findings)
-    form.findings += [replace(f, path=prefix + f.path) for f in inner.findings if f not in said]
+    new = (finding for finding in inner.findings if finding not in form.said)
+    form.findings += [replace(finding, path=prefix + finding.path) for finding in new]
     if "framework" in own:
         return own
-    return {**_RayForm(form.budget).config(checkpoint.config, "config"), **own}
+    if form.shared is None:  # each policy has it, written out
+        form.shared = _RayForm(form.budget).config(checkpoint.config, "config")
+    return {**form.shared, **own}
 
 
 def _note_what_ray_misses(policy: PolicyState, form: _RayForm, path: str) -> None:
@@ -243,11 +246,19 @@ def _note_what_ray_misses(policy: PolicyState, form: _RayForm, path: str) -> Non
 
 
 class _RayForm:
-    """Turns parts of the neutral state into what Ray reads, and notes what that changes."""
+    """Turns parts of the neutral state into what Ray reads, and notes what that changes.
+
+    Attributes:
+        findings: What was noted.
+        said: What of it was noted of the algorithm, not of a policy.
+        shared: The algorithm's config, as policies have it; None until one needs it.
+    """
 
     def __init__(self, budget: Budget) -> None:
         self.findings: list[Finding] = []
         self.budget = budget
+        self.said: frozenset[Finding] = frozenset()
+        self.shared: dict[str, Any] | None = None
 
     def note(self, path: str, message: str, verdict: Verdict = Verdict.NOTE) -> None:
         """Adds a finding."""

@@ -92,7 +92,7 @@ def read_images(
         CheckpointError: The vector does not fit the config and the spaces.
     """
     vector = np.asarray(policy.weights).reshape(-1)
-    rows = _torch_rows(policy, settings, outputs)
+    rows = _torch_rows(policy, settings, outputs, vector.size)
     weights: dict[str, Array] | Array
     if total(rows) == vector.size:
         weights = cut(vector, rows)
@@ -107,14 +107,19 @@ def read_images(
     return replace(reading, network=replace(network, unused=unused))
 
 
-def _torch_rows(policy: PolicyState, settings: ModelSettings, outputs: int) -> Rows:
-    """The names and shapes in torch's `state_dict`, sorted (`models/torch/visionnet.py`)."""
+def _torch_rows(policy: PolicyState, settings: ModelSettings, outputs: int, size: int) -> Rows:
+    """The names and shapes in torch's `state_dict`, sorted (`models/torch/visionnet.py`).
+
+    Of networks of another size than `size`, in any order.
+    """
     image = require_image(policy, settings)
     filters = filters_for(settings.model, image)
     channels = filters[-1].channels
     made = [*filters, Filter(outputs, (1, 1), (1, 1))]
     rows = dict(conv_rows([*layers("conv", len(filters)), "logits"], image[-1], made))
     rows |= dict(dense_rows(["value"], (channels, 1)))
+    if total(rows.items()) != size:  # a config's sizes take no memory, where they do not fit
+        return list(rows.items())
     torch = from_canonical(VISION_SCHEMES["torch"], {k: np.empty(v) for k, v in rows.items()})
     return [(name, torch[name].shape) for name in sorted(torch)]
 
@@ -161,7 +166,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     for size in range(1, min(vector.size, _MOST_OUTPUTS)) if outputs is None else (outputs,):
         for shares_layers in (settings.shares_layers, not settings.shares_layers):
             shape = Shape(inputs, hiddens, size, shares_layers)
-            for scheme, rows in _orders(shape, name, settings):
+            for scheme, rows in _orders(shape, name, settings, vector.size):
                 if total(rows) != vector.size:
                     continue
                 arrays = cut(vector, rows)
@@ -241,7 +246,9 @@ def layers_of(settings: ModelSettings) -> tuple[tuple[int, ...], str]:
     return tuple(settings.config.get("fcnet_hiddens", (32, 32))), "tanh"
 
 
-def _orders(shape: Shape, activation: str, settings: ModelSettings) -> Iterator[tuple[str, Rows]]:
+def _orders(
+    shape: Shape, activation: str, settings: ModelSettings, size: int
+) -> Iterator[tuple[str, Rows]]:
     """The orders in which a vector may hold the network: the scheme, and names and shapes."""
     yield "vector", shape.policy()
     both = dict([*shape.policy(), *shape.value()])
@@ -249,15 +256,17 @@ def _orders(shape: Shape, activation: str, settings: ModelSettings) -> Iterator[
         order = shape.keras_order()
         names = [f"{layer}.{part}" for layer in order for part in ("kernel", "bias")]
         yield "list", [(name, both[name]) for name in names]
-    yield "torch", _sorted(both)
+    yield "torch", _sorted(both, size)
     if activation.lower() in _SWISH:
         # Ray 1.0 – 2.x had a slope in each of torch's swish.
         slopes = {n.replace("kernel", "beta"): (1,) for n in both if "hidden." in n}
-        yield "torch", _sorted(both | {k: v for k, v in slopes.items() if k.endswith("beta")})
+        yield "torch", _sorted(both | {k: v for k, v in slopes.items() if k.endswith("beta")}, size)
 
 
-def _sorted(shapes: Mapping[str, tuple[int, ...]]) -> Rows:
-    """Names and shapes as torch's `state_dict` has them, sorted."""
+def _sorted(shapes: Mapping[str, tuple[int, ...]], size: int) -> Rows:
+    """Names and shapes as torch's `state_dict` has them, sorted; of another size, in any order."""
+    if total(shapes.items()) != size:  # a config's sizes take no memory, where they do not fit
+        return list(shapes.items())
     named = from_canonical(SCHEMES["torch"], {k: np.empty(v) for k, v in shapes.items()})
     return [(name, named[name].shape) for name in sorted(named)]
 
