@@ -19,8 +19,14 @@ import pytest
 from rllib_compat import convert
 from rllib_compat.cli import main
 from rllib_compat.conversion import recordings
-from rllib_compat.errors import CheckpointError, CompatError, CorruptCheckpointError
+from rllib_compat.neutral.errors import (
+    CheckpointError,
+    CompatError,
+    ConfigError,
+    CorruptCheckpointError,
+)
 from rllib_compat.runtime.offline import files
+from rllib_compat.runtime.offline.inputs import as_parquet
 from rllib_compat.trainer.checkpoints import unpack
 from tests.security import payloads
 from tests.security.canary import MODULE, watched
@@ -104,6 +110,21 @@ def test_a_recording_may_be_packed(tmp_path):
 def test_a_line_of_recorded_steps_is_a_batch_or_an_error(line):
     with pytest.raises(CorruptCheckpointError):
         files.from_json(line, "x")
+
+
+def test_parquet_in_place_of_recordings_does_not_reach_ray(tmp_path):
+    """Ray unpickles what its cells hold, where `input` named JSON in every old Ray."""
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "in").mkdir()
+    table = pa.table({"item": pa.array([dumps(payloads.Call())], pa.binary())})
+    parquet.write_table(table, tmp_path / "in" / "a.parquet")
+    for source in (str(tmp_path), str(tmp_path / "in")):
+        for given in (source, [source]):
+            with pytest.raises(ConfigError, match="input_read_method"):
+                as_parquet(given)
+    with pytest.raises(CorruptCheckpointError):
+        as_parquet(str(tmp_path / "in" / "a.parquet"))  # as a file, it is a recording
 
 
 # --- files of configs and code

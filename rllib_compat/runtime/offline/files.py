@@ -20,6 +20,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from rllib_compat.formats.files import disk_errors
 from rllib_compat.formats.pickles import Budget, load
 from rllib_compat.neutral.errors import CompatError, ConfigError, CorruptCheckpointError
 from rllib_compat.neutral.frozen import frozen
@@ -41,14 +42,14 @@ def read_lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     Raises:
         CorruptCheckpointError: A line is no JSON, no batch, or packed in no way that RLlib knew.
     """
-    with file.open() as lines:
+    with disk_errors(file), file.open("rb") as lines:  # what is no text is no JSON, either
         for number, line in enumerate(lines, 1):
             if line.strip():
                 record = from_json(line, f"{file}:{number}")
                 yield from record.get("policy_batches", {ONE_POLICY: record}).items()
 
 
-def from_json(line: str, where: str) -> dict[str, Any]:
+def from_json(line: str | bytes, where: str) -> dict[str, Any]:
     """A line as the record that it is, with its columns unpacked; see `read_lines`."""
     try:
         record = json.loads(line)

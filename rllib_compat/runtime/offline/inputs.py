@@ -78,10 +78,14 @@ def as_parquet(source: str | Sequence[str]) -> str | list[str]:
     Returns:
         The folder, which lives as long as the process. Recordings that are not there (yet) stay
         what they were called: the translation warns of them, and Ray names them when it reads.
+
+    Raises:
+        ConfigError: There is Parquet, whose cells Ray unpickles.
     """
     try:
         files = find_files(source)
     except ConfigError:
+        _refuse_parquet([source] if isinstance(source, str) else source)
         return source if isinstance(source, str) else list(source)
     import msgpack
     import msgpack_numpy
@@ -101,6 +105,22 @@ def as_parquet(source: str | Sequence[str]) -> str | list[str]:
         pq.write_table(table, Path(folder.name) / "episodes.parquet", row_group_size=64)
         _FOLDERS[key] = folder
     return _FOLDERS[key].name
+
+
+def _refuse_parquet(sources: Sequence[str]) -> None:
+    """Keeps Ray from reading Parquet that a config names as recordings.
+
+    Whatever the types of its columns say: texts may be pickles, and so may be what is in bytes.
+    """
+    for path in (Path(source).expanduser() for source in sources):
+        found = path.rglob("*.parquet") if path.is_dir() else [path] if path.is_file() else []
+        if any(found):
+            raise ConfigError(
+                "There is Parquet, not recordings in JSON; Ray would run what is pickled in it.",
+                where=f"$.input: {path}",
+                fix="give the JSON files that `output` wrote; if you trust these, say how today's "
+                'Ray is to read them: `input_read_method="read_parquet"`',
+            )
 
 
 def _make_readers(source: Any, *, mixed: bool = False) -> Any:
