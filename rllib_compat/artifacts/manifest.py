@@ -127,7 +127,7 @@ def read_manifest(checkpoint: str | Path) -> Manifest:
         CorruptCheckpointError: The manifest is damaged, or names a path outside of its folder.
     """
     path = Path(checkpoint) / FOLDER / MANIFEST
-    if not path.is_file():
+    if path.is_symlink() or not path.is_file():
         raise CheckpointError(
             "This checkpoint holds no simulators' folders.",
             where=str(path),
@@ -155,11 +155,15 @@ def _check(manifest: Manifest) -> None:
     places = [folder.place for folder in manifest.folders]
     if len(set(places)) < len(places):
         raise ValueError("two folders have one place")
-    reasons = [*manifest.problems, *(o for folder in manifest.folders for o in folder.left_out)]
-    texts: list[Any] = [text for reason in reasons for text in reason.values()]
+    problems, left_out = manifest.problems, [r for f in manifest.folders for r in f.left_out]
+    texts: list[Any] = [problem[name] for problem in problems for name in ("runner", "why")]
+    texts += [row[name] for row in left_out for name in ("path", "why")]
     for folder in manifest.folders:
         texts += [folder.folder, folder.node, folder.uri or ""]
     numbers: list[Any] = [n for folder in manifest.folders for n in (folder.runner, folder.env)]
+    numbers += [manifest.iteration, *(n for folder in manifest.folders for n in folder.episodes)]
+    flags: list[Any] = [f for one in manifest.folders for f in (one.evaluation, one.archive)]
+    times: list[Any] = [manifest.time]
     for folder in manifest.folders:
         paths: list[Any] = [file.path for file in folder.files]
         wrong = [p for p in paths if not isinstance(p, str) or not is_plain(p.split("/"))]
@@ -170,10 +174,16 @@ def _check(manifest: Manifest) -> None:
         numbers += [file.size for file in folder.files]
         numbers += [file.iteration for file in folder.files if file.iteration is not None]
         texts += [file.sha256 for file in folder.files]
+        flags += [file.changed for file in folder.files]
+        times += [file.mtime for file in folder.files]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a name, reason or digest is no text")
     if not all(type(number) is int and number >= 0 for number in numbers):
         raise ValueError("an index or size is no number")
+    if not all(isinstance(flag, bool) for flag in flags):
+        raise ValueError("what is said with yes or no is something else")
+    if not all(type(time) in (int, float) for time in times):
+        raise ValueError("a time is no number")
 
 
 def is_plain(parts: Sequence[Any]) -> bool:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat.artifacts.manifest import FOLDER, MANIFEST, Manifest, read_manifest
+from rllib_compat.artifacts.manifest import FOLDER, MANIFEST
 from rllib_compat.artifacts.runners import PIECE, RunnerError, envs_of, runners_of
 from rllib_compat.artifacts.storage import extract
 from rllib_compat.neutral.errors import CheckpointError
@@ -45,9 +45,7 @@ def restore_folders(
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder) / "files"
         try:
-            manifest = extract(
-                checkpoint, files, remote=_is_inside(store, read_manifest(checkpoint))
-            )
+            manifest = extract(checkpoint, files, remote=store or False)
         except CheckpointError as error:
             logger.warning("No environment gets its folder back: %s", error)
             return
@@ -60,14 +58,6 @@ def restore_folders(
                 _send(partial(_asked, runner, timeout), stored.env, files / stored.place, take)
             except RunnerError as error:
                 logger.warning("%s does not get its folder back: %s", stored.place, error)
-
-
-def _is_inside(store: str | None, manifest: Manifest) -> bool:
-    """Whether all addresses that a manifest names are of a store."""
-    named = [folder.uri for folder in manifest.folders if folder.uri is not None]
-    return store is not None and all(
-        uri.startswith(store.rstrip("/") + "/") and ".." not in uri.split("/") for uri in named
-    )
 
 
 def _asked(runner: Any, timeout: float, function: Callable[..., Any], **arguments: Any) -> Any:

@@ -7,10 +7,10 @@ import os
 import shutil
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from rllib_compat.artifacts.manifest import (
     FILES,
@@ -23,9 +23,13 @@ from rllib_compat.artifacts.manifest import (
 from rllib_compat.artifacts.runners import open_inside
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.files import disk_errors
+from rllib_compat.neutral.budget import budget_error
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 
 _PIECE = 1 << 20
+#: What may come out of a checkpoint's files, beside so many times what they take on the disk: logs
+#: that are packed well are a fiftieth of what they were.
+_UNPACKED, _TIMES = 64 << 20, 200
 #: What a folder's archive is called beside it: `env-0.zip`.
 _ZIP = ".zip"
 
@@ -35,12 +39,14 @@ class _Checkpoints:
 
     Args:
         checkpoint: The checkpoint's folder.
-        remote: Whether to ask the stores that it names.
+        remote: Whether to ask the stores that it names; text: those below this address alone.
     """
 
-    def __init__(self, checkpoint: str | Path, *, remote: bool) -> None:
+    def __init__(self, checkpoint: str | Path, *, remote: bool | str) -> None:
         self.manifest = read_manifest(checkpoint)
         self._remote = remote
+        self._left = _UNPACKED
+        self._met: set[tuple[int, int]] = set()
         self._checkpoint = Path(checkpoint)
         self._beside: dict[tuple[int, str], tuple[Path, StoredFolder]] | None = None
 
@@ -61,9 +67,30 @@ class _Checkpoints:
                     f"it is in the checkpoint of iteration {number}, which is not beside this one"
                 )
             root, folder = self._others()[number, folder.place]
-        if folder.uri is not None and not self._remote:
+        if folder.uri is not None and not self._may_ask(folder.uri):
             return f"it is at {folder.uri}, and was not looked at"
-        return _difference(root, folder, file, copy)
+        pieces = self._bounded(_pieces(root, folder, file, self._meet))
+        return _difference(folder, file, pieces, copy)
+
+    def _may_ask(self, uri: str) -> bool:
+        if isinstance(self._remote, bool):
+            return self._remote
+        inside = uri.startswith(self._remote.rstrip("/") + "/")
+        return inside and ".." not in unquote(uri).split("/")
+
+    def _meet(self, opened: int) -> None:
+        """Notes a file that is about to be read: what may come out grows with what it takes."""
+        found = os.fstat(opened)
+        if (found.st_dev, found.st_ino) not in self._met:
+            self._met.add((found.st_dev, found.st_ino))
+            self._left += _TIMES * min(found.st_size, 512 * getattr(found, "st_blocks", 1 << 40))
+
+    def _bounded(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            self._left -= len(piece)
+            if self._left < 0:
+                raise budget_error("unpacked", str(self._checkpoint))
+            yield piece
 
     def _others(self) -> dict[tuple[int, str], tuple[Path, StoredFolder]]:
         """The folders of the other checkpoints: where their files are, by iteration and place."""
@@ -80,19 +107,20 @@ class _Checkpoints:
         return self._beside
 
 
-def verify(checkpoint: str | Path, *, remote: bool = False) -> list[str]:
+def verify(checkpoint: str | Path, *, remote: bool | str = False) -> list[str]:
     """Compares what is stored with the manifest.
 
     Args:
         checkpoint: The checkpoint's folder.
         remote: Whether to read what is in stores of its own (`upload_to`), too, at whatever
-            addresses the manifest names.
+            addresses the manifest names; or the address below which they have to be.
 
     Returns:
         A sentence for each file that is missing, differs, or is in no manifest; empty: all is well.
 
     Raises:
         CheckpointError: As `read_manifest`.
+        BudgetExceededError: Far more comes out of the files than is in them.
     """
     checkpoints = _Checkpoints(checkpoint, remote=remote)
     problems, known = [], set()
@@ -107,7 +135,7 @@ def verify(checkpoint: str | Path, *, remote: bool = False) -> list[str]:
         inside = [path]
         if path in packed:
             inside = [
-                f"{packed[path]}/{name}" for name in _names_in_archive(checkpoints.root / path)
+                f"{packed[path]}/{name}" for name in _names_in_archive(checkpoints.root, path)
             ]
         problems += [f"{name}: it is not in the manifest" for name in inside if name not in known]
     return problems
@@ -121,7 +149,7 @@ def _paths(root: Path) -> Iterator[str]:
             yield (Path(name) / file_name).relative_to(root).as_posix()
 
 
-def extract(checkpoint: str | Path, target: str | Path, *, remote: bool = False) -> Manifest:
+def extract(checkpoint: str | Path, target: str | Path, *, remote: bool | str = False) -> Manifest:
     """Unpacks the simulators' folders, checking each file on the way.
 
     Args:
@@ -133,6 +161,7 @@ def extract(checkpoint: str | Path, target: str | Path, *, remote: bool = False)
     Raises:
         CorruptCheckpointError: A file is missing or differs from the manifest.
         TargetExistsError: `target` is there already.
+        BudgetExceededError: Far more comes out of the files than is in them.
     """
     checkpoints = _Checkpoints(checkpoint, remote=remote)
     with atomic_directory(target, source=checkpoint) as new:
@@ -152,12 +181,12 @@ def extract(checkpoint: str | Path, target: str | Path, *, remote: bool = False)
 
 
 def _difference(
-    root: Path, folder: StoredFolder, file: StoredFile, copy: Path | None = None
+    folder: StoredFolder, file: StoredFile, pieces: Iterator[bytes], copy: Path | None = None
 ) -> str | None:
     digest, size = hashlib.sha256(), 0
-    with disk_errors(copy or root), open(copy or os.devnull, "xb" if copy else "wb") as out:  # noqa: PTH123
+    with disk_errors(copy or folder.place), open(copy or os.devnull, "xb" if copy else "wb") as out:  # noqa: PTH123
         try:
-            for piece in _pieces(root, folder, file):
+            for piece in pieces:
                 digest.update(piece)
                 size += len(piece)
                 if size > file.size:
@@ -172,7 +201,9 @@ def _difference(
     return None if digest.hexdigest() == file.sha256 else "its contents differ"
 
 
-def _pieces(root: Path, folder: StoredFolder, file: StoredFile) -> Iterator[bytes]:
+def _pieces(
+    root: Path, folder: StoredFolder, file: StoredFile, meet: Callable[[int], None]
+) -> Iterator[bytes]:
     if folder.uri is not None:
         yield from _pieces_of_store(f"{folder.uri}/{quote(file.path)}", _PIECE)
         return
@@ -181,9 +212,11 @@ def _pieces(root: Path, folder: StoredFolder, file: StoredFile) -> Iterator[byte
     try:
         if folder.archive:
             with open_inside(str(root), parts) as archive:
+                meet(archive)
                 yield from _pieces_of_archive(archive, file.path, _PIECE)
             return
         with open_inside(str(root), [*parts, *file.path.split("/")]) as opened:
+            meet(opened)
             start = 0
             while piece := os.pread(opened, _PIECE, start):
                 yield piece
@@ -228,10 +261,14 @@ def _pieces_of_archive(archive: int, name: str, size: int) -> Iterator[bytes]:
         raise ValueError(f"its archive can't be read: {error}") from error
 
 
-def _names_in_archive(path: Path) -> list[str]:
-    """The paths of the files in an archive; none where it is damaged."""
+def _names_in_archive(root: Path, path: str) -> list[str]:
+    """The paths of the files in an archive; none where it is damaged, or no file."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with (
+            open_inside(str(root), path.split("/")) as opened,
+            os.fdopen(os.dup(opened), "rb") as file,
+            zipfile.ZipFile(file) as archive,
+        ):
             return [name for name in archive.namelist() if not name.endswith("/")]
     except (OSError, *_DAMAGED):
         return []

@@ -237,27 +237,43 @@ def with_env(sources: ConfigSources, checkpoint: LegacyCheckpoint, given: Given)
 
 
 def _without_paths(sources: ConfigSources) -> ConfigSources:
-    """Without text in the file's `env_config` that an environment of gymnasium would open."""
+    """Without text in the file's `env_config`s that an environment of gymnasium would open.
+
+    An `evaluation_config` has one of its own.
+    """
+    findings: list[Finding] = []
+    given, changed = sources.from_caller, dict[str, Any]()
+    own = sources.from_file.get("env_config")
+    if isinstance(own, Mapping) and "env_config" not in given:
+        changed["env_config"] = _keep_plain(own, "env_config", findings)
+    evaluation = sources.from_file.get("evaluation_config")
+    evaluation = evaluation if isinstance(evaluation, Mapping) else {}
+    inner = evaluation.get("env_config")
+    if isinstance(inner, Mapping) and "evaluation_config" not in given:
+        kept = _keep_plain(inner, "evaluation_config.env_config", findings)
+        changed["evaluation_config"] = {**evaluation, "env_config": kept}
+    return sources.changing(**changed).with_findings(*findings) if findings else sources
+
+
+def _keep_plain(
+    env_config: Mapping[Any, Any], where: str, findings: list[Finding]
+) -> dict[str, Any]:
+    """What could be no path; what could be one gets a row."""
     from rllib_compat.runtime.envs import without_paths
 
-    env_config = sources.from_file.get("env_config")
-    if not isinstance(env_config, Mapping) or "env_config" in sources.from_caller:
-        return sources
     kept = without_paths({str(key): value for key, value in env_config.items()})
-    findings = [
+    findings += [
         Finding.warning(
             "environment",
             Verdict.DROPPED,
-            f"config.env_config.{key}"[:300],
+            f"config.{where}.{key}"[:300],
             "it could be the name of a file, and environments of gymnasium open such files",
             "if it is right, say so: rllib_compat.load(OLD, env_config={…})",
         )
         for key in env_config
         if str(key) not in kept
     ]
-    if not findings:
-        return sources
-    return sources.changing(env_config=kept).with_findings(*findings)
+    return kept
 
 
 def _is_trusted(env: object, given: Given) -> bool:

@@ -229,6 +229,10 @@ def write_video(frames: list[Any], path: Path, *, fps: int) -> None:
     ImageSequenceClip(frames, fps=fps).write_videofile(str(path), logger=None)
 
 
+#: What the kinds of dbm add to the name of a shelf.
+_OF_SHELVES = ("", ".db", ".dat", ".dir", ".bak", ".pag")
+
+
 class Recorder:
     """Writes episodes to a file, as `--out` did.
 
@@ -250,6 +254,9 @@ class Recorder:
         self._episodes: list[Any] = []
         self._shelf: shelve.Shelf[Any] | None = None
         if path and shelf:
+            for name in (path.name + suffix for suffix in _OF_SHELVES):
+                if path.with_name(name).is_symlink():
+                    path.with_name(name).unlink()  # dbm would write where it leads
             self._shelf = shelve.open(str(path), "n")  # noqa: S301, SIM115 - a new one
         self._progress = path.parent / f"__progress_{path.name}" if path and progress else None
         self._count = 0

@@ -12,8 +12,30 @@ from typing import Any
 
 import ray.tune
 
+from rllib_compat.formats.files import read_text
+from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.neutral.errors import CheckpointError
+
 #: The file that tells which path in the folder of a checkpoint `_save` returned.
 _SAVED = ".saved_path"
+_LONGEST = 4096
+
+
+def _is_inside(place: str) -> bool:
+    return not Path(place).is_absolute() and os.pardir not in Path(os.path.normpath(place)).parts
+
+
+def _saved_path(folder: Path) -> str:
+    """The path in a checkpoint that `_save` returned; the checkpoint may be a stranger's.
+
+    Raises:
+        CheckpointError: It leads out of the checkpoint.
+    """
+    files = Folder(folder)
+    place = read_text(files.path(_SAVED), files.budget, _SAVED, _LONGEST)
+    if not _is_inside(place) or "\0" in place:
+        raise CheckpointError("It names a path outside of its folder.", where=str(folder / _SAVED))
+    return os.path.normpath(files.path(place))
 
 
 class Trainable(ray.tune.Trainable):  # type: ignore[misc]  # Ray has no types
@@ -33,14 +55,19 @@ class Trainable(ray.tune.Trainable):  # type: ignore[misc]  # Ray has no types
         if not isinstance(saved, (str, os.PathLike)):
             return saved
         place = os.path.relpath(saved, checkpoint_dir)
-        place = os.fspath(saved) if place.startswith(os.pardir) else place
+        if not _is_inside(place):
+            raise CheckpointError(
+                "`_save` returned a path outside of the checkpoint, which nobody would keep.",
+                where=os.fspath(saved),
+                fix="write into the folder that `_save` gets, and return a path in it",
+            )
         Path(checkpoint_dir, _SAVED).write_text(place, "utf-8")
         return None
 
     def load_checkpoint(self, checkpoint: dict[str, Any] | str) -> None:
         """Calls `_restore`."""
-        if not isinstance(checkpoint, dict) and (marker := Path(checkpoint, _SAVED)).exists():
-            checkpoint = os.path.normpath(Path(checkpoint, marker.read_text("utf-8")))
+        if not isinstance(checkpoint, dict) and Path(checkpoint, _SAVED).exists():
+            checkpoint = _saved_path(Path(checkpoint))
         self._older("_restore", super().load_checkpoint)(checkpoint)
 
     def cleanup(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import json
 import os
 import shutil
 import signal
@@ -16,10 +18,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rllib_compat import convert
+from rllib_compat import artifacts, convert
+from rllib_compat.artifacts.manifest import Manifest, StoredFile, StoredFolder
 from rllib_compat.cli import main
 from rllib_compat.conversion import recordings
 from rllib_compat.neutral.errors import (
+    BudgetExceededError,
     CheckpointError,
     CompatError,
     ConfigError,
@@ -28,6 +32,7 @@ from rllib_compat.neutral.errors import (
 from rllib_compat.runtime.offline import files
 from rllib_compat.runtime.offline.inputs import as_parquet
 from rllib_compat.trainer.checkpoints import unpack
+from rllib_compat.trainer.rollouts import Recorder
 from tests.security import payloads
 from tests.security.canary import MODULE, watched
 from tests.security.payloads import dumps
@@ -299,3 +304,102 @@ def test_links_in_a_strangers_folder_lead_no_writer_outside(verb, tmp_path):
     assert not (outside.stat().st_mode & 0o111)
     if verb == "upgrade":
         assert "ray.rllib.algorithms" in target.read_text() or "rllib_compat" in target.read_text()
+
+
+# --- what simulators wrote
+
+
+def simulators(checkpoint, size, archive=False):
+    """A stranger's checkpoint with one file of a simulator, which is to be written."""
+    stored = StoredFile("a", size, "0" * 64, 0.0)
+    folder = StoredFolder(1, False, 0, "node", "/tmp", files=[stored], archive=archive)
+    place = checkpoint / "artifacts"
+    (place / "files" / "runner-1").mkdir(parents=True)
+    Manifest(0.0, 1, [folder]).write(place)
+    return place / "files" / "runner-1"
+
+
+@pytest.mark.parametrize("archive", [False, True])
+@pytest.mark.parametrize("what", ["a pipe", "a link", "a device"])
+def test_simulators_files_that_are_none_are_not_opened(what, archive, tmp_path, capsys):
+    folder = simulators(tmp_path / "old", 10, archive)
+    file = folder / "env-0.zip" if archive else folder / "env-0" / "a"
+    file.parent.mkdir(exist_ok=True)
+    if what == "a pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to("/etc/passwd" if what == "a link" else "/dev/zero")
+    assert artifacts.verify(tmp_path / "old")
+    with pytest.raises(CorruptCheckpointError):
+        artifacts.extract(tmp_path / "old", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("archive", [False, True])
+def test_simulators_files_stand_for_no_more_than_what_they_take(archive, tmp_path):
+    """A megabyte became a gigabyte; a file with holes took for ever."""
+    size = 1 << 30
+    folder = simulators(tmp_path / "old", size, archive)
+    if archive:
+        parts = [bytes(1 << 20)] * (size >> 20)
+        npz(folder / "env-0.zip", parts, zipfile.ZIP_DEFLATED, name="a")
+    else:
+        (folder / "env-0").mkdir()
+        with (folder / "env-0" / "a").open("wb") as file:
+            file.truncate(size)
+    for act in (artifacts.verify, lambda old: artifacts.extract(old, tmp_path / "new")):
+        with pytest.raises(BudgetExceededError, match="unpacked"):
+            act(tmp_path / "old")
+    assert not (tmp_path / "new").exists()
+
+
+def test_rows_of_odd_types_are_a_damaged_manifest(tmp_path):
+    simulators(tmp_path / "old", 10)
+    path = tmp_path / "old" / "artifacts" / "manifest.json"
+    sound = json.loads(path.read_text())
+    tried = 0
+    for row in (sound, sound["folders"][0], sound["folders"][0]["files"][0]):
+        for key, value in list(row.items()):
+            for odd in (None, [], {}, [{}], [[]], "x", -1, 1.5, 10**400, True):
+                row[key] = odd
+                path.write_text(json.dumps(sound))
+                with contextlib.suppress(CompatError):
+                    str(artifacts.read_manifest(tmp_path / "old").complaints)
+                    artifacts.verify(tmp_path / "old")
+                tried += 1
+            row[key] = value
+    assert tried > 150
+
+
+# --- paths that files name
+
+
+@pytest.mark.parametrize("named", ["../other", "/etc", "a/../../other", "a\0b", "link", ""])
+def test_a_saved_path_leads_nowhere_else(named, tmp_path):
+    pytest.importorskip("ray")
+    from rllib_compat.tune.trainables import Trainable
+
+    restored = []
+
+    class Old(Trainable):
+        def _restore(self, path):
+            restored.append(Path(path))
+
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    (folder / "link").symlink_to(tmp_path)
+    (folder / ".saved_path").write_text(named)
+    with contextlib.suppress(CheckpointError):
+        Old.load_checkpoint(Old.__new__(Old), str(folder))
+    assert not restored or restored == [folder]
+
+
+def test_a_shelf_replaces_links(tmp_path):
+    outside = tmp_path / "outside"
+    outside.write_text("precious")
+    (tmp_path / "in").mkdir()
+    for suffix in ("", ".db", ".dat", ".dir", ".bak", ".pag"):
+        (tmp_path / "in" / f"shelf{suffix}").symlink_to(outside)
+    with Recorder(tmp_path / "in" / "shelf", shelf=True):
+        pass
+    assert outside.read_text() == "precious"

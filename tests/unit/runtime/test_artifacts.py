@@ -1,17 +1,18 @@
 """Simulators' folders: how they are read, stored, checked and unpacked."""
 
+import hashlib
 import json
 import os
 import shutil
 import zipfile
+from dataclasses import replace
 
 import pytest
 
 from rllib_compat import cli
-from rllib_compat.artifacts import SimulatorFolders, extract, read_manifest, verify
+from rllib_compat.artifacts import SimulatorFolders, extract, read_manifest, storage, verify
 from rllib_compat.artifacts.callbacks import _Collection
-from rllib_compat.artifacts.manifest import Manifest, StoredFolder, is_plain
-from rllib_compat.artifacts.restoring import _is_inside
+from rllib_compat.artifacts.manifest import Manifest, StoredFile, StoredFolder, is_plain
 from rllib_compat.artifacts.runners import PIECE, Listing, Runner, list_files, read_piece
 from rllib_compat.errors import CheckpointError, CompatError, CorruptCheckpointError
 
@@ -314,7 +315,16 @@ def test_a_store_that_can_not_be_written_costs_no_checkpoint(tmp_path, results):
         ("file:///etc", False),
     ],
 )
-def test_a_restore_asks_no_store_but_the_trainers_own(uri, asked):
-    manifest = Manifest(0, 1, [StoredFolder(1, False, 0, "node", "/tmp", uri=uri)])
-    assert _is_inside("s3://mine/runs", manifest) is asked
-    assert not _is_inside(None, manifest)
+def test_a_restore_asks_no_store_but_the_trainers_own(uri, asked, tmp_path, monkeypatch):
+    """Not for a file that a checkpoint beside it names, either."""
+    read = []
+    monkeypatch.setattr(storage, "_pieces_of_store", lambda uri, _: read.append(uri) or [b"x"])
+    file = StoredFile("a", 1, hashlib.sha256(b"x").hexdigest(), 0.0)
+    folder = StoredFolder(1, False, 0, "node", "/tmp", files=[file], uri=uri)
+    earlier = replace(folder, files=[replace(file, iteration=1)], uri=None)
+    for number, stored in ((1, folder), (2, earlier)):
+        place = tmp_path / str(number) / "artifacts"
+        place.mkdir(parents=True)
+        Manifest(0.0, number, [stored]).write(place)
+        assert bool(verify(tmp_path / str(number), remote="s3://mine/runs")) is not asked
+    assert bool(read) is asked
