@@ -21,6 +21,7 @@ from rllib_compat.runtime.learners import use_reporting_learner
 from rllib_compat.runtime.placeholders import placeholder_env
 from rllib_compat.trainer import refusals, subclasses
 from rllib_compat.trainer.defaults import merge
+from rllib_compat.trainer.waiting import tell_of_lacking_resources
 
 if TYPE_CHECKING:
     import gymnasium
@@ -95,7 +96,8 @@ class AlgorithmBuilder:
         """
         config = self._algorithm_config()
         try:
-            algorithm = algorithms.build_algorithm(config)
+            with tell_of_lacking_resources(config):
+                algorithm = algorithms.build_algorithm(config)
         except Exception as error:
             if (why := self._reason(error)) is not None:
                 raise why from error
