@@ -65,54 +65,12 @@ class _PolicyGradient(TorchPolicyV2):  # type: ignore[misc]  # Ray has no types
         return apply_grad_clipping(self, local_optimizer, loss)
 
 
-def _distributions(model: Any, dist_class: Any, batch: Any) -> Any:
-    """The action distributions of now."""
+def _gains(model: Any, dist_class: Any, batch: Any) -> tuple[Any, Any]:
+    """The distributions of now, and what raising each action's probability would gain."""
     logits, _ = model(batch)
-    return dist_class(logits, model)
-
-
-class ActorCriticTerms:
-    """The terms of an actor-critic's loss: sums over the steps (`A3CLoss` of Ray 0.x and 1.x).
-
-    Args:
-        action_dist: The distributions of now.
-        actions: What was done.
-        advantages: How much better each action was than expected.
-        v_target: What the critic should have said.
-        vf: What it says.
-        valid_mask: Which steps count.
-        vf_loss_coeff: The weight of the critic's loss.
-        entropy_coeff: How much entropy is worth.
-        use_critic: Whether there is a critic's loss.
-
-    Attributes:
-        pi_loss: Minus each action's log-probability times its advantage.
-        vf_loss: Half the squares of the critic's errors.
-        entropy: The distributions' entropy.
-        total_loss: All of it, weighed.
-    """
-
-    def __init__(
-        self,
-        action_dist: Any,
-        actions: object,
-        advantages: torch.Tensor,
-        v_target: torch.Tensor,
-        vf: torch.Tensor,
-        valid_mask: torch.Tensor,
-        vf_loss_coeff: float = 0.5,
-        entropy_coeff: object = 0.01,
-        use_critic: bool = True,
-    ) -> None:
-        valid = valid_mask.bool()
-        self.pi_loss = -(action_dist.logp(actions) * advantages)[valid].sum()
-        self.vf_loss = torch.zeros(())
-        if use_critic:
-            self.vf_loss = 0.5 * (vf.reshape(-1) - v_target)[valid].pow(2.0).sum()
-        self.entropy = action_dist.entropy()[valid].sum()
-        self.total_loss: Any = (
-            self.pi_loss + self.vf_loss * vf_loss_coeff - self.entropy * entropy_coeff
-        )
+    distributions = dist_class(logits, model)
+    logp = distributions.logp(batch[SampleBatch.ACTIONS])
+    return distributions, logp * batch[Postprocessing.ADVANTAGES]
 
 
 class PGTorchPolicy(_PolicyGradient):
@@ -127,14 +85,11 @@ class PGTorchPolicy(_PolicyGradient):
         episode: object = None,  # noqa: ARG002
     ) -> Any:
         """Adds each step's discounted return; nothing is expected after the last."""
-        return compute_advantages(
-            sample_batch, 0.0, self.config["gamma"], use_critic=False, use_gae=False
-        )
+        return old_policies.with_returns(self, sample_batch, 0.0)
 
-    def loss(self, model: Any, dist_class: object, train_batch: Any) -> Any:
+    def loss(self, model: Any, dist_class: object, train_batch: object) -> Any:
         """Minus the mean of each action's log-probability times its discounted return."""
-        logp = _distributions(model, dist_class, train_batch).logp(train_batch[SampleBatch.ACTIONS])
-        gains = logp * train_batch[Postprocessing.ADVANTAGES]
+        _, gains = _gains(model, dist_class, train_batch)
         model.tower_stats["policy_loss"] = loss = -gains.mean()
         return loss
 
@@ -181,32 +136,29 @@ class A2CTorchPolicy(
 
     def loss(self, model: Any, dist_class: object, train_batch: MutableMapping[str, Any]) -> Any:
         """The sums of the policy's and the critic's losses, less that of the entropy."""
-        distributions = _distributions(model, dist_class, train_batch)
+        distributions, gains = _gains(model, dist_class, train_batch)
         values = model.value_function()
         valid = torch.ones_like(values, dtype=torch.bool)
         if self.is_recurrent():
             lengths = train_batch[SampleBatch.SEQ_LENS]
             longest = len(values) // len(lengths)
             valid = sequence_mask(lengths, longest, time_major=model.is_time_major()).reshape(-1)
-        targets = train_batch[Postprocessing.VALUE_TARGETS]
-        terms = ActorCriticTerms(
-            distributions,
-            train_batch[SampleBatch.ACTIONS],
-            train_batch[Postprocessing.ADVANTAGES],
-            targets,
-            values,
-            valid,
-            self.config["vf_loss_coeff"],
-            self.entropy_coeff,
-            self.config["use_critic"],
-        )
+        policy_loss = -gains[valid].sum()
+        value_loss: Any = torch.zeros(())
+        if self.config["use_critic"]:
+            errors = values.reshape(-1) - train_batch[Postprocessing.VALUE_TARGETS]
+            value_loss = 0.5 * errors[valid].pow(2.0).sum()
+        entropy = distributions.entropy()[valid].sum()
         model.tower_stats |= {
-            "policy_loss": terms.pi_loss,
-            "vf_loss": terms.vf_loss,
-            "policy_entropy": terms.entropy,
-            "vf_explained_var": explained_variance(targets, values.reshape(-1)),
+            "policy_loss": policy_loss,
+            "vf_loss": value_loss,
+            "policy_entropy": entropy,
+            "vf_explained_var": explained_variance(
+                train_batch[Postprocessing.VALUE_TARGETS], values.reshape(-1)
+            ),
         }
-        return terms.total_loss
+        weight = self.config["vf_loss_coeff"]
+        return policy_loss + weight * value_loss - self.entropy_coeff * entropy
 
     def extra_action_out(
         self,

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+import ray
 
 from rllib_compat.algorithms import noise
 
@@ -25,7 +26,7 @@ __all__ = [
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-create_shared_noise = noise.noise_table
+create_shared_noise = ray.remote(noise.noise_table)
 compute_centered_ranks = noise.centered_ranks
 
 
@@ -56,7 +57,8 @@ class SharedNoiseTable:
 
     def sample_index(self, dim: int) -> int:
         """Where some `dim` numbers begin, drawn by numpy's global generator."""
-        return int(np.random.randint(0, len(self.noise) - dim + 1))
+        last = self.noise.size - dim
+        return int(np.random.randint(last + 1))
 
 
 def compute_ranks(x: Array) -> Array:
@@ -79,13 +81,11 @@ def batched_weighted_sum(
     Returns:
         The sum, and how many there were.
     """
-    total: Any = 0
+    total: Any = np.float32(0)
     count = 0
-    for factors, vectors in zip(
-        itergroups(weights, batch_size), itergroups(vecs, batch_size), strict=True
-    ):
-        total += np.asarray(factors, np.float32) @ np.asarray(vectors, np.float32)
-        count += len(factors)
+    for group in itergroups(zip(weights, vecs, strict=True), batch_size):
+        factors, vectors = (np.asarray(part, np.float32) for part in zip(*group, strict=True))
+        total, count = total + factors @ vectors, count + len(group)
     return total, count
 
 
@@ -97,7 +97,9 @@ class Optimizer:
     """
 
     def __init__(self, policy: Any) -> None:
-        self.policy, self.dim, self.t = policy, policy.num_params, 0
+        self.t = 0
+        self.policy = policy
+        self.dim = int(policy.num_params)
 
     def update(self, globalg: Array) -> tuple[Array, float]:
         """Makes a step.
@@ -110,7 +112,8 @@ class Optimizer:
         """
         self.t += 1
         weights, step = self.policy.get_flat_weights(), self._compute_step(globalg)
-        return weights + step, float(np.linalg.norm(step) / np.linalg.norm(weights))
+        lengths = [float(np.linalg.norm(vector)) for vector in (step, weights)]
+        return weights + step, lengths[0] / lengths[1]
 
     def _compute_step(self, globalg: Array) -> Array:
         raise NotImplementedError
@@ -128,7 +131,7 @@ class SGD(Optimizer):
     def __init__(self, policy: Any, stepsize: float, momentum: float = 0.0) -> None:
         super().__init__(policy)
         self.stepsize, self.momentum = stepsize, momentum
-        self.v = np.zeros(self.dim, np.float32)
+        self.v: Array = np.zeros(self.dim, np.float32)
 
     def _compute_step(self, globalg: Array) -> Array:
         self.v = self.momentum * self.v + (1 - self.momentum) * globalg
@@ -155,12 +158,13 @@ class Adam(Optimizer):
         epsilon: float = 1e-8,
     ) -> None:
         super().__init__(policy)
-        self.stepsize, self.beta1, self.beta2, self.epsilon = stepsize, beta1, beta2, epsilon
-        self.m, self.v = np.zeros(self.dim, np.float32), np.zeros(self.dim, np.float32)
+        self.stepsize, self.epsilon, self.betas = stepsize, epsilon, np.array([beta1, beta2])
+        self.moments: Array = np.zeros((2, self.dim), np.float32)
 
     def _compute_step(self, globalg: Array) -> Array:
-        self.m = self.beta1 * self.m + (1 - self.beta1) * globalg
-        self.v = self.beta2 * self.v + (1 - self.beta2) * globalg**2
-        rate = self.stepsize * np.sqrt(1 - self.beta2**self.t) / (1 - self.beta1**self.t)
-        step: Array = -rate * self.m / (np.sqrt(self.v) + self.epsilon)
+        seen = np.stack([globalg, globalg**2])
+        self.moments = (seen + self.betas[:, None] * (self.moments - seen)).astype(np.float32)
+        first, second = 1 - self.betas**self.t
+        rate = self.stepsize * np.sqrt(second) / first
+        step: Array = -rate * self.moments[0] / (np.sqrt(self.moments[1]) + self.epsilon)
         return step

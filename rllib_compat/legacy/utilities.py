@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import gymnasium
@@ -64,8 +64,8 @@ class ResetOnExceptionWrapper(gym.Wrapper):
     """
 
     def __init__(self, env: Any, max_reset_attempts: int = 5) -> None:
-        super().__init__(env)
         self.max_reset_attempts = max_reset_attempts
+        super().__init__(env)
 
     def reset(self, **kwargs: Any) -> Any:
         """Resets the environment, and does so again while that fails.
@@ -74,19 +74,24 @@ class ResetOnExceptionWrapper(gym.Wrapper):
             TooManyResetAttemptsException: It has failed too often.
         """
         for _ in range(self.max_reset_attempts):
-            try:
-                return self.env.reset(**kwargs)
-            except Exception:  # whatever an environment raises
-                logger.exception("The environment has failed to reset.")
+            done, first = _try(self.env.reset, **kwargs)
+            if done:
+                return first
         raise TooManyResetAttemptsException(self.max_reset_attempts)
 
     def step(self, action: Any) -> Any:
         """Makes a step; after a failure, that of a new episode, whose info has `__terminated__`."""
-        try:
-            return self.env.step(action)
-        except Exception:  # whatever an environment raises
-            logger.exception("The environment has failed in a step, and is reset.")
-            return self.reset(), 0.0, False, {"__terminated__": True}
+        done, result = _try(self.env.step, action)
+        return result if done else (self.reset(), 0.0, False, {"__terminated__": True})
+
+
+def _try(call: Callable[..., Any], *arguments: Any, **by_name: Any) -> tuple[bool, Any]:
+    """Whether a call has ended without an error, and what it has given."""
+    try:
+        return True, call(*arguments, **by_name)
+    except Exception:  # whatever an environment raises
+        logger.exception("The environment has failed.")
+        return False, None
 
 
 def check_env(env: Any) -> None:
@@ -101,10 +106,10 @@ def check_env(env: Any) -> None:
     """
     if getattr(env, "_skip_env_checking", False):
         return
-    if isinstance(env, MultiAgentEnv):
-        check_multiagent_environments(env)
-    elif isinstance(env, gymnasium.Env):
-        check_gym_environments(env)
+    checks = {MultiAgentEnv: check_multiagent_environments, gymnasium.Env: check_gym_environments}
+    check = next((checks[kind] for kind in checks if isinstance(env, kind)), None)
+    if check is not None:
+        check(env)
     elif not isinstance(env, (BaseEnv, ExternalEnv, VectorEnv)):
         raise LegacyEnvError(
             f"{type(env).__name__} is no environment.",
@@ -171,11 +176,11 @@ class TupleActions(NamedTuple):
 class UsageTrackingDict(dict[Any, Any]):
     """A dict that knows which keys have been asked for, and may convert their values then."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, *given: Any, **by_name: Any) -> None:
+        dict.__init__(self, *given, **by_name)
+        self.get_interceptor: Callable[[Any], Any] | None = None
         self.accessed_keys: set[Any] = set()
         self.intercepted_values: dict[Any, Any] = {}
-        self.get_interceptor: Callable[[Any], Any] | None = None
 
     def set_get_interceptor(self, fn: Callable[[Any], Any]) -> None:
         """Sets what converts values; each is converted once."""
@@ -183,16 +188,14 @@ class UsageTrackingDict(dict[Any, Any]):
 
     def __getitem__(self, key: Any) -> Any:
         self.accessed_keys.add(key)
-        if self.get_interceptor is None:
-            return super().__getitem__(key)
-        if key not in self.intercepted_values:
-            self.intercepted_values[key] = self.get_interceptor(super().__getitem__(key))
-        return self.intercepted_values[key]
+        convert, converted = self.get_interceptor, self.intercepted_values
+        if convert is None or key in converted:
+            return converted.get(key, dict.__getitem__(self, key))
+        return converted.setdefault(key, convert(dict.__getitem__(self, key)))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        super().__setitem__(key, value)
-        if key in self.intercepted_values:
-            self.intercepted_values[key] = value
+        dict.__setitem__(self, key, value)
+        self.intercepted_values.update({key: value} if key in self.intercepted_values else {})
 
 
 def averaged(kv: Mapping[Any, list[Any]]) -> dict[Any, Any]:
@@ -238,22 +241,19 @@ def check_framework(framework: str | None = "tf", allow_none: bool = True) -> st
 
 def framework_iterator(
     config: dict[str, Any] | None = None,
-    frameworks: object = ("torch",),
-    session: bool = False,
-    **_: object,
+    frameworks: str | Iterable[str] = ("torch",),
+    **how: object,
 ) -> Iterator[Any]:
     """Gives "torch", which is what trains here, once if it is among the frameworks.
 
     Args:
         config: A config, whose framework is set.
         frameworks: What was to be tried.
-        session: Whether TensorFlow's session is wanted, too: None.
+        **how: Whether a `session` is wanted, too: None, as TensorFlow has none any more.
     """
-    wanted = [frameworks] if isinstance(frameworks, str) else list(frameworks)  # type: ignore[call-overload]
-    if "torch" in wanted:
-        if config is not None:
-            config["framework"] = "torch"
-        yield ("torch", None) if session else "torch"
+    if frameworks == "torch" or (not isinstance(frameworks, str) and "torch" in frameworks):
+        (config if config is not None else {}).update(framework="torch")
+        yield ("torch", None) if how.get("session") else "torch"
 
 
 def create_colocated(cls: Any, arg: Any, count: int) -> Any:

@@ -180,6 +180,20 @@ def value_after(policy: Any, fragment: Any) -> float:
     return float(policy._value(**fragment.get_single_step_input_dict(views, index="last")))
 
 
+def with_returns(policy: Any, fragment: Any, after: float) -> Any:
+    """Adds to a fragment what each step has earned until its end, discounted.
+
+    Args:
+        policy: Its config says the discount.
+        fragment: The steps.
+        after: What is still to come after the last one.
+    """
+    from ray.rllib.evaluation.postprocessing import compute_advantages
+
+    no_critic = {"use_critic": False, "use_gae": False}
+    return compute_advantages(fragment, after, gamma=policy.config["gamma"], **no_critic)
+
+
 def begin_moving_average(policy: Any, start: float) -> None:
     """Sets what MARWIL's loss divides advantages by, and moves."""
     import torch

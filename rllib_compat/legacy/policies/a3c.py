@@ -8,12 +8,11 @@ import torch
 from ray.rllib.policy.sample_batch import SampleBatch
 from ray.rllib.utils.torch_utils import apply_grad_clipping
 
-from rllib_compat.algorithms.old_stack_policies import A2CTorchPolicy, ActorCriticTerms
+from rllib_compat.algorithms.old_stack_policies import A2CTorchPolicy
 from rllib_compat.legacy.policies import mixins
 from rllib_compat.legacy.policies.mixins import ValueNetworkMixin, tower_mean
 
 __all__ = [
-    "A3CLoss",
     "ValueNetworkMixin",
     "actor_critic_loss",
     "add_advantages",
@@ -28,7 +27,6 @@ __all__ = [
     "vf_preds_fetches",
 ]
 
-A3CLoss = ActorCriticTerms
 actor_critic_loss = A2CTorchPolicy.loss
 add_advantages = postprocess_advantages = A2CTorchPolicy.postprocess_trajectory
 vf_preds_fetches = model_value_predictions = A2CTorchPolicy.extra_action_out
@@ -54,4 +52,5 @@ def add_value_function_fetch(policy: Any) -> dict[str, Any]:
 
 def torch_optimizer(policy: Any, config: Any) -> torch.optim.Optimizer:
     """Adam over all weights of the policy's model."""
-    return torch.optim.Adam(policy.model.parameters(), lr=config["lr"])
+    weights = policy.model.parameters()
+    return torch.optim.Adam(weights, config["lr"])

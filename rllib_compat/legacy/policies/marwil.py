@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ray.rllib.algorithms.marwil.marwil_torch_policy import MARWILTorchPolicy
-from ray.rllib.evaluation.postprocessing import compute_advantages
 
 from rllib_compat.legacy.policies.mixins import ValueNetworkMixin
 from rllib_compat.ray_versions import old_policies
@@ -18,18 +17,10 @@ marwil_loss = MARWILTorchPolicy.loss
 stats = MARWILTorchPolicy.stats_fn
 
 
-def postprocess_advantages(
-    policy: Any,
-    sample_batch: Any,
-    other_agent_batches: object = None,
-    episode: object = None,
-) -> Any:
+def postprocess_advantages(policy: Any, sample_batch: Any, *_: object, **__: object) -> Any:
     """Adds each step's discounted return; the critic says what follows the last step."""
-    del other_agent_batches, episode
     after = old_policies.value_after(policy, sample_batch)
-    return compute_advantages(
-        sample_batch, after, policy.config["gamma"], use_gae=False, use_critic=False
-    )
+    return old_policies.with_returns(policy, sample_batch, after)
 
 
 def setup_mixins(policy: Any, obs_space: object, action_space: object, config: Any) -> None:

@@ -33,15 +33,24 @@ class QMixer(nn.Module):
         mixing_embed_dim: The units of the first layer.
     """
 
+    hyper_w_1: nn.Module
+    hyper_w_final: nn.Module
+    hyper_b_1: nn.Module
+    V: nn.Module
+
     def __init__(self, n_agents: int, state_shape: Sequence[int], mixing_embed_dim: int) -> None:
         super().__init__()
         self.n_agents, self.embed_dim = n_agents, mixing_embed_dim
-        self.state_dim = int(np.prod(state_shape))
-        self.hyper_w_1 = nn.Linear(self.state_dim, mixing_embed_dim * n_agents)
-        self.hyper_w_final = nn.Linear(self.state_dim, mixing_embed_dim)
-        self.hyper_b_1 = nn.Linear(self.state_dim, mixing_embed_dim)
-        first = nn.Linear(self.state_dim, mixing_embed_dim)
-        self.V = nn.Sequential(first, nn.ReLU(), nn.Linear(mixing_embed_dim, 1))
+        self.state_dim = size = int(np.prod(state_shape))
+        hidden, last = nn.Linear(size, mixing_embed_dim), nn.Linear(mixing_embed_dim, 1)
+        layers = {
+            "hyper_w_1": nn.Linear(size, n_agents * mixing_embed_dim),
+            "hyper_w_final": nn.Linear(size, mixing_embed_dim),
+            "hyper_b_1": nn.Linear(size, mixing_embed_dim),
+            "V": nn.Sequential(hidden, nn.ReLU(), last),
+        }
+        for name, layer in layers.items():
+            self.add_module(name, layer)
 
     def forward(self, agent_qs: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
         """Mixes `[B, T, agents]` to `[B, T, 1]`; the states have as many rows, of any shape."""
@@ -64,25 +73,33 @@ class RNNModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no typ
         name: The model's name.
     """
 
+    fc1: nn.Module
+    rnn: nn.Module
+    fc2: nn.Module
+
     def __init__(
-        self, obs_space: Any, action_space: Any, num_outputs: int, model_config: Any, name: str
+        self, obs_space: Any, action_space: Any, num_outputs: int, model_config: Any, *name: str
     ) -> None:
-        TorchModelV2.__init__(self, obs_space, action_space, num_outputs, model_config, name)
         nn.Module.__init__(self)
-        self.obs_size = get_preprocessor(obs_space)(obs_space).size
-        self.rnn_hidden_dim = model_config["lstm_cell_size"]
-        self.n_agents = model_config["n_agents"]
-        self.fc1 = nn.Linear(self.obs_size, self.rnn_hidden_dim)
-        self.rnn = nn.GRUCell(self.rnn_hidden_dim, self.rnn_hidden_dim)
-        self.fc2 = nn.Linear(self.rnn_hidden_dim, num_outputs)
+        TorchModelV2.__init__(self, obs_space, action_space, num_outputs, model_config, *name)
+        units = model_config["lstm_cell_size"]
+        size = get_preprocessor(obs_space)(obs_space).size
+        self.n_agents, self.rnn_hidden_dim, self.obs_size = model_config["n_agents"], units, size
+        layers = {
+            "fc1": nn.Linear(size, units),
+            "rnn": nn.GRUCell(units, units),
+            "fc2": nn.Linear(units, num_outputs),
+        }
+        for place, layer in layers.items():
+            self.add_module(place, layer)
 
     def get_initial_state(self) -> list[torch.Tensor]:
         """Zeros: a row an agent, or one row alone."""
         return [torch.zeros(self.n_agents, self.rnn_hidden_dim).squeeze(0)]
 
-    def forward(self, input_dict: Any, hidden_state: Any, seq_lens: object) -> Any:
+    def forward(self, input_dict: Any, hidden_state: Any, *_: object) -> Any:
         """The values of all actions, and the state after them."""
-        del seq_lens
-        features = functional.relu(self.fc1(input_dict["obs_flat"].float()))
-        state = self.rnn(features, hidden_state[0].reshape(-1, self.rnn_hidden_dim))
+        flat = input_dict["obs_flat"].to(torch.float32)
+        seen = self.fc1(flat).relu()
+        state = self.rnn(seen, hidden_state[0].reshape(len(seen), -1))
         return self.fc2(state), [state]

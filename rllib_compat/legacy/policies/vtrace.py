@@ -117,14 +117,14 @@ def make_time_major(policy: Any, seq_lens: Any, tensor: Any, drop_last: bool = F
     return made[:-1] if drop_last else made
 
 
+#: The settings of RMSprop → what torch calls them.
+_RMSPROP = {"decay": "weight_decay", "epsilon": "eps", "momentum": "momentum"}
+
+
 def choose_optimizer(policy: Any, config: Any) -> torch.optim.Optimizer:
     """Adam or RMSprop, as `opt_type` says."""
+    weights, rate = policy.model.parameters(), policy.cur_lr
     if config["opt_type"] == "adam":
-        return torch.optim.Adam(policy.model.parameters(), lr=policy.cur_lr)
-    return torch.optim.RMSprop(
-        policy.model.parameters(),
-        lr=policy.cur_lr,
-        weight_decay=config["decay"],
-        momentum=config["momentum"],
-        eps=config["epsilon"],
-    )
+        return torch.optim.Adam(weights, rate)
+    settings = {theirs: config[name] for name, theirs in _RMSPROP.items()}
+    return torch.optim.RMSprop(weights, rate, **settings)
