@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from gymnasium import Space
 
@@ -23,10 +25,10 @@ def normalized(actions: Any, struct: Any) -> Any:
     return normalize_action(actions, struct)
 
 
-def distribution_class(
+def distribution(
     action_space: Space[Any], model_config: Mapping[str, Any], squashed: bool
-) -> Any:
-    """The old action distribution of a space: of (inputs, model).
+) -> tuple[Any, int]:
+    """The old action distribution of a space, of (inputs, model), and how many inputs it takes.
 
     Args:
         action_space: The space.
@@ -34,13 +36,16 @@ def distribution_class(
         squashed: Whether numbers are squashed into their range, as SAC's are.
     """
     from ray.rllib.models import MODEL_DEFAULTS, ModelCatalog
-    from ray.rllib.models.torch.torch_action_dist import TorchSquashedGaussian
+    from ray.rllib.models.torch.torch_action_dist import TorchDiagGaussian, TorchSquashedGaussian
 
     custom = model_config.get("custom_action_dist")
     if squashed and hasattr(action_space, "low") and not custom:
-        return TorchSquashedGaussian
+        return TorchSquashedGaussian, 2 * int(np.prod(action_space.shape or ()))
     known = {**MODEL_DEFAULTS, **{n: v for n, v in model_config.items() if n in MODEL_DEFAULTS}}
-    return ModelCatalog.get_action_dist(action_space, known, framework="torch")[0]
+    made, size = ModelCatalog.get_action_dist(action_space, known, framework="torch")
+    if getattr(made, "func", None) is TorchDiagGaussian:  # it is told of the space, needlessly
+        made = made.func
+    return made, int(np.prod(size))
 
 
 def exploration(

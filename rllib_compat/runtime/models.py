@@ -172,6 +172,7 @@ class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no 
     def _describe_memory(self, config: Mapping[str, Any]) -> None:
         """Sets what models with a memory told of it."""
         self.action_space_struct = policy_parts.struct_of(self.action_space)
+        self.__dict__["action_dim"] = int(np.prod(self.action_space.shape))
         self.cell_size = config.get("lstm_cell_size")
         self.use_prev_action = bool(config.get("lstm_use_prev_action"))
         self.use_prev_reward = bool(config.get("lstm_use_prev_reward"))

@@ -142,10 +142,9 @@ class LegacyPolicy:
         if self._model is None:
             from rllib_compat.runtime.models import make_model
 
-            told, dist = self._model_config(), self.dist_class
-            size = dist.required_model_output_shape(self.action_space, told)
+            told, (_, size) = self._model_config(), self._distribution()
             module = self._learning_module()
-            self._model = make_model(module, self.observation_space, told, int(np.prod(size)))
+            self._model = make_model(module, self.observation_space, told, size)
             if (learner := self._learner_in_reach()) is not None:
                 self._model.__dict__ |= learners.temperature(learner, self.policy_id)
         return self._model
@@ -155,8 +154,7 @@ class LegacyPolicy:
     @property
     def dist_class(self) -> Any:
         """The class of action distributions; `dist_class(model_out, model)` makes one."""
-        squashed = hasattr(self.module, "pi_encoder")
-        return policy_parts.distribution_class(self.action_space, self._model_config(), squashed)
+        return self._distribution()[0]
 
     @property
     def device(self) -> torch.device:
@@ -545,7 +543,9 @@ class LegacyPolicy:
         gradients, told = learning.gradients(postprocessed_batch)
         learning.apply(gradients)
         self._changed()
-        more = {name: _array(told.pop(name)) for name in _OF_LEARNING if name in told}
+        more = {name: told.pop(name) for name in _OF_LEARNING if name in told}
+        if "td_error" in more:
+            more["td_error"] = np.ravel(_array(more["td_error"])).astype(np.float32)
         return {
             "learner_stats": self._with_rates(told),
             **more,
@@ -668,6 +668,8 @@ class LegacyPolicy:
         return str(exports.write_checkpoint(self.module, export_dir))
 
     def __getattr__(self, name: str) -> Any:
+        if isinstance(own := vars(type(self)).get(name), property) and own.fget is not None:
+            return own.fget(self)  # says what it is that is missing
         raise missing(self, "policy", name)
 
     def __dir__(self) -> list[str]:
@@ -708,6 +710,10 @@ class LegacyPolicy:
 
     def _model_config(self) -> dict[str, Any]:
         return dict(self.config.get("model") or {})
+
+    def _distribution(self) -> tuple[Any, int]:
+        squashed = hasattr(self.module, "pi_encoder")
+        return policy_parts.distribution(self.action_space, self._model_config(), squashed)
 
     def _coefficient(self, name: str) -> float:
         value = learners.coefficient(self._learner_here(), self.policy_id, name)
@@ -766,6 +772,5 @@ def _one(value: Any) -> Any:
 
 
 def _count(batch: Any) -> int:
-    """How many steps a batch has, without padding."""
-    lengths = batch.get("seq_lens")
-    return len(batch["rewards"]) if lengths is None else int(np.sum(np.asarray(lengths)))
+    """How many steps a batch has, padding among them, as ever."""
+    return len(batch["rewards"])

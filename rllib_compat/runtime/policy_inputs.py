@@ -94,4 +94,5 @@ def stacked(values: Any) -> Any:
         return values
     if values is None:
         raise TypeError("There is nothing to compute with: None.")
-    return np.asarray([v.detach().cpu().numpy() if hasattr(v, "detach") else v for v in values])
+    array = np.asarray([v.detach().cpu().numpy() if hasattr(v, "detach") else v for v in values])
+    return array.astype(np.float32) if array.dtype == np.float64 else array

@@ -1,7 +1,7 @@
 """The result dict of Ray 0.5 – 2.x, completed inside today's.
 
 Today's keys stay. Legacy keys come from three places: what Ray's own reduction gives under another
-name (`RENAMED`, `LEARNER_STATS`), sums of today's values, and the records that
+name (`RENAMED`, `learner_stats.py`), sums of today's values, and the records that
 `CallbackAdapter` sends for each episode, summarized over the smoothing window as RLlib did it.
 """
 

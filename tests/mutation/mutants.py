@@ -971,6 +971,15 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
+        "rllib_compat/runtime/learner_stats.py",
+        ("tests/unit/runtime/test_results.py", "tests/unit/runtime/test_callbacks.py"),
+        (
+            "SAC's losses have PPO's names",
+            '    names = LEARNER_STATS | (ACTOR_CRITIC_STATS if "alpha_value" in stats else {})',
+            "    names = LEARNER_STATS",
+        ),
+    ),
+    *_in(
         "rllib_compat/runtime/results.py",
         (
             "tests/unit/runtime/test_results.py",
@@ -1016,11 +1025,6 @@ MUTANTS: tuple[Mutant, ...] = (
             "throughput is a thousand times too small",
             '                result["timers"][throughput] = float(count) / time * 1000.0',
             '                result["timers"][throughput] = float(count) / time',
-        ),
-        (
-            "SAC's losses have PPO's names",
-            '    names = LEARNER_STATS | (ACTOR_CRITIC_STATS if "alpha_value" in stats else {})',
-            "    names = LEARNER_STATS",
         ),
         (
             "an evaluation's own results are overwritten",
@@ -1168,8 +1172,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "PPO tells of its last minibatch alone",
-            "            means = torch.stack(terms).nanmean(dim=0).tolist()",
-            "            means = terms[-1].tolist()",
+            "    return dict(zip(TERMS, torch.stack(terms).nanmean(dim=0).tolist(), strict=True))",
+            "    return dict(zip(TERMS, terms[-1].tolist(), strict=True))",
         ),
         (
             "advantages are standardized by another deviation",
