@@ -17,6 +17,8 @@ _REPLAY = "it is trainer.algorithm.local_replay_buffer"
 _SESSION = "no TensorFlow session is behind it: call policy.model, or its module, with tensors"
 _TARGETS = "they are in the module: policy.model.rl_module.get_target_network_pairs()"
 _OPTIMIZERS = "they are policy.optimizer()"
+_SCHEDULE = "schedules are the learner's, and policy.cur_lr is what is used now"
+_TOLD = "learn_on_batch() tells it in `learner_stats`, or policy.model has it"
 _WEIGHTS = "load the weights yourself and call trainer.set_weights()"
 _TRAINER = "call trainer.add_policy()"
 _FAILURES = "failed workers are replaced by Ray, if restart_failed_env_runners is set"
@@ -100,6 +102,25 @@ GONE: Mapping[str, Mapping[str, str]] = {
         "compute_td_error": "learn_on_batch() tells `td_error`",
         "td_error": "learn_on_batch() tells `td_error`",
         "q_values": "compute_actions() gives `q_values` among what it computed",
+        "target_q_model": _TARGETS,
+        "target_q_func_vars": _TARGETS,
+        "q_model": "it is policy.model",
+        "lr_schedule": _SCHEDULE,
+        "entropy_coeff_schedule": _SCHEDULE,
+        "loss_obj": "policy.loss(…) computes it",
+        "q_loss": "policy.loss(…) computes it",
+        **dict.fromkeys(
+            [
+                "actor_loss",
+                "alpha_loss",
+                "alpha_value",
+                "critic_loss",
+                "log_alpha_value",
+                "log_pis_t",
+            ],
+            _TOLD,
+        ),
+        **dict.fromkeys(("policy_t", "q_t", "target_entropy"), _TOLD),
         "actor_optim": _OPTIMIZERS,
         "critic_optims": _OPTIMIZERS,
         "alpha_optim": _OPTIMIZERS,

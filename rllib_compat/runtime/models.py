@@ -147,6 +147,12 @@ class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no 
         """The state that an episode begins with, without a batch axis; empty without any."""
         return [torch.as_tensor(part) for part in initial_state(self.rl_module)]
 
+    @property
+    def inference_view_requirements(self) -> dict[str, Any]:
+        """The columns that it needs to act (Ray 1.0)."""
+        views: dict[str, Any] = self.view_requirements
+        return views
+
     def variables(self, as_dict: bool = False) -> Any:
         """The parameters: a list, or a dict by name."""
         named = dict(self.named_parameters())
@@ -176,6 +182,7 @@ class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no 
         self.cell_size = config.get("lstm_cell_size")
         self.use_prev_action = bool(config.get("lstm_use_prev_action"))
         self.use_prev_reward = bool(config.get("lstm_use_prev_reward"))
+        self.use_prev_action_reward = self.use_prev_action and self.use_prev_reward
         self.__dict__["view_requirements"] = policy_parts.with_state(
             self.__dict__["view_requirements"], len(self.get_initial_state())
         )
@@ -286,6 +293,10 @@ class QModel(LegacyModel):
         ones = torch.ones_like(advantages)[..., None]
         return advantages, ones, ones
 
+    def get_advantages_or_q_values(self, model_out: torch.Tensor) -> Any:
+        """The advantages of actions, or without dueling their Q-values (Ray 0.8)."""
+        return self.get_q_value_distributions(model_out)[0]
+
     def get_state_value(self, model_out: torch.Tensor) -> Any:
         """The value of the state beside the advantages, `[B, 1]`; 1 in a network that has none."""
         if not self.dueling:
@@ -322,6 +333,21 @@ class SACModel(LegacyModel):
         """How many numbers an action has, or how many choices there are."""
         space = self.action_space
         return int(space.n if self.discrete else np.prod(space.shape))
+
+    @property
+    def obs_ins(self) -> int:
+        """How many numbers an observation has (Ray 0.8 – 1.0, as the next two)."""
+        return int(np.prod(self.obs_space.shape))
+
+    @property
+    def action_ins(self) -> int | None:
+        """How many numbers of actions critics take; None where actions are discrete."""
+        return None if self.discrete else self.action_dim
+
+    @property
+    def action_outs(self) -> int:
+        """How many numbers actions are chosen by."""
+        return self.action_dim if self.discrete else 2 * self.action_dim
 
     def get_q_values(self, model_out: torch.Tensor, actions: Any = None) -> tuple[Any, list[Any]]:
         """What the first critic says.

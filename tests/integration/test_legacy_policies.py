@@ -8,6 +8,7 @@ from ray.rllib.policy.sample_batch import SampleBatch
 
 import rllib_compat as compat
 from rllib_compat import gym
+from rllib_compat.registry.legacy_api import GONE
 from tests.legacy.policies import calls, compare
 from tests.marks import TRAINERS
 
@@ -15,9 +16,11 @@ pytestmark = TRAINERS
 
 #: How many of an old Ray's calls may give something else, for no reason that a row says.
 CALLS = 0.05
+#: Ray 0.8.5 had another SAC: distributions with an entropy, and critics without a state.
+CALLS_OF = {("0.8.5", "sac"): 0.08}
 
 #: How many of its names may be answered by a sentence: policies of DQN and SAC had more of them.
-NAMES = {"dqn": 0.1, "sac": 0.15}
+NAMES = {"dqn": 0.12, "sac": 0.2, "ppo-lstm": 0.06}
 
 CASES = [
     pytest.param(ray, case, marks=[] if (ray, case) == ("1.13.0", "ppo") else pytest.mark.nightly)
@@ -45,9 +48,10 @@ def test_policies_answer_as_in_the_old_ray(ray, case, tmp_path):
     trainer.stop()
     bare = [call for call, answer in new["calls"] if _is_bare(call, answer, old)]
     assert bare == []
-    different, lost = compare.differences(case, old, new), compare.lost_names(old, new)
+    different, lost = compare.differences(ray, case, old, new), compare.lost_names(old, new)
+    assert compare.unexplained_names(lost, GONE) == []
     names = sum(map(len, old["names"].values()))
-    assert len(different) <= CALLS * len(old["calls"]), different
+    assert len(different) <= CALLS_OF.get((ray, case), CALLS) * len(old["calls"]), different
     assert len(lost) <= NAMES.get(case, 0.05) * names, lost
 
 
