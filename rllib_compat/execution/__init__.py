@@ -18,6 +18,12 @@ _FILES = {
         "OncePerTimestepsElapsed",
         "StandardMetricsReporting",
     ),
+    "optimizers": (
+        "AsyncGradientsOptimizer",
+        "PolicyOptimizer",
+        "SyncBatchReplayOptimizer",
+        "SyncSamplesOptimizer",
+    ),
     "replay_buffer": ("LocalReplayBuffer",),
     "replay_ops": (
         "MixInReplay",

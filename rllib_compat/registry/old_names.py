@@ -103,7 +103,7 @@ IN_RLLIB = {
     "Trainer": "rllib_compat.trainer.trainer:Trainer",
     "collect_episodes": "rllib_compat.runtime.evaluation:collect_episodes",
     "collect_metrics": "rllib_compat.trainer.rollout_worker:collect_metrics",
-    "WorkerSet": "rllib_compat.trainer.workers:LegacyWorkers",
+    "WorkerSet": "rllib_compat.trainer.rollout_worker:WorkerSet",
     "build_trainer": "rllib_compat.trainer.classes:build_trainer",
     "get_agent_class": "rllib_compat.trainer.classes:class_of_algorithm",
     "get_algorithm_class": "rllib_compat.trainer.classes:class_of_algorithm",
@@ -173,6 +173,7 @@ RENAMED_MODULES = (
     ("ray.rllib.examples.models", "ray.rllib.examples._old_api_stack.models"),
     ("ray.rllib.examples.policy", "ray.rllib.examples._old_api_stack.policy"),
     ("ray.rllib.execution", "rllib_compat.execution"),
+    ("ray.rllib.optimizers", "rllib_compat.execution.optimizers"),
     ("ray.rllib.execution.buffers", "ray.rllib.utils.replay_buffers"),
     (
         "ray.rllib.execution.buffers.multi_agent_replay_buffer",

@@ -36,6 +36,9 @@ class EpisodeRecord:
     media: dict[str, Any] = field(default_factory=dict)
     perf_stats: dict[str, float] = field(default_factory=dict)
 
+    #: What later tuples had besides.
+    episode_faulty: ClassVar[bool] = False
+    connector_metrics: ClassVar[dict[str, Any]] = {}
     #: The fields of `RolloutMetrics`, the tuple that workers told the driver until Ray 2.x.
     _fields: ClassVar[tuple[str, ...]] = (
         "episode_length",

@@ -367,7 +367,9 @@ def _complete_learner_info(told: Mapping[str, Any]) -> None:
         stats.setdefault("allreduce_latency", 0.0)  # nobody else has gradients
         for name in ("custom_metrics", "model"):
             of_policy.setdefault(name, {})
-        of_policy.setdefault("num_agent_steps_trained", stats.get("num_module_steps_trained", 0))
+        of_policy.setdefault(
+            "num_agent_steps_trained", float(stats.get("num_module_steps_trained", 0))
+        )
 
 
 def _take_records(result: dict[str, Any]) -> list[EpisodeRecord]:

@@ -14,7 +14,7 @@ from rllib_compat.runtime import evaluation
 from rllib_compat.runtime.env_runners import CompatRolloutWorker
 from rllib_compat.runtime.envs import make_env
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
-from rllib_compat.trainer.workers import ToTrain
+from rllib_compat.trainer.workers import LegacyWorkers, ToTrain, Workers
 
 logger = logging.getLogger(__name__)
 
@@ -129,6 +129,102 @@ class RolloutWorker(CompatRolloutWorker):
         return ray.remote(**given)(cls) if given else ray.remote(cls)
 
 
+class WorkerSet(Workers):
+    """Workers that old code makes itself, of the old API stack: one here, the others actors.
+
+    Args:
+        env_creator: Makes the environment from its context.
+        policy_class: The class of the policies.
+        trainer_config: The config.
+        num_workers: How many there are beside the local one.
+        policy: `policy_class` by its name of Ray 0.8.
+        validate_env: Checks each environment, from (environment, context).
+        local_worker: Whether there is one here.
+        **_: The trial's folder, and what was private.
+    """
+
+    def __init__(
+        self,
+        env_creator: Callable[..., Any],
+        policy_class: type | None = None,
+        trainer_config: Mapping[str, Any] | None = None,
+        num_workers: int = 0,
+        *,
+        policy: type | None = None,
+        validate_env: Callable[[Any, Any], object] | None = None,
+        local_worker: bool = True,
+        **_: object,
+    ) -> None:
+        def make_env(context: Any) -> Any:
+            env = env_creator(context)
+            if validate_env is not None:
+                validate_env(env, context)
+            return env
+
+        agents = (trainer_config or {}).get("multiagent") or {}
+        self._arguments = {
+            "env_creator": make_env,
+            "policy_spec": agents.get("policies") or policy_class or policy,
+            "policy_mapping_fn": agents.get("policy_mapping_fn"),
+            "policies_to_train": agents.get("policies_to_train"),
+            "policy_config": {k: v for k, v in (trainer_config or {}).items() if k != "multiagent"},
+        }
+        self._local: Any = self._make(RolloutWorker, 0, num_workers) if local_worker else None
+        self._remote: list[Any] = []
+        self.add_workers(num_workers)
+
+    def _make(self, cls: Any, index: int, num_workers: int) -> Any:
+        return cls(**self._arguments, worker_index=index, num_workers=num_workers)
+
+    def local_worker(self) -> Any:
+        """The worker in this process."""
+        return self._local
+
+    def remote_workers(self) -> list[Any]:
+        """The other workers: actors."""
+        return list(self._remote)
+
+    def add_workers(self, num_workers: int) -> None:
+        """Makes more workers."""
+        if num_workers:
+            cls = RolloutWorker.as_remote(num_cpus=1)
+            first, total = len(self._remote) + 1, len(self._remote) + num_workers
+            self._remote += [self._make(cls.remote, first + i, total) for i in range(num_workers)]
+
+    def reset(self, new_remote_workers: Sequence[Any]) -> None:
+        """Goes on with other actors."""
+        self._remote = list(new_remote_workers)
+
+    def foreach_worker(self, func: Callable[..., Any]) -> list[Any]:
+        """Calls `func(worker)` in all workers."""
+        asked = [worker.apply.remote(func) for worker in self._remote]
+        here = [func(self._local)] if self._local is not None else []
+        return [*here, *ray.get(asked)]
+
+    def sync_weights(
+        self, policies: Sequence[str] | None = None, global_vars: Mapping[str, Any] | None = None
+    ) -> None:
+        """Sends the local worker's weights to the others.
+
+        Args:
+            policies: Whose weights; None for all.
+            global_vars: What is known of the training's progress, which they get, too.
+        """
+        weights = self._local.get_weights(policies)
+        ray.get([worker.set_weights.remote(weights, global_vars) for worker in self._remote])
+
+    def stop(self) -> None:
+        """Stops all workers."""
+        if self._local is not None:
+            self._local.stop()
+        for worker in self._remote:
+            worker.stop.remote()
+        self._remote.clear()
+
+
+WorkerSet.register(LegacyWorkers)  # those of a trainer are instances, too
+
+
 def collect_metrics(
     local_worker: Any = None,
     remote_workers: Sequence[Any] = (),
@@ -145,6 +241,8 @@ def collect_metrics(
     """
     from ray.rllib.evaluation.metrics import summarize_episodes
 
+    if isinstance(local_worker, Workers):  # all of them, as Ray 1.13 and later were asked
+        local_worker, remote_workers = local_worker.local_worker(), local_worker.remote_workers()
     if any(hasattr(worker, "actor") for worker in remote_workers) or hasattr(
         local_worker, "env_runner"
     ):  # those of a trainer
@@ -155,4 +253,7 @@ def collect_metrics(
     if local_worker is not None:
         told.append(local_worker.get_metrics())
     episodes = [episode for of_worker in told for episode in of_worker]
-    return dict(summarize_episodes(episodes, new_episodes=episodes))
+    return {
+        "off_policy_estimator": {},  # until Ray 1.13
+        **summarize_episodes(episodes, new_episodes=episodes),
+    }

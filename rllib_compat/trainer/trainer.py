@@ -68,6 +68,9 @@ RESOURCES = (
     "num_gpus",
 )
 
+# What was measured beside the episodes, in the results of `collect_metrics`.
+MEASURED = ("off_policy_estimator", "sampler_perf", "num_healthy_workers", "timesteps_this_iter")
+
 
 def _of(
     part: str, method: Callable[Concatenate[Any, P], R]
@@ -340,7 +343,9 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     def collect_metrics(self, *_: object, **__: object) -> dict[str, Any]:
         """The episodes of the smoothing window, by the legacy keys; workers can't be chosen."""
         config = self.algorithm.config
-        return next((adapter.results.summary(config) for adapter in self._running.adapters), {})
+        last = {key: self.last_result[key] for key in MEASURED if key in self.last_result}
+        adapters = self._running.adapters
+        return {**last, **next((adapter.results.summary(config) for adapter in adapters), {})}
 
     def log_result(self, result: dict[str, Any]) -> None:
         """Logs a result, outside of Tune into `logdir`."""

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rllib_compat.runtime.learner_stats import ACTOR_CRITIC_STATS, LEARNER_STATS
-from rllib_compat.runtime.results import RENAMED
+from rllib_compat.runtime.results import ACTOR_CRITIC_STATS, LEARNER_STATS, RENAMED, SAMPLER_PERF
 
 GUIDE = Path(__file__).parents[3] / "migration_guide"
 PAGES = ("trainer.md", "callbacks.md", "environments.md", "results.md", "tune.md")
@@ -14,7 +13,7 @@ PAGES = ("trainer.md", "callbacks.md", "environments.md", "results.md", "tune.md
 
 def test_every_renamed_key_is_in_the_guide():
     rows = [line for line in (GUIDE / "results.md").read_text().splitlines() if line[:1] == "|"]
-    for legacy, (today, *_), _ in RENAMED:
+    for legacy, (today, *_), _ in (*RENAMED, *SAMPLER_PERF):
         name = legacy if legacy.startswith(("info", "timers", "sampler")) else legacy.split("/")[-1]
         (row,) = [row for row in rows if f"`{name}`" in row]
         assert f"`{today}`" in row or "fault_tolerance" in row

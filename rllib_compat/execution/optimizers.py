@@ -1,0 +1,286 @@
+"""Policy optimizers of Ray 0.5 – 0.8: a loop over workers that samples and learns, as an object.
+
+They work with workers of the old API stack: those of a trainer, or a `WorkerSet` of one's own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from rllib_compat.execution.common import gradients_of
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY
+
+if TYPE_CHECKING:
+    from rllib_compat.trainer.workers import Workers
+
+#: What is timed → the name of the time, and that of the throughput, in `stats()`.
+_TIMES = {
+    "sample": ("sample_time_ms", "sample_peak_throughput"),
+    "grad": ("grad_time_ms", "opt_peak_throughput"),
+    "update": ("update_time_ms", None),
+}
+
+
+class PolicyOptimizer:
+    """What all of them count and tell; a subclass says what a step is.
+
+    Args:
+        workers: The workers.
+
+    Attributes:
+        workers: The same.
+        num_steps_sampled: The env steps that were sampled so far.
+        num_steps_trained: Those that were learned from.
+        learner_stats: What the policies told last.
+        episode_history: The last episodes, which fill up what is told of new ones.
+    """
+
+    def __init__(self, workers: Workers) -> None:
+        from ray.util.timer import _Timer
+
+        self.workers = workers
+        self.num_steps_sampled = self.num_steps_trained = 0
+        self.learner_stats: dict[str, Any] = {}
+        self.episode_history: list[Any] = []
+        self.to_be_collected: list[Any] = []
+        self._timers = {name: _Timer() for name in _TIMES}
+
+    def step(self) -> Any:
+        """Samples and learns once."""
+        raise NotImplementedError
+
+    def stats(self) -> dict[str, Any]:
+        """Counters, times and what the policies told last."""
+        told: dict[str, Any] = {
+            "num_steps_sampled": self.num_steps_sampled,
+            "num_steps_trained": self.num_steps_trained,
+            "opt_samples": round(self._timers["grad"].mean_units_processed, 3),
+            "learner": self.learner_stats,
+        }
+        for name, (time, throughput) in _TIMES.items():
+            told[time] = round(1000 * self._timers[name].mean, 3)
+            if throughput:
+                told[throughput] = round(self._timers[name].mean_throughput, 3)
+        return told
+
+    def collect_metrics(
+        self, timeout_seconds: float, min_history: int = 100, selected_workers: Any = None
+    ) -> dict[str, Any]:
+        """A result: of the episodes since the last call, and the stats below `info`.
+
+        Args:
+            timeout_seconds: How long to wait for workers.
+            min_history: How many episodes are told of at least, if there were so many.
+            selected_workers: The remote workers that are asked; None for all.
+        """
+        import ray
+        from ray.rllib.evaluation.metrics import summarize_episodes
+
+        asked = self.workers.remote_workers() if selected_workers is None else selected_workers
+        told = ray.get([w.get_metrics.remote() for w in asked], timeout=timeout_seconds)
+        told.append(self.workers.local_worker().get_metrics())
+        new = [episode for of_worker in told for episode in of_worker]
+        kept = max(0, min_history - len(new))
+        old = self.episode_history[max(0, len(self.episode_history) - kept) :]
+        self.episode_history = [*self.episode_history, *new][-min_history:]
+        told = summarize_episodes(new + old, new)
+        return {"off_policy_estimator": {}, **told, "info": self.stats()}
+
+    def reset(self, remote_workers: Any) -> None:
+        """Goes on with other remote workers."""
+        self.workers.reset(remote_workers)
+
+    def foreach_worker(self, func: Any) -> list[Any]:
+        """Calls `func(worker)` in all workers."""
+        return self.workers.foreach_worker(func)
+
+    foreach_evaluator = foreach_worker
+
+    def foreach_worker_with_index(self, func: Any) -> list[Any]:
+        """Calls `func(worker, index)` in all workers."""
+        return self.workers.foreach_worker_with_index(func)
+
+    foreach_evaluator_with_index = foreach_worker_with_index
+
+    def save(self) -> list[int]:
+        """Both counters."""
+        return [self.num_steps_trained, self.num_steps_sampled]
+
+    def restore(self, data: Collection[int]) -> None:
+        """Goes on counting from what `save` returned."""
+        self.num_steps_trained, self.num_steps_sampled = data
+
+    def stop(self) -> None:
+        """Lets go of what is waited for; the workers stay."""
+        self.to_be_collected = []
+
+    def _send_weights(self) -> None:
+        import ray
+
+        with self._timers["update"]:
+            if remote := self.workers.remote_workers():
+                weights = ray.put(self.workers.local_worker().get_weights())
+                ray.get([worker.set_weights.remote(weights) for worker in remote])
+
+    def _sample(self, least: int) -> Any:
+        """Batches of all workers, until there are so many steps, in one."""
+        import ray
+        from ray.rllib.policy.sample_batch import concat_samples
+
+        timer = self._timers["sample"]
+        batches: list[Any] = []
+        with timer:
+            while not batches or sum(batch.count for batch in batches) < least:
+                if remote := self.workers.remote_workers():
+                    batches += ray.get([worker.sample.remote() for worker in remote])
+                else:
+                    batches.append(self.workers.local_worker().sample())
+        batch = concat_samples(batches)
+        timer.push_units_processed(batch.count)
+        self.num_steps_sampled += batch.count
+        return batch
+
+    def _note(self, told: dict[str, Any], steps: int) -> dict[str, Any]:
+        """Notes what was learned; the only policy's stats stand without its name."""
+        self._timers["grad"].push_units_processed(steps)
+        self.num_steps_trained += steps
+        told = {policy: stats.get("learner_stats", stats) for policy, stats in told.items()}
+        self.learner_stats = told[ONLY_POLICY] if set(told) == {ONLY_POLICY} else told
+        return self.learner_stats
+
+
+class SyncSamplesOptimizer(PolicyOptimizer):
+    """Waits for all workers, and learns from what they sampled together.
+
+    Args:
+        workers: The workers.
+        num_sgd_iter: How often a batch is gone through.
+        train_batch_size: How many steps it has at least.
+        sgd_minibatch_size: The minibatches' size; 0: the whole batch at once.
+        standardize_fields: The columns that get a mean of 0 and a deviation of 1.
+    """
+
+    def __init__(
+        self,
+        workers: Workers,
+        num_sgd_iter: int = 1,
+        train_batch_size: int = 1,
+        sgd_minibatch_size: int = 0,
+        standardize_fields: Collection[str] = frozenset(),
+    ) -> None:
+        super().__init__(workers)
+        self.num_sgd_iter = num_sgd_iter
+        self.train_batch_size = train_batch_size
+        self.sgd_minibatch_size = sgd_minibatch_size
+        self.standardize_fields = standardize_fields
+
+    def step(self) -> dict[str, Any]:
+        """Samples and learns once.
+
+        Returns:
+            What the policies told.
+        """
+        from ray.rllib.utils.sgd import do_minibatch_sgd
+
+        self._send_weights()
+        batch = self._sample(self.train_batch_size)
+        local = self.workers.local_worker()
+        known = {policy: local.get_policy(policy) for policy in local.get_policies_to_train()}
+        passes, size = self.num_sgd_iter, self.sgd_minibatch_size
+        fields = list(self.standardize_fields)
+        with self._timers["grad"]:
+            told = dict(do_minibatch_sgd(batch, known, local, passes, size, fields))
+        return self._note(told, batch.count)
+
+
+class SyncBatchReplayOptimizer(PolicyOptimizer):
+    """Replays whole batches of workers, as they were sampled.
+
+    Args:
+        workers: The workers.
+        learning_starts: How many steps are sampled before anything is learned.
+        buffer_size: How many steps are kept.
+        train_batch_size: How many steps are learned from at once, at least.
+    """
+
+    def __init__(
+        self,
+        workers: Workers,
+        learning_starts: int = 1000,
+        buffer_size: int = 10000,
+        train_batch_size: int = 32,
+    ) -> None:
+        super().__init__(workers)
+        self.learning_starts = learning_starts
+        self.max_buffer_size = buffer_size
+        self.train_batch_size = train_batch_size
+        self.replay_buffer: deque[Any] = deque()
+
+    def step(self) -> dict[str, Any]:
+        """Samples once, and learns from batches of the buffer."""
+        from ray.rllib.policy.sample_batch import concat_samples
+
+        self._send_weights()
+        self.replay_buffer.append(self._sample(1))
+        while sum(batch.count for batch in self.replay_buffer) > self.max_buffer_size:
+            self.replay_buffer.popleft()
+        if self.num_steps_sampled < self.learning_starts:
+            return {}
+        batches: list[Any] = []
+        while sum(batch.count for batch in batches) < self.train_batch_size:
+            batches.append(random.choice(self.replay_buffer))  # noqa: S311 - no secret
+        batch = concat_samples(batches)
+        with self._timers["grad"]:
+            told = dict(self.workers.local_worker().learn_on_batch(batch))
+        return self._note(told, batch.count)
+
+
+class AsyncGradientsOptimizer(PolicyOptimizer):
+    """Applies gradients of workers as they come; each goes on with the weights that came of them.
+
+    Args:
+        workers: The workers, some of them remote.
+        grads_per_step: How many gradients a step applies.
+    """
+
+    def __init__(self, workers: Workers, grads_per_step: int = 100) -> None:
+        super().__init__(workers)
+        self.grads_per_step = grads_per_step
+
+    def step(self) -> None:
+        """Applies gradients so many times."""
+        import ray
+
+        local = self.workers.local_worker()
+        self._send_weights()
+        pending = {worker.apply.remote(_gradients): worker for worker in self._remote()}
+        for left in range(self.grads_per_step, 0, -1):
+            (ready,), _ = ray.wait(list(pending), num_returns=1)
+            worker = pending.pop(ready)
+            (gradients, told), steps = ray.get(ready)
+            with self._timers["grad"]:
+                local.apply_gradients(gradients)
+            self.num_steps_sampled += steps
+            self._note(told, steps)
+            if left > len(pending) + 1:
+                worker.set_weights.remote(local.get_weights())
+                pending[worker.apply.remote(_gradients)] = worker
+
+    def _remote(self) -> list[Any]:
+        if remote := self.workers.remote_workers():
+            return remote
+        raise ConfigError(
+            "Gradients come from remote workers, and there are none.",
+            where="AsyncGradientsOptimizer(workers)",
+            fix="set num_workers",
+        )
+
+
+# A function of the module, so that it is pickled by name.
+def _gradients(worker: Any) -> Any:
+    batch = worker.sample()
+    return gradients_of(worker, batch), batch.count

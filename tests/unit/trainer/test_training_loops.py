@@ -1,0 +1,45 @@
+"""Training loops of one's own around workers give what they gave in the old Rays."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import gymnasium
+import pytest
+from ray.rllib.policy.policy import Policy
+
+from rllib_compat import legacy
+from rllib_compat.legacy import modules
+from tests.legacy.api import training_loops
+
+legacy.deactivate()  # to import it is to activate it
+
+RECORDED = Path(training_loops.__file__).with_name("loops")
+
+
+def old(module, name):
+    return modules.lookup(f"ray.rllib.{module}", name)
+
+
+@pytest.mark.parametrize("ray", ["0.8.5", "1.0.1", "1.13.0"])
+@pytest.mark.parametrize("loop", training_loops.LOOPS, ids=lambda loop: loop.__name__)
+def test_a_loop_takes_the_same_steps_and_its_results_have_the_same_keys(loop, ray):
+    recorded = json.loads((RECORDED / f"{ray}.json").read_text())[loop.__name__]
+    if recorded is None:
+        pytest.skip("this Ray had none")
+    rays = SimpleNamespace(
+        COMMON_CONFIG=old("agents.trainer", "COMMON_CONFIG"),
+        Policy=Policy,
+        SampleBatch=old("policy.sample_batch", "SampleBatch"),
+        SyncSamplesOptimizer=old("optimizers", "SyncSamplesOptimizer"),
+        WorkerSet=old("evaluation.worker_set", "WorkerSet"),
+        collect_metrics=old("evaluation.metrics", "collect_metrics"),
+        make_env=lambda _: gymnasium.make("CartPole-v1"),
+        policy_argument="policy" if ray == "0.8.5" else "policy_class",
+    )
+    found = loop(rays)
+    for name, value in recorded.items():
+        if name in ("keys", "info"):
+            assert set(found[name]) >= set(value)
+        else:
+            assert found[name] == value
