@@ -4,7 +4,6 @@ What it gives is held against what the old Rays gave (`tests/legacy/api/`).
 """
 
 import json
-import os
 from types import SimpleNamespace
 from typing import ClassVar
 from unittest import mock
@@ -15,7 +14,7 @@ import rllib_compat as compat
 from rllib_compat import legacy
 from rllib_compat.errors import GoneError
 from rllib_compat.ray_versions import startup
-from rllib_compat.runtime.user_envs import TODAYS_GYM
+from rllib_compat.runtime import user_envs
 from tests import legacy_api
 from tests.legacy.api.calls import matches, play
 from tests.marks import TRAINERS
@@ -43,8 +42,12 @@ def load(ray):
 def no_cluster():
     """Trainers of one process need no Ray that runs."""
     legacy.activate()
-    os.environ.pop(TODAYS_GYM, None)  # a test has imported gymnasium
-    with startup.without_cluster(), mock.patch("ray.is_initialized", return_value=True):
+    with (
+        startup.without_cluster(),
+        mock.patch("ray.is_initialized", return_value=True),
+        mock.patch.object(user_envs, "TODAYS_GYM", "ANOTHER_NAME"),  # tests import gymnasium
+        mock.patch("ray.cluster_resources", return_value={"CPU": 1}),
+    ):
         yield
     legacy.deactivate()
 
