@@ -38,6 +38,7 @@ def log_sampler_times(env_runner: EnvRunner, metrics_logger: MetricsLogger) -> N
 #: What old workers called the parts of a step → where a runner logs them.
 _PARTS = {
     "mean_raw_obs_processing_ms": ("env_to_module_connector", "connector_pipeline_timer"),
+    "mean_processing_ms": ("env_to_module_connector", "connector_pipeline_timer"),  # until 0.8
     "mean_inference_ms": ("rlmodule_inference_timer",),
     "mean_action_processing_ms": ("module_to_env_connector", "connector_pipeline_timer"),
     "mean_env_wait_ms": ("env_step_timer",),

@@ -190,14 +190,27 @@ def rollout_batch(chunks: list[Any], policies: Mapping[str, Any]) -> Any:
         ids = {a: str(chunk.module_for(a)) if several else ONLY_POLICY for a in parts}
         batches = {a: sample_batch(part, index) for index, (a, part) in enumerate(parts.items())}
         for agent, batch in batches.items():
+            policy = policies[ids[agent]]
+            _add_values(batch, policy)
             others = {a: (policies[ids[a]], b) for a, b in batches.items() if a != agent}
-            postprocess = getattr(policies[ids[agent]], "postprocess_trajectory", None)
-            made = batch if postprocess is None else postprocess(batch, others, None)
+            made = policy.postprocess_trajectory(batch, others, None)
             by_policy.setdefault(ids[agent], []).append(made)
     joined = {policy: concat_samples(made) for policy, made in by_policy.items()}
     if several:
         return MultiAgentBatch(joined, sum(map(len, chunks)))
     return joined[ONLY_POLICY] if joined else concat_samples([])
+
+
+def _add_values(batch: Any, policy: Any) -> None:
+    """Adds probabilities, and what the critic says of each step: env runners of today don't ask it.
+
+    Where there is a recurrent state, learners alone ask it, with the state of each step.
+    """
+    if "action_logp" in batch:
+        batch["action_prob"] = np.exp(batch["action_logp"])
+    if not policy.is_recurrent():
+        told = policy.compute_actions(batch["obs"], explore=False)[2]
+        batch.update({name: told[name] for name in ("vf_preds",) if name in told})
 
 
 class Samples:

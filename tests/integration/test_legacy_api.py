@@ -27,9 +27,9 @@ EQUAL = {
     "episode": 0.9,
     "multi_agent_batch": 0.85,
     "policy_map": 0.65,
-    "sample_batch": 0.75,
+    "sample_batch": 0.8,
     "trainer": 0.85,
-    "worker": 0.8,
+    "worker": 0.88,
     "workers": 0.8,
 }
 

@@ -549,7 +549,9 @@ def ask(expression, names):
 def ask_all(kind, target, names, more=None):
     """The calls of an object's kind, and its public names or `more`: expressions and answers."""
     public = [kind + "." + name for name in dir(target) if not name.startswith("_")]
-    asked = [*(sorted(public) if more is None else more), *expressions(CALLS[kind])]
+    calls = expressions(CALLS[kind])  # in this order: some change the object
+    names_first = [one for one in sorted(public if more is None else more) if one not in calls]
+    asked = [*names_first, *calls]
     return {one: ask(one, dict(names, **{kind: target})) for one in dict.fromkeys(asked)}
 
 
