@@ -23,6 +23,7 @@ _WEIGHTS = "load the weights yourself and call trainer.set_weights()"
 _TRAINER = "call trainer.add_policy()"
 _FAILURES = "failed workers are replaced by Ray, if restart_failed_env_runners is set"
 _STORAGE = "Ray synchronizes what is below the storage_path of tune.run"
+_EXPERIMENT = "Tune keeps it in experiment_state-*.json, in the folder analysis.experiment_path"
 _ONE_CALL = "Ray calls a worker one method at a time"
 _EPISODES = "return more episodes from a connector instead"
 _RECORDED = "today's env runner notes each step; a connector may change it"
@@ -81,6 +82,11 @@ GONE: Mapping[str, Mapping[str, str]] = {
         "postprocess_episode": "do it in on_postprocess_trajectory",
         "set_last_info": _RECORDED,
         "step": _RECORDED,
+    },
+    "analysis": {
+        "runner_data": _EXPERIMENT,
+        "stats": _EXPERIMENT,
+        "set_filetype": "trials log JSON and CSV, and whichever is there is read",
     },
     "policy_map": {
         "create_policy": _TRAINER,

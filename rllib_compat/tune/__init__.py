@@ -17,6 +17,7 @@ from ray.tune.analysis import ExperimentAnalysis as RayAnalysis
 
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import tune
+from rllib_compat.registry.legacy_api import missing
 from rllib_compat.trainer.classes import class_of_algorithm, raise_if_removed
 from rllib_compat.trainer.fluent import LegacyConfig
 from rllib_compat.trainer.resources import with_extra
@@ -92,9 +93,18 @@ EVALUATION = "evaluation/"
 class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
     """Ray's analysis with the methods that it had until 2.6."""
 
-    def get_best_logdir(self, metric: str | None = None, mode: str | None = None) -> str:
+    def get_best_logdir(
+        self, metric: str | None = None, mode: str | None = None, scope: str = "last"
+    ) -> str:
         """The folder of the best trial."""
-        return str(self.get_best_trial(metric, mode).path)
+        return str(self.get_best_trial(metric, mode, scope).path)
+
+    def fetch_trial_dataframes(self) -> dict[str, Any]:
+        """The results of each trial as a data frame, by the trial's folder."""
+        return dict(self.trial_dataframes)
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing(self, "analysis", name)
 
     @property
     def best_logdir(self) -> str:
