@@ -16,7 +16,7 @@ import pytest
 from rllib_compat import convert, inspect
 from rllib_compat.config import translate
 from rllib_compat.conversion import convert_many
-from rllib_compat.trials import read
+from rllib_compat.trials import read_trial
 from tests.security import payloads
 from tests.security.payloads import dumps
 
@@ -63,7 +63,7 @@ def iterations(folder, count):
         for i in range(count)
     )
     (folder / "result.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return lambda: read.read_trial(folder / "result.json")
+    return lambda: read_trial(folder / "result.json")
 
 
 def checkpoints(folder, count):

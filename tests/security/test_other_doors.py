@@ -19,10 +19,11 @@ import numpy as np
 import pytest
 
 from rllib_compat import artifacts, convert
+from rllib_compat.adapters import as_parquet
 from rllib_compat.artifacts.manifest import Manifest, StoredFile, StoredFolder
 from rllib_compat.cli import main
 from rllib_compat.conversion import recordings
-from rllib_compat.neutral.errors import (
+from rllib_compat.errors import (
     BudgetExceededError,
     CheckpointError,
     CompatError,
@@ -30,7 +31,6 @@ from rllib_compat.neutral.errors import (
     CorruptCheckpointError,
 )
 from rllib_compat.runtime.offline import files
-from rllib_compat.runtime.offline.inputs import as_parquet
 from rllib_compat.trainer.checkpoints import unpack
 from rllib_compat.trainer.rollouts import Recorder
 from tests.security import payloads

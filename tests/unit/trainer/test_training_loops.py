@@ -9,7 +9,7 @@ import pytest
 from ray.rllib.policy.policy import Policy
 
 from rllib_compat import legacy
-from rllib_compat.legacy import modules
+from rllib_compat.legacy import lookup
 from tests.legacy.api import training_loops
 
 legacy.deactivate()  # to import it is to activate it
@@ -18,7 +18,7 @@ RECORDED = Path(training_loops.__file__).with_name("loops")
 
 
 def old(module, name):
-    return modules.lookup(f"ray.rllib.{module}", name)
+    return lookup(f"ray.rllib.{module}", name)
 
 
 @pytest.mark.parametrize("ray", ["0.8.5", "1.0.1", "1.13.0"])
