@@ -86,7 +86,7 @@ class LegacySACLearner:
             weight = self.curr_log_alpha[module_id].detach().exp()  # type: ignore[attr-defined]
             worth = values - weight * fwd_out["action_log_probs"]
             policy_loss = -(fwd_out["action_probs"] * worth).sum(-1).mean()
-            self._temp_losses[module_id, "policy_loss"] = policy_loss  # type: ignore[attr-defined]
+            learners.replace_loss(self, module_id, "policy_loss", policy_loss)
             told["policy_loss"] = policy_loss
         if not self.legacy.huber_loss:
             told |= self._squared_errors(module_id, config, batch, fwd_out)
@@ -117,5 +117,5 @@ class LegacySACLearner:
             if discrete:
                 said = torch.take_along_dim(said, actions.long().view(-1, 1), dim=-1).squeeze(-1)
             losses[f"{name}_loss"] = 0.5 * (said - targets).square().mean()
-            self._temp_losses[module_id, f"{name}_loss"] = losses[f"{name}_loss"]  # type: ignore[attr-defined]
+            learners.replace_loss(self, module_id, f"{name}_loss", losses[f"{name}_loss"])
         return losses

@@ -464,3 +464,12 @@ def coefficient(learner: Learner, module_id: str, name: str) -> float | None:
 def set_coefficient(learner: Learner, module_id: str, name: str, value: float) -> None:
     """Sets a coefficient that no schedule gives, by its old name."""
     take_coefficients(learner, {_COEFFICIENTS[name]: {module_id: value}})
+
+
+def replace_loss(learner: object, module_id: str, name: str, loss: Any) -> None:
+    """Lets SAC's learner take the gradient of another loss, which its metrics are told of as well.
+
+    Early releases (2.40) take it of what their metrics have been told last; later ones keep losses.
+    """
+    if (kept := getattr(learner, "_temp_losses", None)) is not None:
+        kept[module_id, name] = loss
