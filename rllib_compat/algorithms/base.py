@@ -183,6 +183,8 @@ class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ign
                     fix=f"{name}={choices[0]!r}",
                 )
         for name, description in self.schedules.items():
+            if getattr(self, name) is None:
+                continue
             Scheduler.validate(
                 fixed_value_or_schedule=getattr(self, name),
                 setting_name=name,

@@ -49,7 +49,15 @@ class RNNSACConfig(SequenceReplayConfig):
     module_settings = {
         "twin_q": "Whether there is a second critic; the smaller value counts.",
         "initial_alpha": "How much entropy counts at first.",
+        "epsilon": "How probably it acts at random, a number or a schedule `[[step, epsilon], …]`; "
+        "otherwise it takes the best of Discrete actions. None: it draws of its distribution.",
     }
+    schedules = {"epsilon": "epsilon"}
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class)
+        self.epsilon: Any = None
+
     settings = {
         "target_entropy": "The entropy that is aimed at, as a number, or `auto`: minus the number "
         "of a Box's parts, or 0.98 times the logarithm of the number of Discrete actions.",

@@ -131,8 +131,8 @@ def with_parameter_noise(
 def use_legacy_exploration(config: AlgorithmConfig) -> None:
     """Gives a config of DQN the modules, and the connector, that its model config asks for."""
     asked = {key for told in exploration_settings(config).values() for key in told}
-    if not asked:
-        return
+    if not asked or getattr(config, "default_module_class", None) is not None:
+        return  # modules of algorithms that have their own explore so themselves
     from rllib_compat.networks.modules.q import ExploringQModule
 
     modules.set_module_class(config, ExploringQModule)

@@ -257,20 +257,32 @@ def _epsilon_of_helper(helper: Mapping[str, Any], context: Context) -> list[list
     return _epsilon_schedule(helper)
 
 
-def exploration_config_of_sequences(value: object, context: Context) -> Outcome:
-    """R2D2's as DQN's without noise on weights, and at random; RNNSAC's is its distribution."""
+def exploration_config_of_sequences(value: Any, context: Context) -> Outcome:
+    """As DQN's without noise; RNNSAC's is its distribution unless it is told something else.
+
+    Asked of Ray 1.13.0, R2D2 and RNNSAC died of ParameterNoise (when they replayed), GaussianNoise,
+    OrnsteinUhlenbeckNoise (Discrete actions have no bounds) and Curiosity, on torch and, of R2D2,
+    on TensorFlow.
+    """
     kind, of_q = type_name(value), context.algorithm == "R2D2"
-    if of_q and kind == RANDOM:
+    if kind == PER_WORKER_EPSILON and not context.get("num_workers"):
+        kind = EPSILON_GREEDY  # which it was without workers
+    if kind == RANDOM:
         return Outcome({EPSILON: 1.0}, Verdict.CONVERTED, "all actions are drawn at random")
-    known = (EPSILON_GREEDY, SOFT_Q, SAMPLING) if of_q else (SAMPLING,)
-    if kind not in (None, *known):
-        ways = "with epsilon-greedy actions, by soft Q or at random" if of_q else "by sampling"
+    if kind not in (None, EPSILON_GREEDY, SOFT_Q, SAMPLING):
+        ways = "with epsilon-greedy actions, by soft Q, by sampling or at random"
+        failed = "" if kind == PER_WORKER_EPSILON else "; with that, Ray 1.13.0 failed, too"
         return refuse(
-            f"{context.algorithm} explores {ways}, not by {kind}",
+            f"{context.algorithm} explores {ways}, not by {kind}{failed}",
             "leave it out, or override `_forward_exploration` of "
             f"rllib_compat.modules.{context.algorithm}Module",
         )
-    return exploration_config_of_q(value, context) if of_q else exploration_config(value, context)
+    if of_q or kind == SOFT_Q:
+        return exploration_config_of_q({**value, "type": kind} if value else value, context)
+    if kind == EPSILON_GREEDY:
+        settings = {EPSILON: _epsilon_schedule(value)}
+        return Outcome(settings, Verdict.CONVERTED, "the best action, or one at random")
+    return exploration_config(value, context)
 
 
 def exploration_config_of_apex(value: object, context: Context) -> Outcome:

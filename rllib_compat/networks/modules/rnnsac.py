@@ -14,6 +14,7 @@ import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.models.base import ENCODER_OUT
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch import Tensor, nn
 
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN
@@ -79,6 +80,16 @@ class RNNSACModule(ModuleWithTarget):
             }
         )
         self.log_alpha = nn.Parameter(torch.tensor([np.log(told["initial_alpha"])]).float())
+        self.epsilon_schedule: Any = None
+        if told.get("epsilon") is not None:
+            self.epsilon_schedule = Scheduler(told["epsilon"], framework="torch")
+        self._temperature = told.get("soft_q_temperature")
+        if not self.discrete and self.epsilon_schedule is not None:
+            raise ConfigError(
+                "RNNSAC explores Box actions by its distribution.",
+                where="exploration_config",
+                fix="Leave it out. The RNNSAC of old Rays acted with no Box at all.",
+            )
         self.carries_critics = not told["zero_init_states"]
         kind = modules.torch_distributions().TorchCategorical
         squashed = squashed_gaussian(-1.0, 1.0, _LEAST_LOG_STD)
@@ -170,8 +181,23 @@ class RNNSACModule(ModuleWithTarget):
     def _forward_inference(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         return self._act(batch, explore=False)
 
-    def _forward_exploration(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
-        return self._act(batch, explore=True)
+    def _forward_exploration(
+        self, batch: dict[str, Any], t: int = 0, **_: object
+    ) -> dict[str, Any]:
+        """Acts by its distribution, by that of a temperature, or epsilon-greedily."""
+        out = self._act(batch, explore=True)
+        if self.epsilon_schedule is None:
+            return out
+        logits = out[Columns.ACTION_DIST_INPUTS]
+        chosen = logits.argmax(-1)
+        if self._temperature is not None:
+            chosen = torch.distributions.Categorical(logits=logits / self._temperature).sample()
+        anyone = torch.randint_like(chosen, logits.shape[-1])
+        explores = torch.rand(chosen.shape, device=chosen.device)
+        out[Columns.ACTIONS] = torch.where(
+            explores < self.epsilon_schedule.update(t), anyone, chosen
+        )
+        return out
 
     def _forward_train(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
         """What the losses are made of.

@@ -239,3 +239,47 @@ def test_rays_own_example_means_what_it_meant():
     assert translation.calls["rl_module"]["model_config"] == {**network, "max_seq_len": 20}
     seen = translation.calls["env_runners"]["env_to_module_connector"]
     assert (seen.actions, seen.rewards) == (1, 0)
+
+
+def acted(exploration, space=DISCRETE, **more):
+    """How often each action is taken of 3,000 times, and the chances of its distribution."""
+    old = {"policy_model": MODEL, "Q_model": MODEL, "exploration_config": exploration, **more}
+    config = translate(old, algorithm="RNNSAC", legacy_ray="1.13.0").algorithm_config
+    config.environment(observation_space=SEEN, action_space=space)
+    spec = config.get_multi_rl_module_spec(spaces={MODULE: (SEEN, space)})[MODULE]
+    torch.manual_seed(3)
+    module = spec.build()
+    with torch.no_grad():  # heads begin too small to show much
+        module.net["pi"]["head"][0].bias.copy_(torch.tensor([1.0, 0.0, -1.0]))
+    many = 3000
+    state = {
+        net: {part: torch.zeros(many, *value.shape) for part, value in parts.items()}
+        for net, parts in module.get_initial_state().items()
+    }
+    batch = {Columns.OBS: torch.ones(many, 1, 4), Columns.STATE_IN: state}
+    out = module.forward_exploration(batch, t=0)
+    counts = np.bincount(out[Columns.ACTIONS].flatten().numpy(), minlength=3) / many
+    return counts, out[Columns.ACTION_DIST_INPUTS][0, 0].detach()
+
+
+def test_it_explores_as_ray_1_13_trained_it():
+    """Asked of a real one: Random, SoftQ and epsilon-greedy trained with Discrete actions."""
+    counts, _ = acted({"type": "Random"})
+    np.testing.assert_allclose(counts, 1 / 3, atol=0.04)
+    counts, logits = acted({"type": "SoftQ", "temperature": 0.5})
+    np.testing.assert_allclose(counts, torch.softmax(logits / 0.5, -1), atol=0.04)
+    for kind in ("EpsilonGreedy", "PerWorkerEpsilonGreedy"):
+        counts, _ = acted({"type": kind, "initial_epsilon": 0.3})
+        np.testing.assert_allclose(counts, [0.8, 0.1, 0.1], atol=0.04)
+
+
+@pytest.mark.parametrize("kind", ["ParameterNoise", "GaussianNoise", "Curiosity"])
+def test_what_ray_1_13_died_of_is_refused(kind):
+    old = {"exploration_config": {"type": kind}}
+    with pytest.raises(ConfigError, match=f"not by {kind}; with that, Ray 1.13.0 failed, too"):
+        translate(old, algorithm="RNNSAC").algorithm_config  # noqa: B018
+
+
+def test_box_actions_are_explored_by_the_distribution_alone():
+    with pytest.raises(ConfigError, match="explores Box actions by its distribution"):
+        acted({"type": "Random"}, BOX)

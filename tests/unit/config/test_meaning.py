@@ -251,7 +251,7 @@ class TestExploration:
         ("algorithm", "kind", "word"),
         [
             *(("R2D2", kind, kind) for kind in ("ParameterNoise", "GaussianNoise")),
-            *(("RNNSAC", kind, kind) for kind in ("Random", "SoftQ", "EpsilonGreedy")),
+            *(("RNNSAC", kind, kind) for kind in ("ParameterNoise", "Curiosity")),
             ("SAC", "UpperConfidenceBound", "BanditLinUCB"),
             ("PPO", "ThompsonSampling", "BanditLinTS"),
         ],
