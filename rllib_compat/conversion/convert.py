@@ -24,7 +24,7 @@ from rllib_compat.conversion.plan import Form, Plan, make_plan
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.layouts.search import why_not_replaceable
-from rllib_compat.formats.manifest import write_manifest
+from rllib_compat.formats.manifest import require_whole, write_manifest
 from rllib_compat.formats.msgpack import write as msgpack
 from rllib_compat.networks import AnyNetwork, known, optimizers
 from rllib_compat.neutral.budget import Budget
@@ -177,6 +177,8 @@ def convert(
     )
     budget = budget or Budget()
     checkpoint = layouts.read(old, budget)
+    if checkpoint.source.path.is_dir():
+        require_whole(checkpoint.source.path)
     plan = prepare(checkpoint, known_facts, to=to)
     report = Report(f"Conversion of {old}", {"layout": checkpoint.source.layout})
     _describe(plan, report)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat.ray_versions import renames
+from rllib_compat.ray_versions import old_stack, renames
 from rllib_compat.ray_versions.configs import learn_in_this_process
 from rllib_compat.ray_versions.metrics import name_agents
 from rllib_compat.ray_versions.startup import quiet_logs
@@ -76,6 +77,27 @@ def load_algorithm(tree: Path) -> Algorithm:
 
     with quiet_logs(), restores_offline():
         return _savable(Algorithm.from_checkpoint(str(tree.absolute())))
+
+
+def copy_state(algorithm: Algorithm) -> Any:
+    """All that a restore changes in an algorithm, of either API stack; it shares no memory."""
+    if algorithm.config.enable_rl_module_and_learner:
+        state = copy.deepcopy(algorithm.get_state())
+        # A learner ignores weights whose number is not above its own; without one it takes them.
+        state["learner_group"]["learner"].pop("weights_seq_no", None)
+        return state
+    return old_stack.copy_state(algorithm)
+
+
+def take_back_state(algorithm: Algorithm, state: Any) -> None:
+    """Gives an algorithm what `copy_state` has copied."""
+    if algorithm.config.enable_rl_module_and_learner:
+        with restores_offline():
+            # What runners have counted is taken from the metrics, which Ray sets last.
+            algorithm.set_state({"metrics_logger": state["metrics_logger"]})
+            algorithm.set_state(state)
+    else:
+        algorithm.__setstate__(state)
 
 
 @contextmanager

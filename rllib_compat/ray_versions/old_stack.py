@@ -16,6 +16,15 @@ from rllib_compat.ray_versions.episodes import callbacks_of
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import Algorithm, EnvRunnerGroup, EpisodeV2
 
+#: What of a policy's state is data that its training goes on from.
+POLICY_STATE = (
+    "weights",
+    "global_timestep",
+    "num_grad_updates",
+    "_optimizer_variables",
+    "_exploration_state",
+)
+
 
 def set_state_of_old_stack(
     algorithm: Algorithm,
@@ -47,6 +56,19 @@ def set_state_of_old_stack(
     algorithm.__setstate__({**state, "training_iteration": iteration})
     for callbacks in callbacks_of(algorithm):
         callbacks.on_checkpoint_loaded(algorithm=algorithm)
+
+
+def copy_state(algorithm: Algorithm) -> dict[str, Any]:
+    """What `set_state_of_old_stack` changes, as `__setstate__` takes it."""
+    whole: Any = algorithm.__getstate__()
+    policies = {
+        name: {part: copy.deepcopy(value) for part, value in state.items() if part in POLICY_STATE}
+        for name, state in whole["worker"]["policy_states"].items()
+    }
+    filters = copy.deepcopy(whole["worker"]["filters"])
+    counted = {part: copy.deepcopy(whole[part]) for part in ("counters", "training_iteration")}
+    kept = {part: whole[part] for part in whole.keys() & {"eval_policy_mapping_fn"}}
+    return {**kept, **counted, "worker": {"policy_states": policies, "filters": filters}}
 
 
 def _with_statistics(own: Any, stats: Sequence[tuple[int, Any, Any]] | None) -> Any:

@@ -9,6 +9,9 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+from rllib_compat.formats.atomic import atomic_directory
+from rllib_compat.formats.files import disk_errors
+from rllib_compat.formats.manifest import why_not_ours, write_manifest
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.ray_versions import learners, metrics
 from rllib_compat.trainer import coefficients
@@ -35,6 +38,7 @@ class Checkpoints:
         coefficients.save(self._running.algorithm, Path(folder))
         for callbacks in self._running.adapters:
             callbacks.fire_checkpoint_saved(callbacks.owner, folder)
+        write_manifest(Path(folder))
 
     def load(self, folder: str, *, trusted: bool) -> None:
         """Loads a checkpoint of any Ray; the config that the algorithm was built of counts.
@@ -42,15 +46,34 @@ class Checkpoints:
         Args:
             folder: Its path.
             trusted: Whether Ray may load the files themselves, and run what is in them.
+
+        Raises:
+            CheckpointError: It can't be restored; the algorithm is as it was.
         """
-        self._restorer.restore(Path(folder), trusted=trusted)
-        algorithm = self._running.algorithm
-        metrics.mark_steps_as_counted(algorithm)
-        if algorithm.learner_group is not None:
-            algorithm.learner_group.foreach_learner(learners.take_learning_rates_of_config)
-        self._running.send_weights()
+        reading = self._restorer.read(Path(folder), trusted=trusted)
+        with reading as restore, self._running.all_or_nothing():
+            restore()
+            algorithm = self._running.algorithm
+            metrics.mark_steps_as_counted(algorithm)
+            if algorithm.learner_group is not None:
+                algorithm.learner_group.foreach_learner(learners.take_learning_rates_of_config)
+            self._running.send_weights()
         for callbacks in self._running.adapters:
             callbacks.fire_checkpoint_restored(callbacks.owner, folder)
+
+
+def save_whole(path: Path, write: Callable[[str], object]) -> None:
+    """Lets `write` fill the folder of a checkpoint, which appears whole or not at all.
+
+    One that is there is replaced if it holds nothing but what a trainer has saved. Otherwise it is
+    written into, and what others have put there stays; its manifest comes last.
+    """
+    if path.is_dir() and why_not_ours(path):
+        with disk_errors(path):
+            write(str(path))
+        return
+    with atomic_directory(path, overwrite=True, why_not=why_not_ours) as folder:
+        write(str(folder))
 
 
 def pack(write: Callable[[str], object]) -> bytes:

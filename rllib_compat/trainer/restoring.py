@@ -9,10 +9,12 @@ arrays whose names a module has, and drops the others without a word.
 from __future__ import annotations
 
 import logging
+import operator
 import pickle
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +23,18 @@ import numpy as np
 from rllib_compat.conversion.given import Given
 from rllib_compat.formats import layouts
 from rllib_compat.formats.layouts import tree
-from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.formats.layouts.folder import Folder, as_mapping
 from rllib_compat.formats.layouts.v2 import MODULES
+from rllib_compat.formats.manifest import require_whole
 from rllib_compat.networks.named import BUFFERS
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.budget import Budget
-from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
+from rllib_compat.neutral.errors import (
+    CheckpointError,
+    CompatError,
+    CorruptCheckpointError,
+    MissingFileError,
+)
 from rllib_compat.ray_versions import algorithms, checkpoints, connectors, old_stack, training_steps
 from rllib_compat.ray_versions import configs as ray_configs
 from rllib_compat.ray_versions import modules as ray_modules
@@ -37,9 +45,10 @@ from rllib_compat.trainer.inference import agent_of
 from rllib_compat.trainer.running import RunningAlgorithm
 
 if TYPE_CHECKING:
-    from ray.rllib.algorithms.algorithm import Algorithm
     from ray.rllib.core.learner import Learner
 
+    from rllib_compat.conversion.convert import Conversion
+    from rllib_compat.conversion.plan import Plan
     from rllib_compat.networks import AnyNetwork
     from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 
@@ -54,14 +63,6 @@ _RECORDS = {
 # Functions that say which policies learn, and which of them an agent has (env runners of the oldest
 # supported Rays save that one); the trainer has its own.
 _CODE = {"should_module_be_updated", "agent_to_module_mapping_fn"}
-# What of a policy's state is data that its training goes on from.
-_OLD_STACK = (
-    "weights",
-    "global_timestep",
-    "num_grad_updates",
-    "_optimizer_variables",
-    "_exploration_state",
-)
 #: What the model config of a module tells of what it computes, and its arrays may not show.
 _NOT_IN_ARRAYS = ("graph", "fcnet_hiddens", "head_fcnet_hiddens", "critics", "times")
 #: What is meant where it tells nothing; of the others, whatever they are.
@@ -82,51 +83,63 @@ class Restorer:
         self._running = running
         self._builder = builder
 
-    def restore(self, path: Path, *, trusted: bool) -> None:
-        """Makes the algorithm go on from a checkpoint.
+    @contextmanager
+    def read(self, path: Path, *, trusted: bool) -> Iterator[Callable[[], None]]:
+        """Reads and checks a checkpoint; the algorithm stays as it is.
 
         Args:
             path: A checkpoint of any Ray.
             trusted: Whether Ray may load the files themselves, and run what is in them.
 
+        Yields:
+            What makes the algorithm go on from it.
+
         Raises:
-            CheckpointError: The checkpoint holds something that only Ray could load.
+            CheckpointError: It is not whole, or holds something that only Ray could load.
         """
-        on_old_stack = not self._running.algorithm.config.enable_rl_module_and_learner
-        if on_old_stack and not trusted:
-            _restore_old_stack(path, self._running.algorithm)
-            return
+        if path.is_dir():
+            require_whole(path)
+        algorithm = self._running.algorithm
+        if not algorithm.config.enable_rl_module_and_learner and not trusted:
+            yield partial(old_stack.set_state_of_old_stack, algorithm, **_read_old_stack(path))
+        elif trusted:
+            yield partial(self._restore_trusted, path, coefficients.saved(path))
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                yield self._read_data(path, Path(folder))
+
+    def _restore_trusted(self, path: Path, held: coefficients.Coefficients) -> None:
         with algorithms.restores_offline():
-            if trusted:
-                held = coefficients.saved(path)
-                self._running.algorithm.load_checkpoint(str(path))
-            else:
-                held = self._restore_data(path)
+            self._running.algorithm.load_checkpoint(str(path))
         coefficients.take(self._running.algorithm, held)
 
-    def _restore_data(self, path: Path) -> coefficients.Coefficients:
-        """Lets Ray load files that were written just now; returns the learners' coefficients."""
+    def _read_data(self, path: Path, folder: Path) -> Callable[[], None]:
+        """Writes what is data in a checkpoint into files for Ray; returns what loads them."""
         from rllib_compat.conversion.convert import convert, prepare
 
         held, budget = coefficients.saved(path), Budget()
-        with tempfile.TemporaryDirectory() as folder:
-            if _is_of_this_ray(path, budget):
-                states = _states(path, budget)
-                if self._has_other_modules(_modules(states), path):
-                    known = prepare(layouts.read(path, Budget()), self._known())
-                    self._take_networks(known.checkpoint, known.networks)
-            else:
-                converted = Path(folder) / "converted"
-                done = convert(path, converted, given=self._known(), budget=budget)
-                held = coefficients.of_old(done.checkpoint)
-                self._take_networks(done.checkpoint, done.networks)
-                # Its mapping of agents to policies is not the trainer's; Ray 2.40 would take it.
-                states = _states(converted, Budget())
-            target = Path(folder) / "checkpoint"
-            self._write(states, path, target)
-            with _explain_errors(path):
-                self._running.algorithm.load_checkpoint(str(target))
-        return held
+        known: Plan | Conversion | None = None
+        if _is_of_this_ray(path, budget):
+            states = _states(path, budget)
+            saved = layouts.read(path, Budget())  # an error if a component has no state
+            if self._has_other_modules(_modules(states), saved):
+                known = prepare(saved, self._known())
+        else:
+            known = convert(path, folder / "converted", given=self._known(), budget=budget)
+            held = coefficients.of_old(known.checkpoint)
+            # Its mapping of agents to policies is not the trainer's; Ray 2.40 would take it.
+            states = _states(folder / "converted", Budget())
+        self._write(states, path, folder / "checkpoint")
+
+        def restore() -> None:
+            if known is not None:
+                self._take_networks(known.checkpoint, known.networks)
+            with _explain_errors(path), algorithms.restores_offline():
+                self._running.algorithm.load_checkpoint(str(folder / "checkpoint"))
+                operator.index(self._running.algorithm.iteration)  # Ray takes whatever it is
+            coefficients.take(self._running.algorithm, held)
+
+        return restore
 
     def _write(self, states: Mapping[str, object], path: Path, target: Path) -> None:
         """Writes the states of a tree anew, as pickles of plain data."""
@@ -174,12 +187,14 @@ class Restorer:
             action_spaces={p: act for p, (_, act) in records.items() if act is not None},
         )
 
-    def _has_other_modules(self, states: Mapping[str, Mapping[str, Any]], path: Path) -> bool:
+    def _has_other_modules(
+        self, states: Mapping[str, Mapping[str, Any]], saved: LegacyCheckpoint
+    ) -> bool:
         """Whether a module of the algorithm is not that of a checkpoint of today's.
 
         Args:
             states: The state of each module in it.
-            path: The checkpoint.
+            saved: The checkpoint.
         """
         own = self._weights()
         both = own.keys() & states.keys()
@@ -189,10 +204,9 @@ class Restorer:
         if not any(training_steps.foreach_learner(self._running.algorithm, _has_ours)):
             return False  # modules of Ray's, whose config is that of the trainer
         configs = self._model_configs()
-        saved = layouts.read(path, Budget()).policies
         return not all(
-            _agree(saved[name].extra.get("module_config", {}), configs[name])
-            for name in both & saved.keys()
+            _agree(saved.policies[name].extra.get("module_config", {}), configs[name])
+            for name in both & saved.policies.keys()
         )
 
     def _take_networks(
@@ -235,14 +249,14 @@ class Restorer:
         return found
 
 
-def _restore_old_stack(path: Path, algorithm: Algorithm) -> None:
-    """Makes an algorithm of the old API stack go on from a checkpoint of that stack.
+def _read_old_stack(path: Path) -> dict[str, Any]:
+    """What `set_state_of_old_stack` takes, of a checkpoint of that stack.
 
     Weights, optimizers, exploration, filters and counters are carried over; functions are not.
 
     Raises:
-        CheckpointError: It is none of the old API stack's folders of Ray 2.x, or holds code where
-            data should be.
+        CheckpointError: It is none of the old API stack's folders of Ray 2.x, is not whole, or
+            holds code where data should be.
     """
     budget = Budget()
     folder = Folder(path, budget)
@@ -261,22 +275,28 @@ def _restore_old_stack(path: Path, algorithm: Algorithm) -> None:
     policies = {}
     for policy, file in states.items():
         state = folder.pickle(file)
-        state = {name: state[name] for name in _OLD_STACK if name in state}
+        state = {name: state[name] for name in old_stack.POLICY_STATE if name in state}
         policies[policy] = tree.as_data(state, file, budget)
-    counters = folder.pickle("algorithm_state.pkl").get("counters") or {}
-    old_stack.set_state_of_old_stack(
-        algorithm,
-        policies=policies,
-        filters={
+    whole = as_mapping(folder.pickle("algorithm_state.pkl"))
+    told = as_mapping(whole.get("worker")).get("policy_ids") or ()
+    if missing := {name for name in told if isinstance(name, str)} - policies.keys():
+        raise MissingFileError(
+            "A policy has no state.",
+            where=str(path / "policies" / min(missing)),
+            fix="Copy the checkpoint again, with all its files.",
+        )
+    return {
+        "policies": policies,
+        "filters": {
             policy.old_id: [
                 (stat.count, stat.mean, stat.m2) for stat in policy.observation_filter.stats
             ]
             for policy in checkpoint.policies.values()
             if policy.observation_filter is not None
         },
-        counters=tree.as_data(counters, "algorithm_state.pkl counters", budget),
-        iteration=checkpoint.counters.iteration or 0,
-    )
+        "counters": tree.as_data(whole.get("counters") or {}, "algorithm_state.pkl", budget),
+        "iteration": checkpoint.counters.iteration or 0,
+    }
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rllib_compat.league.memory import has_policies, share_frozen
@@ -51,26 +52,33 @@ class RunningAlgorithm:
             share_frozen(self.algorithm, capacity=self._frozen)
         self._started()
 
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Lets the block change the algorithm; if it fails, all is as before.
+
+        Only what was to be replayed is lost where the block has replaced the algorithm.
+        """
+        before = self.algorithm
+        state, held = algorithms.copy_state(before), coefficients.of(before)
+        try:
+            yield
+        except BaseException:
+            if self.algorithm is not before:
+                self.replace(before.config)
+            algorithms.take_back_state(self.algorithm, state)
+            coefficients.take(self.algorithm, held)
+            self.send_weights()
+            raise
+
     def replace(self, config: AlgorithmConfig) -> None:
         """Goes on with an algorithm of another config; what was learned is lost until a restore.
-
-        If it can't be built, the one that is there goes on.
 
         Args:
             config: A changed copy of that of `algorithm`.
         """
-        before, state = self.algorithm.config, self.algorithm.get_state()
-        held = coefficients.of(self.algorithm)
         algorithms.stop_algorithm(self.algorithm)  # it may hold the CPUs that the next one needs
-        try:
-            self.algorithm = algorithms.build_algorithm(config)
-        except Exception:
-            self.algorithm = algorithms.build_algorithm(before)
-            self.algorithm.set_state(state)
-            coefficients.take(self.algorithm, held)
-            raise
-        finally:
-            self.start()
+        self.algorithm = algorithms.build_algorithm(config)
+        self.start()
 
     @property
     def adapters(self) -> list[CallbackAdapter]:

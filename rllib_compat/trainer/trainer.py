@@ -20,7 +20,9 @@ from ray.tune import Trainable
 
 from rllib_compat import registry
 from rllib_compat.config import Translation, find_algorithm, translate
-from rllib_compat.config.rules.offline import learns_on_old_stack
+from rllib_compat.formats.layouts import v2
+from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.formats.manifest import require_whole
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Verdict
 from rllib_compat.ray_versions import (
@@ -41,7 +43,7 @@ from rllib_compat.runtime.results import complete_evaluation
 from rllib_compat.runtime.user_envs import with_user_api
 from rllib_compat.trainer import coefficients, exports, refusals, subclasses
 from rllib_compat.trainer.build import AlgorithmBuilder, Origin
-from rllib_compat.trainer.checkpoints import Checkpoints, pack, unpack
+from rllib_compat.trainer.checkpoints import Checkpoints, pack, save_whole, unpack
 from rllib_compat.trainer.defaults import common_config, defaults_of, merge
 from rllib_compat.trainer.inference import Inference
 from rllib_compat.trainer.load import load
@@ -547,7 +549,9 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         self.set_weights(state["worker"]["weights"])
 
     def save(self, checkpoint_dir: str | None = None) -> Any:
-        """Saves a checkpoint.
+        """Saves a checkpoint, which appears whole or not at all.
+
+        `save_checkpoint` and the callbacks get its folder while it still has another name.
 
         Returns:
             Its path, as it always was; Tune, which has a storage, gets what it wants.
@@ -555,8 +559,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         if tune.has_storage(self):
             return super().save(checkpoint_dir)
         path = Path(checkpoint_dir or self.logdir) / f"checkpoint_{self.iteration:06d}"
-        path.mkdir(parents=True, exist_ok=True)
-        self.save_checkpoint(str(path))
+        save_whole(path, self.save_checkpoint)
         return str(path)
 
     def save_checkpoint(self, checkpoint_dir: str) -> Any:
@@ -583,7 +586,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
                 your own checkpoints that hold more than data.
 
         Raises:
-            CheckpointError: It holds something that only Ray could load, or is damaged.
+            CheckpointError: It holds something that only Ray could load, is damaged, or is not
+                whole. The trainer is as it was.
         """
         if isinstance(checkpoint_path, (str, Path)):
             self.load_checkpoint(str(Path(checkpoint_path).expanduser()), trusted=trusted)
@@ -635,6 +639,9 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
                 return cls.from_checkpoint(folder, policy_ids, policy_mapping_fn, policies_to_train)
         place = Path(path).expanduser()
         if _is_todays(place):
+            require_whole(place)
+            for error in v2.missing_states(Folder(place), {}, {}):
+                raise error
             algorithm = algorithms.load_algorithm(place)
             coefficients.take(algorithm, coefficients.saved(place))
         else:

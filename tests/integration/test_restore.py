@@ -12,9 +12,16 @@ import numpy as np
 import pytest
 import tree
 
-from rllib_compat.errors import CheckpointError, CorruptCheckpointError, RayNotSupportedError
+from rllib_compat.formats import manifest
+from rllib_compat.neutral.errors import (
+    CheckpointError,
+    CompatError,
+    CorruptCheckpointError,
+    RayNotSupportedError,
+)
 from rllib_compat.ray_versions import learners
-from tests import trained
+from rllib_compat.runtime.observation_connectors import SEEN
+from tests import trained, trainer_kills
 from tests.legacy.cases import find
 from tests.marks import TRAINERS, marked
 
@@ -154,10 +161,86 @@ def same(one, other):
     return np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
 
 
+def test_a_save_is_whole_or_not_there_and_a_restore_changes_all_or_nothing(make, tmp_path):
+    """Half a checkpoint restored without a word, and a refusal left half of it in the trainer."""
+    trainer = make(config=trainer_kills.CONFIG)
+    (tmp_path / "saves").mkdir()
+    found = trainer_kills.kill_saves(trainer, 4, tmp_path / "saves")
+    assert (found["killed"], found["half"], found["left beside it"]) == (4, 0, 0)
+    (tmp_path / "restores").mkdir()
+    found = trainer_kills.break_restores(trainer, 20, tmp_path / "restores")
+    assert (found["broken off"], found["half"], found["files changed"]) == (20, 0, 0)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_tree_without_one_of_its_files_is_refused_and_changes_nothing(name, make, tmp_path):
+    """Without the weights, a restore kept those that the trainer had, and said nothing."""
+    trainer = make(name, config=CASES[name])
+    path = Path(trainer.save(str(tmp_path)))
+    trainer.train()
+    before = repr(state_of(trainer))
+    for file in sorted(p for p in path.rglob("*") if p.is_file() and p.name != manifest.NAME):
+        data = file.read_bytes()
+        file.unlink()
+        with pytest.raises(CorruptCheckpointError):
+            trainer.restore(path)
+        if "state" in file.name:  # Ray's own trees have no manifest
+            listed = (path / manifest.NAME).rename(tmp_path / "manifest")
+            with pytest.raises(CorruptCheckpointError):
+                trainer.restore(path)
+            listed.rename(path / manifest.NAME)
+        file.write_bytes(data[:-1] + b"?")
+        with pytest.raises(CorruptCheckpointError):
+            trainer.restore(path)
+        file.write_bytes(data)
+    assert repr(state_of(trainer)) == before
+    trainer.restore(path)
+
+
+def test_what_ray_refuses_halfway_leaves_the_trainer_as_it_was(make, tmp_path):
+    trainer = make(config=CASES["PPOTrainer"])
+    path = Path(trainer.save(str(tmp_path)))
+    (path / manifest.NAME).unlink()
+    for _ in range(2):
+        trainer.train()
+    before = repr(state_of(trainer))
+    tried = 0
+    for file in sorted(path.rglob("*state.pkl")):
+        data, state = file.read_bytes(), pickle.loads(file.read_bytes())
+        for key in state if isinstance(state, dict) else ():
+            file.write_bytes(pickle.dumps({**state, key: "odd"}))
+            try:
+                trainer.restore(path)
+            except CompatError:
+                assert repr(state_of(trainer)) == before, (file, key)
+                tried += 1
+            else:  # what nobody looks into may be anything
+                file.write_bytes(data)
+                trainer.restore(path)
+                before = repr(state_of(trainer))
+        file.write_bytes(data)
+    assert tried > 5
+
+
+def test_saving_again_replaces_what_a_trainer_wrote_and_nothing_else(make, tmp_path):
+    trainer = make(config=CASES["PPOTrainer"])
+    path = Path(trainer.save(str(tmp_path)))
+    (path / "stale").touch()
+    (path / manifest.NAME).unlink()
+    manifest.write_manifest(path)
+    assert trainer.save(str(tmp_path)) == str(path)
+    assert not (path / "stale").exists()
+    (path / "notes.txt").write_text("mine")
+    trainer.save(str(tmp_path))
+    assert (path / "notes.txt").read_text() == "mine"
+    trainer.restore(path)
+
+
 def test_code_in_a_tree_does_not_run_and_the_error_says_how_to_trust_it(make, tmp_path):
     trainer = make(config=CASES["PPOTrainer"])
     path = trainer.save(str(tmp_path / "saved"))
     bad = shutil.copytree(path, tmp_path / "bad")
+    (bad / manifest.NAME).unlink()
     canary = pickle.dumps(Canary(tmp_path / "ran"))
     (bad / "env_runner/class_and_ctor_args.pkl").write_bytes(canary)
     (bad / "class_and_ctor_args.pkl").write_bytes(canary)
@@ -202,6 +285,7 @@ def test_the_old_stack_goes_on_from_what_it_saved_and_runs_nothing(kind, make, t
     ]
     assert different == []
     assert fresh.train()["timesteps_total"] == total
+    (path / manifest.NAME).unlink()
     canary = pickle.dumps({"weights": Canary(tmp_path / "ran"), "global_timestep": 1})
     (path / "policies/default_policy/policy_state.pkl").write_bytes(canary)
     with pytest.raises(CheckpointError):

@@ -14,16 +14,13 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.formats.layouts.v2 import STEMS, list_folders
 from rllib_compat.neutral.budget import Budget, budget_error
 from rllib_compat.neutral.check import DEEPEST, check_values
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 from rllib_compat.neutral.records import StandIn, is_stand_in
 
-#: What a component calls its state: an algorithm, a module (`.pt` until Ray 2.43), all others.
-_STEMS = ("algorithm_state", "module_state", "state")
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, np.dtype)
-#: Deeper trees of folders than Ray's own are not looked into; its own are six deep.
-_DEEPEST = 12
 
 Makers = Mapping[str, Callable[[Mapping[str, Any]], Any]]
 
@@ -62,7 +59,7 @@ def read_states(
     folder = Folder(path, budget or Budget())
     return {
         stem: as_data(value, stem, folder.budget, makers, unless_code)
-        for name in _list_folders(folder, "")
+        for name in list_folders(folder)
         for stem, value in _read_folder(folder, name)
     }
 
@@ -92,16 +89,9 @@ def as_data(
     return copy
 
 
-def _list_folders(folder: Folder, name: str, depth: int = 0) -> list[str]:
-    if depth > _DEEPEST:
-        raise CorruptCheckpointError("The folders are nested too deeply.", where=name)
-    inner = [p.relative_to(folder.root).as_posix() for p in folder.folders(name or ".")]
-    return [name, *(found for path in inner for found in _list_folders(folder, path, depth + 1))]
-
-
 def _read_folder(folder: Folder, name: str) -> list[tuple[str, Any]]:
     """The states in one folder, by their files without endings."""
-    stems = [f"{name}/{stem}".lstrip("/") for stem in _STEMS]
+    stems = [f"{name}/{stem}".lstrip("/") for stem in STEMS]
     files = [(stem, folder.state_file(stem)) for stem in stems]
     return [(stem, folder.read(file)) for stem, file in files if file is not None]
 

@@ -49,7 +49,7 @@ from rllib_compat.neutral.checkpoint import (
     Source,
     Weights,
 )
-from rllib_compat.neutral.errors import CorruptCheckpointError
+from rllib_compat.neutral.errors import CorruptCheckpointError, MissingFileError
 from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
 from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.spaces import INTEGERS, Space
@@ -59,6 +59,10 @@ name = "2.x"
 _METADATA = "rllib_checkpoint.json"
 _MADE = "class_and_ctor_args.pkl"
 _STATES = ("algorithm_state.msgpack", "algorithm_state.pkl")
+#: What a component calls its state: an algorithm, a module (`.pt` until Ray 2.43), all others.
+STEMS = ("algorithm_state", "module_state", "state")
+#: Deeper trees of folders than Ray's own are not looked into; its own are six deep.
+_DEEPEST = 12
 #: Where a tree keeps its modules, a folder for each.
 MODULES = "learner_group/learner/rl_module"
 
@@ -104,6 +108,8 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     noise = _read_state(folder, f"{_WEIGHT_NOISE}/state") or {}
     coefficients = as_mapping(folder.try_side_file(COEFFICIENTS))
     learner = _read_state(folder, "learner_group/learner/state") or {}
+    if not alone:
+        folder.missing += missing_states(folder, config, learner)
     policies = {
         policy_id: replace(
             policy,
@@ -151,6 +157,53 @@ def _read_weight_noise(policy: PolicyState, state: Mapping[str, Any]) -> dict[st
     stored = as_mapping(state.get("deviations"))
     deviation = number(stored.get(policy.old_id, stored.get("")))
     return {} if deviation is None else {"exploration": {"cur_stddev": deviation}}
+
+
+def missing_states(
+    folder: Folder, config: Mapping[str, Any], learner: Mapping[str, Any]
+) -> list[MissingFileError]:
+    """An error for each component of an algorithm's tree that has no state.
+
+    Ray restores those whose folders it finds, without a word of the others, which go on with what
+    they had.
+
+    Args:
+        folder: The tree's folder.
+        config: The algorithm's config, as far as it is known.
+        learner: The learner's state, likewise.
+    """
+    made = ("metadata.json", _METADATA, _MADE)
+    needed = ["", "learner_group", "learner_group/learner", MODULES]
+    needed += [n for n in list_folders(folder) if any(folder.has(f"{n}/{file}") for file in made)]
+    if config.get("input_") == "sampler":
+        # Some Rays have no env runner in the algorithm's process, and save its connectors alone.
+        alone = (folder.root / "env_to_module_connector").is_dir()
+        needed.append("env_to_module_connector" if alone else "env_runner")
+    needed += [f"{MODULES}/{inner.name}" for inner in folder.folders(MODULES)]
+    endings = tuple(f"_{name}" for name in ("default_optimizer", *_OPTIMIZERS))
+    for name in map(str, as_mapping(learner.get("optimizer"))):
+        needed += [f"{MODULES}/{name.removesuffix(e)}" for e in endings if name.endswith(e)][:1]
+    return [
+        MissingFileError(
+            "A component has no state.",
+            where=name or str(folder.root.name),
+            fix="Copy the checkpoint again, with all its files, or take an earlier one.",
+        )
+        for name in dict.fromkeys(needed)
+        if not any(folder.state_file(f"{name}/{stem}".lstrip("/")) for stem in STEMS)
+    ]
+
+
+def list_folders(folder: Folder, name: str = "", depth: int = 0) -> list[str]:
+    """The folder itself, as the empty text, and all below it.
+
+    Raises:
+        CorruptCheckpointError: They are nested too deeply.
+    """
+    if depth > _DEEPEST:
+        raise CorruptCheckpointError("The folders are nested too deeply.", where=name)
+    inner = [p.relative_to(folder.root).as_posix() for p in folder.folders(name or ".")]
+    return [name, *(found for path in inner for found in list_folders(folder, path, depth + 1))]
 
 
 def _read_coefficients(policy: PolicyState, stored: Mapping[str, Any]) -> dict[str, Any]:
