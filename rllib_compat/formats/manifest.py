@@ -29,8 +29,6 @@ def write_manifest(folder: Path) -> None:
     Args:
         folder: The folder, to which nothing is added any more.
     """
-    from concurrent.futures import ThreadPoolExecutor  # reading needs none
-
     with disk_errors(folder):
         found = _files(folder)
         found.pop(NAME, None)
