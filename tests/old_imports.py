@@ -6,6 +6,7 @@ used, or nothing::
 
     python -m tests.old_imports ray-1.13.0-*.whl        # a table
     python -m tests.old_imports -v ray-1.13.0-*.whl     # and the names that are no more
+    python -m tests.old_imports --write ray-*.whl       # the guide's page
 """
 
 from __future__ import annotations
@@ -122,27 +123,58 @@ def load(way: Callable[[str, str], Any], module: str, name: str) -> str:
 KINDS = ("Ray's", "ours", "placeholder", "needs a library", "none")
 
 
+#: The guide's page, which `--write` makes.
+PAGE = Path(__file__).parents[1] / "migration_guide" / "old_imports.md"
+_INTRODUCTION = """\
+# What an old import gives
+
+Under `rllib-compat run`, or after `rllib_compat.activate()`, each public name of `ray.rllib` and
+`ray.tune` of an old Ray can be imported: by an import statement, `importlib`, `pkgutil`, code
+that `exec` runs, a cell of a notebook, or the file of a plugin. What comes is Ray's own, wherever
+it is today; or ours, where it is gone and has a meaning; or a placeholder, which may be named and
+derived from, and says what to do when it is used. Policies of TensorFlow count as ours: they can
+be named in a config, which trains with torch, and nothing else. Ray's modules about another
+library raise where that is not installed, as they did. `python -m tests.old_imports --write
+WHEEL…` counts, and writes this page.
+
+"""
+
+
 def main() -> None:
-    """Prints a table of the wheels that are named on the command line."""
+    """Prints a table of the wheels that are named on the command line, or writes the page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("wheels", nargs="+", type=Path)
     parser.add_argument("-v", "--verbose", action="store_true", help="print each name that is gone")
+    parser.add_argument("--write", action="store_true", help="write the guide's page")
     arguments = parser.parse_args()
     legacy.activate()
-    print(f"| Ray | way | names | {' | '.join(KINDS)} |")
-    print("|---" * (3 + len(KINDS)) + "|")
+    rows = [_row("Ray", "way", "names", *KINDS, "Ray's or ours"), "|---" * (4 + len(KINDS)) + "|"]
     for wheel in arguments.wheels:
         names = list(public_names(wheel))
+        told: dict[str, list[str]] = {}
         for way, loader in WAYS.items():
             found = {place: load(loader, *place) for place in names}
             count = Counter(found.values())
-            row = [count[kind] for kind in KINDS]
-            release = wheel.name.split("-")[1]
-            print(f"| {release} | {way} | {len(names)} | {' | '.join(map(str, row))} |")
+            numbers = [len(names), *(count[kind] for kind in KINDS)]
+            share = sum(count[kind] for kind in KINDS[:2]) / len(names)
+            told.setdefault(_row(*numbers, f"{share:.0%}"), []).append(way)
             if arguments.verbose:
-                for (module, name), kind in found.items():
-                    if kind in ("placeholder", "none"):
-                        print(f"{kind} {module}.{name}")
+                gone = {place: kind for place, kind in found.items() if kind in KINDS[2:]}
+                print(
+                    "\n".join(f"{way}: {kind}: {'.'.join(place)}" for place, kind in gone.items())
+                )
+        release = wheel.name.split("-")[1]
+        for numbers_told, ways in told.items():
+            each = "each" if len(ways) == len(WAYS) else ", ".join(ways)
+            rows.append(f"| {release} | {each} {numbers_told}")
+    table = "\n".join(rows) + "\n"
+    print(table)
+    if arguments.write:
+        PAGE.write_text(_INTRODUCTION + table, "utf-8")
+
+
+def _row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 if __name__ == "__main__":

@@ -355,24 +355,78 @@ _LEARNER += "config.learners(learner_class=…)"
 _OLD_RAY = "name the Ray that the code was written for, by its wheel or folder: "
 _OLD_RAY += "`rllib-compat run --old-ray PATH …`, or rllib_compat.activate(old_ray=PATH)"
 _STEP = "subclass the algorithm and override training_step()"
+_CONTRIB = "Ray's folder rllib_contrib had it until 2.9"
+_UNITY = (
+    "mlagents_envs has a wrapper for PettingZoo; ray.rllib.env.wrappers.pettingzoo_env takes it"
+)
+_NO_SYNCING = "nodes need no syncing: give tune.run a storage_path that all of them see"
+_CALLBACK = "Tune runs trials in a TuneController: write a ray.tune.Callback"
+_CALLBACK_OF_TRIALS = "Tune starts trials itself: write a ray.tune.Callback"
+_MAML = "meta-learning has left Ray; write it with a DifferentiableLearner"
+_MBMPO = f"learned models have left Ray; {_CONTRIB}"
+_SLATEQ = f"recommenders have left Ray; {_CONTRIB}"
+_LEAGUE = "train PPO policies against frozen ones, with rllib_compat.league"
+_DREAMER = "DreamerV3 of today: ray.rllib.algorithms.dreamerv3"
+_SIGOPT = "Ray has it no more; search with Optuna (ray.tune.search.optuna)"
+_SKOPT = "search with BayesOpt or Optuna (ray.tune.search)"
+_DRAGONFLY = "search with BayesOpt or HEBO (ray.tune.search)"
 
 #: What an old name begins with → where it went; the longest that fits counts.
 REMOVED = {
     "ray.rllib": 'see the guide: "What is gone"',
     "ray.rllib.agents": 'see the guide: "What is gone"',
+    "ray.rllib.agents.alpha_star": _LEAGUE,
+    "ray.rllib.agents.dreamer": _DREAMER,
+    "ray.rllib.agents.maml": _MAML,
+    "ray.rllib.agents.mbmpo": _MBMPO,
+    "ray.rllib.agents.slateq": _SLATEQ,
+    "ray.rllib.algorithms.alpha_star": _LEAGUE,
+    "ray.rllib.algorithms.alpha_zero": f"tree search has left Ray; {_CONTRIB}",
+    "ray.rllib.algorithms.dreamer": _DREAMER,
+    "ray.rllib.algorithms.maml": _MAML,
+    "ray.rllib.algorithms.mbmpo": _MBMPO,
+    "ray.rllib.algorithms.slateq": _SLATEQ,
     "ray.rllib.contrib": "contributed algorithms have left Ray; see its folder rllib_contrib",
+    "ray.rllib.core.rl_module.encoder": "encoders are ray.rllib.core.models.configs today",
+    "ray.rllib.core.rl_trainer": "it is ray.rllib.core.learner today: TorchLearner, LearnerGroup",
     "ray.rllib.env.policy_server_input": "clients talk RLlink today: see ray.rllib.env.external",
+    "ray.rllib.env.wrappers.recsim": "copy the wrapper from the Ray that had it",
+    "ray.rllib.env.wrappers.unity3d_env": _UNITY,
     "ray.rllib.examples": "copy the file from the Ray that had it into your project",
     "ray.rllib.examples.env": _OLD_RAY,
     "ray.rllib.examples.models": _OLD_RAY,
     "ray.rllib.examples.policy": _OLD_RAY,
     "ray.rllib.execution": _STEP,
+    "ray.rllib.models.jax": "there are no JAX models; write a TorchModelV2 or an RLModule",
     "ray.rllib.models.model": "these models were TensorFlow's; write a TorchModelV2 or an RLModule",
+    "ray.rllib.models.specs": "RLModules declare no specs any more; leave them out",
     "ray.rllib.optimizers": _STEP,
     "ray.rllib.policy": _LEARNER,
     "ray.rllib.rollout": "rllib-compat evaluate",
     "ray.rllib.train": "rllib-compat train",
     "ray.tune": "Tune has it elsewhere or not at all: see the documentation of ray.tune.Tuner",
+    "ray.tune.automlboard": "its board has left Ray; see TensorBoard, or `rllib-compat plot`",
+    "ray.tune.execution": _CALLBACK,
+    "ray.tune.integration.docker": _NO_SYNCING,
+    "ray.tune.integration.horovod": "start a ray.train trainer in the trial",
+    "ray.tune.integration.kubernetes": _NO_SYNCING,
+    "ray.tune.integration.mlflow": "call ray.air.integrations.mlflow.setup_mlflow in it",
+    "ray.tune.integration.tensorflow": "start a ray.train.tensorflow.TensorflowTrainer in it",
+    "ray.tune.integration.torch": "start a ray.train.torch.TorchTrainer in the trial",
+    "ray.tune.integration.wandb": "call ray.air.integrations.wandb.setup_wandb in the trial",
+    "ray.tune.ray_trial_executor": _CALLBACK_OF_TRIALS,
+    "ray.tune.search.dragonfly": _DRAGONFLY,
+    "ray.tune.search.sigopt": _SIGOPT,
+    "ray.tune.search.skopt": _SKOPT,
+    "ray.tune.sklearn": "search over your estimator with ray.tune.Tuner",
+    "ray.tune.suggest.dragonfly": _DRAGONFLY,
+    "ray.tune.suggest.sigopt": _SIGOPT,
+    "ray.tune.suggest.skopt": _SKOPT,
+    "ray.tune.sync_client": _NO_SYNCING,
+    "ray.tune.syncer": _NO_SYNCING,
+    "ray.tune.trial_executor": _CALLBACK_OF_TRIALS,
+    "ray.tune.trial_runner": _CALLBACK,
+    "ray.tune.web_server": "there is no server: look at a running experiment in Ray's dashboard",
 }
 
 

@@ -146,7 +146,7 @@ def test_todays_module_of_the_same_name_is_the_old_one_for_user_code_alone():
         "ray.rllib.agents.ppo.PPOTrainer",
         "ray.rllib.algorithms.ppo.DEFAULT_CONFIG",
         "ray.rllib.evaluation.MultiAgentEpisode",
-        "ray.rllib.optimizers.SyncSamplesOptimizer",
+        "ray.rllib.optimizers.AsyncSamplesOptimizer",
         "ray.tune.logger.UnifiedLogger",
     ],
 )
@@ -186,13 +186,13 @@ def test_what_no_ray_had_is_missing_as_ever():
 
 
 def test_what_is_gone_is_imported_and_raises_when_it_is_used():
-    found = run("from ray.rllib.optimizers import SyncSamplesOptimizer")
-    gone = found["SyncSamplesOptimizer"]
+    found = run("from ray.rllib.optimizers import AsyncSamplesOptimizer")
+    gone = found["AsyncSamplesOptimizer"]
     subclass = type("Mine", (gone,), {})
     for use in (gone, subclass, lambda: gone.make, lambda: subclass.make()):
         with pytest.raises(GoneError, match="training_step"):
             use()
-    assert redirected["ray.rllib.optimizers", "SyncSamplesOptimizer"].startswith("gone after")
+    assert redirected["ray.rllib.optimizers", "AsyncSamplesOptimizer"].startswith("gone after")
 
 
 def test_functions_that_became_methods_are_there():
@@ -211,7 +211,7 @@ def test_functions_that_became_methods_are_there():
 
 
 def test_old_modules_and_what_is_gone_survive_pickling():
-    found = run("import ray\nfrom ray.rllib.optimizers import SyncSamplesOptimizer as gone")
+    found = run("import ray\nfrom ray.rllib.optimizers import AsyncSamplesOptimizer as gone")
     assert pickle.loads(pickle.dumps(found["ray"].rllib)) is found["ray"].rllib
     assert pickle.loads(pickle.dumps(found["gone"])) is found["gone"]
 
