@@ -648,14 +648,14 @@ class LegacyPolicy:
         self.global_timestep = int(state.get("global_timestep", self.global_timestep))
 
     def export_model(self, export_dir: str, onnx: int | None = None) -> str:
-        """Writes the network as `model.pt`, or with an opset as `model.onnx`.
+        """Writes what acts as `model.pt`, or with an opset as `model.onnx`.
 
         Returns:
             The file. `torch.load(…, weights_only=False)` loads `model.pt` where Ray is installed.
         """
         from rllib_compat.runtime import exports
 
-        return str(exports.write_model(self._learning_module(), export_dir, onnx))
+        return str(exports.write_model(self.module, export_dir, onnx))
 
     def export_checkpoint(self, export_dir: str, filename_prefix: str = "model") -> str:  # noqa: ARG002
         """Writes a checkpoint that `RLModule.from_checkpoint` loads.
