@@ -176,7 +176,7 @@ class LegacyPolicy:
     @property
     def multi_gpu_param_groups(self) -> list[set[int]]:
         """For each optimizer, the places of its parameters among those of the model."""
-        places = {id(p): i for i, p in enumerate(self.model.parameters())}
+        places = {id(held): at for at, held in enumerate(self.model.parameters())}
         return [
             {
                 places[id(p)]
@@ -624,10 +624,8 @@ class LegacyPolicy:
 
     def get_state(self) -> dict[str, Any]:
         """Weights, what its optimizers hold, and how far its training and exploration are."""
-        state: dict[str, Any] = {
-            "weights": self.get_weights(),
-            "global_timestep": self.global_timestep,
-        }
+        state: dict[str, Any] = {"global_timestep": self.global_timestep}
+        state["weights"] = self.get_weights()
         if self._learner_in_reach() is not None:
             state["_optimizer_variables"] = self._learning().optimizer_states()
             state["_exploration_state"] = self.get_exploration_state()

@@ -202,7 +202,9 @@ def _repeated(state: Any, count: int) -> Any:
 
 
 def _array(value: Any) -> Any:
-    return value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.detach().cpu().numpy()
 
 
 def _of_array(value: Any) -> Any:
