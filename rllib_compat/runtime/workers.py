@@ -542,6 +542,12 @@ class LegacyWorker:
         return self.rollout_fragment_length * int(self.env_runner.num_envs)
 
     @property
+    def spaces(self) -> dict[str, Any]:
+        """The spaces of observations and actions, by policy."""
+        found: dict[str, Any] = self.env_runner.get_spaces()
+        return found
+
+    @property
     def seed(self) -> int | None:
         """The seed of the config."""
         found: int | None = self.env_runner.config.seed
