@@ -20,6 +20,7 @@ from ray.tune import Trainable
 
 from rllib_compat import registry
 from rllib_compat.config import Translation, find_algorithm, translate
+from rllib_compat.config.rules.offline import learns_on_old_stack
 from rllib_compat.formats.layouts import v2
 from rllib_compat.formats.layouts.folder import Folder
 from rllib_compat.formats.manifest import require_whole

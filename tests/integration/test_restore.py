@@ -27,8 +27,6 @@ from tests.marks import TRAINERS, marked
 
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
 
-#: Where a filter keeps what it has seen since it was last given statistics.
-SEEN = "seen_since"
 #: Whoever learns from recordings has actors that read them.
 CPUS = 8
 COMMON = {"num_workers": 0, "model": {"fcnet_hiddens": [8]}, "framework": "torch"}
