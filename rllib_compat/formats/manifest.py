@@ -29,10 +29,14 @@ def write_manifest(folder: Path) -> None:
     Args:
         folder: The folder, to which nothing is added any more.
     """
+    from concurrent.futures import ThreadPoolExecutor  # reading needs none
+
     with disk_errors(folder):
-        found = _files(folder)
+        found = {name: path for name, path in _files(folder).items() if path is not None}
         found.pop(NAME, None)
-        files = {name: sha256_of(path) for name, path in found.items() if path is not None}
+        # Of files of gigabytes this takes as long as to copy them; it needs no lock of Python's.
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            files = dict(zip(found, pool.map(sha256_of, found.values()), strict=True))
     text = json.dumps({"version": _VERSION, "sha256": files}, indent=1, sort_keys=True)
     with atomic_file(folder / NAME) as file:
         file.write(text.encode("ascii"))
