@@ -57,17 +57,20 @@ class DrawnEpisodes(ConnectorV2):  # type: ignore[misc]
                 own.actions = InfiniteLookbackBuffer(apart, lookback=drawn.actions.lookback)
             if module.is_stateful() and Columns.STATE_OUT not in drawn.extra_model_outputs:
                 own.extra_model_outputs = copy.copy(drawn.extra_model_outputs)
-                own.extra_model_outputs[Columns.STATE_OUT] = _first_states(module, len(drawn))
+                own.extra_model_outputs[Columns.STATE_OUT] = _first_states(module, drawn)
         return batch
 
 
-def _first_states(module: RLModule, steps: int) -> InfiniteLookbackBuffer:
-    """The state that a module begins with, for each step and the one before.
+def _first_states(module: RLModule, episode: Any) -> InfiniteLookbackBuffer:
+    """The state that a module begins with, for each step of an episode and the one before.
 
     Recordings have no states. Later Rays take this one then; Ray 2.40 fails without any.
     """
     first = tree.map_structure(np.asarray, convert_to_numpy(module.get_initial_state()))
-    repeated = tree.map_structure(lambda part: np.repeat(part[None], steps + 1, axis=0), first)
+    steps = len(episode) + 1
+    if isinstance(episode.rewards.data, list):  # some releases draw episodes before they are arrays
+        return InfiniteLookbackBuffer([first] * steps, lookback=1)
+    repeated = tree.map_structure(lambda part: np.repeat(part[None], steps, axis=0), first)
     return InfiniteLookbackBuffer(repeated, lookback=1)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tree
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat.adapters import PreLearner
 from rllib_compat.config import translate
@@ -54,6 +55,22 @@ def test_an_episode_that_is_drawn_twice_is_two(space):
         assert len(one) == 3
         assert one.get_rewards().tolist() == [0, 1, 2]
         assert tree.is_nested(one.get_actions(0)) == parts
+
+
+def test_an_lstm_has_a_list_of_states_where_an_episode_has_lists():
+    episode = SingleAgentEpisode(
+        observations=[0.0] * 8, actions=[0] * 7, rewards=[1.0] * 7, len_lookback_buffer=0
+    )
+    module = SimpleNamespace(
+        action_space=Discrete(2),
+        is_stateful=lambda: True,
+        get_initial_state=lambda: {"h": np.full(4, 0.5, np.float32)},
+    )
+    drawn = [episode]
+    DrawnEpisodes()(rl_module={"p": module}, batch={}, episodes=drawn, metrics=None)
+    states = drawn[0].extra_model_outputs["state_out"]
+    assert isinstance(states.data, list)
+    assert len(states) == len(drawn[0]) == 7
 
 
 @pytest.mark.parametrize("begins", [0, 4], ids=["an episode", "a part of one"])
