@@ -467,12 +467,14 @@ class TwoAgents:
 
 def fits(action: Any, space: gym.Space[Any]) -> bool:
     """Whether an action is of a space, but for bounds: some configs say that none are kept."""
-    if isinstance(space, gym.spaces.Box):
-        return np.shape(action) == space.shape and np.asarray(action).dtype == space.dtype
-    if isinstance(space, gym.spaces.Tuple):
-        return len(action) == len(space) and all(map(fits, action, space))
-    if isinstance(space, gym.spaces.Dict):
-        return action.keys() == space.keys() and all(fits(action[key], space[key]) for key in space)
+    match space:
+        case gym.spaces.Box():
+            return np.shape(action) == space.shape and np.asarray(action).dtype == space.dtype
+        case gym.spaces.Tuple():
+            return len(action) == len(space) and all(map(fits, action, space))
+        case gym.spaces.Dict():
+            named = action.keys() == space.keys()
+            return named and all(fits(action[key], space[key]) for key in space)
     return bool(space.contains(action))
 
 

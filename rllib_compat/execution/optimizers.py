@@ -122,9 +122,9 @@ class PolicyOptimizer:
         import ray
 
         with self._timers["update"]:
-            if remote := self.workers.remote_workers():
-                weights = ray.put(self.workers.local_worker().get_weights())
-                ray.get([worker.set_weights.remote(weights) for worker in remote])
+            if others := self.workers.remote_workers():
+                told = ray.put(self.workers.local_worker().get_weights())
+                ray.get([other.set_weights.remote(told) for other in others])
 
     def _sample(self, least: int) -> Any:
         """Batches of all workers, until there are so many steps, in one."""
@@ -132,14 +132,14 @@ class PolicyOptimizer:
         from ray.rllib.policy.sample_batch import concat_samples
 
         timer = self._timers["sample"]
-        batches: list[Any] = []
+        parts: list[Any] = []
         with timer:
-            while not batches or sum(batch.count for batch in batches) < least:
-                if remote := self.workers.remote_workers():
-                    batches += ray.get([worker.sample.remote() for worker in remote])
-                else:
-                    batches.append(self.workers.local_worker().sample())
-        batch = concat_samples(batches)
+            while not parts or sum(part.count for part in parts) < least:
+                others = self.workers.remote_workers()
+                parts += ray.get([other.sample.remote() for other in others])
+                if not others:
+                    parts.append(self.workers.local_worker().sample())
+        batch = concat_samples(parts)
         timer.push_units_processed(batch.count)
         self.num_steps_sampled += batch.count
         return batch

@@ -86,11 +86,10 @@ class _SideBySide(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
         own: Any = {} if config is None else copy.copy(config)  # an env context stays one
         agents = range(own.pop("num_agents", 1))
         self.envs = [self.make(own) for _ in agents]
-        self.possible_agents = list(agents)
-        self.agents = list(agents)
+        self.agents, self.possible_agents = list(agents), list(agents)
+        one = self.envs[0]  # they are alike
+        self.observation_space, self.action_space = one.observation_space, one.action_space
         self.dones: set[int] = set()
-        self.observation_space = self.envs[0].observation_space
-        self.action_space = self.envs[0].action_space
 
     @staticmethod
     def make(config: AlgorithmConfig) -> Any:

@@ -114,10 +114,10 @@ class TorchBatchNormModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray
 
     def forward(self, input_dict: Any, state: object, seq_lens: object) -> Any:  # noqa: ARG002
         """Logits; statistics move only in batches that are learned from."""
-        training = getattr(input_dict, "is_training", None)
-        if training is None:
-            training = input_dict.get("is_training", False)
-        self._hidden_layers.train(bool(training))
+        learning = getattr(input_dict, "is_training", None)
+        if learning is None:  # a plain dict, as some Rays gave it
+            learning = input_dict.get("is_training")
+        self._hidden_layers.train(bool(learning))
         self._hidden_out = self._hidden_layers(input_dict["obs"])
         return self._logits(self._hidden_out), []
 

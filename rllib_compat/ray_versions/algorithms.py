@@ -22,6 +22,17 @@ def build_algorithm(config: AlgorithmConfig) -> Algorithm:
     return _savable(renames.method(config, "build_algo")())
 
 
+def resource_request(config: AlgorithmConfig) -> Any:
+    """The bundles that an algorithm of a config asks for, its own process first.
+
+    Ray writes the config into a default one of the class, argument by argument, which refuses
+    attributes that no argument sets; here the config is that default.
+    """
+    own = staticmethod(lambda: config.copy(copy_frozen=False))
+    asking: Any = type("Asking", (config.algo_class,), {"get_default_config": own})
+    return asking.default_resource_request({})
+
+
 @contextmanager
 def small_algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
     """An algorithm of a config as small as can be: nothing remote, no GPUs, no evaluation.

@@ -188,7 +188,7 @@ def _with_arguments(creator: Callable[..., Any], context: Mapping[str, Any]) -> 
 
 def without_paths(context: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of an environment without text that could be the name of a file."""
-    return {key: value for key, value in context.items() if _is_no_path(value)}
+    return dict(row for row in context.items() if _is_no_path(row[1]))
 
 
 def _is_no_path(value: object) -> bool:

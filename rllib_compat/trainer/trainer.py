@@ -709,8 +709,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             old_networks=cls.legacy_ray != TODAY,
             on_unknown="warn",  # a function around a trainer may have keys of its own
         ).algorithm_config
-        request = algorithm_config.algo_class.default_resource_request(algorithm_config)
-        return TrialResources.of(request)
+        return TrialResources.of(algorithms.resource_request(algorithm_config))
 
     @classmethod
     def resource_help(cls, config: Mapping[str, Any]) -> str:

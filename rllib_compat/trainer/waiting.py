@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
+from rllib_compat.ray_versions.algorithms import resource_request
+
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
@@ -65,7 +67,7 @@ def describe_lacking(asked: Mapping[str, float], there: Mapping[str, float] | No
 
 def _asked_by(config: AlgorithmConfig) -> Mapping[str, float]:
     """What the actors of an algorithm ask for; its own process asks for nothing."""
-    request = config.algo_class.default_resource_request(config)
+    request = resource_request(config)
     asked: Counter[str] = Counter()
     for bundle in request.bundles if request.head_bundle_is_empty else request.bundles[1:]:
         asked.update(bundle)

@@ -141,7 +141,9 @@ class LegacyWorkers(Workers):
             remote_worker_ids: The indices of the other workers that are meant; None for all.
             **_: How Ray 2.x was to wait for workers that fail; the config says it.
         """
-        runner = self.local_worker().env_runner if self._policies else self.group.local_env_runner
+        if self._policies:
+            self.local_worker()  # the policies of this one reach the learners
+        runner = self.group.local_env_runner
         before = runner.config.policies_to_train
         results = env_runners.foreach_env_runner(
             self.group,

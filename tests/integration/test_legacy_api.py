@@ -13,7 +13,6 @@ import pytest
 import rllib_compat as compat
 from rllib_compat import legacy
 from rllib_compat.errors import GoneError
-from rllib_compat.ray_versions import startup
 from rllib_compat.runtime import user_envs
 from tests import legacy_api
 from tests.legacy.api.calls import matches, play
@@ -39,15 +38,10 @@ def load(ray):
 
 
 @pytest.fixture(scope="module")
-def no_cluster():
-    """Trainers of one process need no Ray that runs."""
+def as_old_code(one_ray):
+    """Legacy imports, and environments with the API of old gym."""
     legacy.activate()
-    with (
-        startup.without_cluster(),
-        mock.patch("ray.is_initialized", return_value=True),
-        mock.patch.object(user_envs, "TODAYS_GYM", "ANOTHER_NAME"),  # tests import gymnasium
-        mock.patch("ray.cluster_resources", return_value={"CPU": 1}),
-    ):
+    with mock.patch.object(user_envs, "TODAYS_GYM", "ANOTHER_NAME"):  # tests import gymnasium
         yield
     legacy.deactivate()
 
@@ -66,7 +60,7 @@ class Holding(compat.DefaultCallbacks):
 
 
 @pytest.fixture(scope="module")
-def objects(no_cluster):
+def objects(as_old_code):
     """One object of each kind that a trainer holds."""
     config = {
         "env": "CartPole-v1",
@@ -115,7 +109,7 @@ RAYS = ["1.13.0", *(pytest.param(ray, marks=pytest.mark.nightly) for ray in ("0.
 
 
 @pytest.mark.parametrize("ray", RAYS)
-def test_what_old_code_asks_gives_what_it_gave(no_cluster, ray):
+def test_what_old_code_asks_gives_what_it_gave(as_old_code, ray):
     old = load(ray)
     del old["analysis"]  # it needs a Tune that runs
     rays = SimpleNamespace(

@@ -12,7 +12,7 @@ import pytest
 
 import rllib_compat as compat
 from rllib_compat import legacy
-from rllib_compat.errors import GoneError, LegacyEnvError
+from rllib_compat.errors import LegacyEnvError
 from rllib_compat.execution.rollout_ops import synchronous_parallel_sample
 from rllib_compat.execution.train_ops import train_one_step
 from rllib_compat.legacy import lookup
@@ -95,8 +95,9 @@ def test_a_config_of_ray_0_8_trains_saves_restores_and_acts(make):
     assert np.allclose(logits, bias, atol=1e-6)
     assert len(trainer.workers.remote_workers()) == 1
     assert trainer.workers.foreach_worker_with_index(lambda worker, index: index) == [0, 1]
-    with pytest.raises(GoneError, match="learner_group"):
-        trainer.optimizer.step()
+    before = trainer.optimizer.num_steps_trained
+    trainer.optimizer.step()
+    assert trainer.optimizer.num_steps_trained > before
 
 
 @pytest.mark.matrix

@@ -125,11 +125,11 @@ def test_population_based_training_changes_legacy_keys(tmp_path):
         ),
         run_config=run_config(stop={"training_iteration": 5}, storage_path=str(tmp_path)),
     )
-    results = tuner.fit()
-    assert not results.errors
+    trials = tuner.fit()
+    assert not trials.errors
     lines = [
         json.loads(line)
-        for result in results
+        for result in trials
         for line in (Path(result.path) / "result.json").read_text().splitlines()
     ]
     changed = [line for line in lines if line["config"]["lr"] != 1e-3]

@@ -81,8 +81,8 @@ def test_scores_and_posterior_are_those_of_ray_1_13_after_each_step(case):
 def test_many_steps_at_once_teach_what_they_teach_one_by_one(case):
     recorded = Recorded(case)
     learner = recorded.learner()
-    observations, actions, rewards, _ = zip(*recorded.steps(), strict=True)
-    several = recorded.seen(observations), np.array(actions), np.array(rewards)
+    seen, acted, earned, _ = zip(*recorded.steps(), strict=True)
+    several = recorded.seen(seen), np.array(acted), np.array(earned)
     learner.observe({MODULE: (*several, None)})
     close(learner.module[MODULE].unwrapped().theta.numpy(), recorded.found["theta"], 1e-4)
 
@@ -94,13 +94,13 @@ def test_thompson_sampling_draws_as_ray_1_13_or_from_the_posterior_where_asked(c
     learner = recorded.learner(drawn_from=drawn_from)
     module = learner.module[MODULE].unwrapped()
     close(recorded.found["posterior"], module.covariance.numpy(), 1e-6)  # nothing was learned there
-    observations, actions, rewards, _ = zip(*recorded.steps(), strict=True)
-    several = recorded.seen(observations), np.array(actions), np.array(rewards)
+    seen, acted, earned, _ = zip(*recorded.steps(), strict=True)
+    several = recorded.seen(seen), np.array(acted), np.array(earned)
     learner.observe({MODULE: (*several, None)})
     torch.manual_seed(7)
-    seen = recorded.seen(observations[:1])
-    drawn = torch.stack([module.sampled(seen)[0] for _ in range(2000)])
-    x = torch.from_numpy(observations[0])
+    first = recorded.seen(seen[:1])
+    drawn = torch.stack([module.sampled(first)[0] for _ in range(2000)])
+    x = torch.from_numpy(seen[0])
     x = x if recorded.items else x.expand(ARMS, SIZE)
     covariance = module.covariance
     if drawn_from == "prior":
@@ -108,7 +108,7 @@ def test_thompson_sampling_draws_as_ray_1_13_or_from_the_posterior_where_asked(c
     covariance = covariance.expand(ARMS, SIZE, SIZE)
     expected = torch.einsum("ad,ade,ae->a", x, covariance, x).sqrt()
     np.testing.assert_allclose(drawn.std(0).numpy(), expected.numpy(), rtol=0.1)
-    deviations = (drawn.mean(0) - module.expected(seen)[0]) / expected
+    deviations = (drawn.mean(0) - module.expected(first)[0]) / expected
     assert deviations.abs().max() < 0.1
 
 
