@@ -713,8 +713,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "padding is learned from",
-            "        entropy = distribution.entropy()[valid].sum()",
-            "        entropy = distribution.entropy().sum()",
+            "            distribution.entropy()[valid],",
+            "            distribution.entropy(),",
         ),
     ),
     *_in(
@@ -787,7 +787,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/algorithms/test_replay.py",),
         (
             "errors of replaced steps go to those in their place",
-            "        return (places - added) % self.capacity >= self._added - added",
+            "        return (places - added) % self.capacity >= self.added - added",
             "        return places >= 0",
         ),
     ),
@@ -1124,8 +1124,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/algorithms/test_policy_replay.py",),
         (
             "policies that do not learn are kept",
-            "                if learns(policy_id, to_train):\n                    self.of",
-            "                if True:\n                    self.of",
+            "            if learns(policy_id, to_train):\n                self.of",
+            "            if True:\n                self.of",
         ),
         (
             "policies that do not learn are drawn",
@@ -1134,13 +1134,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "all policies have one buffer",
-            "                policy_id = part.module_id or DEFAULT_MODULE_ID",
-            "                policy_id = DEFAULT_MODULE_ID",
+            "                yield part.module_id or DEFAULT_MODULE_ID, part",
+            "                yield DEFAULT_MODULE_ID, part",
         ),
         (
             "a policy's own settings don't reach its buffer",
-            "            settings = self._of_policies.get(policy_id, self._default)",
-            "            settings = self._default",
+            "TransitionReplayBuffer(**self._of_policies.get(policy, self._default))",
+            "TransitionReplayBuffer(**self._default)",
         ),
     ),
     *_in(
@@ -1182,17 +1182,21 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
+        "rllib_compat/algorithms/objectives.py",
+        ("tests/unit/algorithms/test_actor_critics.py",),
+        (
+            "IMPALA's loss is a mean",
+            "    return -(logp * gains).sum(), ",
+            "    return -(logp * gains).mean(), ",
+        ),
+    ),
+    *_in(
         "rllib_compat/algorithms/vtrace.py",
         ("tests/unit/algorithms/test_actor_critics.py",),
         (
             "the last step of a fragment is learned from",
             "            learned = steps[:-1] if is_whole and self.legacy.vtrace_drops_last_step else steps",
             "            learned = steps",
-        ),
-        (
-            "IMPALA's loss is a mean",
-            '        pi_loss = -(of["logp"] * of["gains"]).sum()',
-            '        pi_loss = -(of["logp"] * of["gains"]).mean()',
         ),
         (
             "something is expected after the end of an episode",
