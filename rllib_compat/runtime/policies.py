@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -108,10 +109,14 @@ class LegacyPolicy:
         #: What is added to the steps that were sampled, as long as no more are.
         self._ahead = (0, 0)
         self._last_timestep: int | None = None
-        self._inputs = PolicyInputs(module, config)
 
     def __repr__(self) -> str:
         return f"<policy {self.policy_id!r}: {type(self.module).__name__}>"
+
+    @cached_property
+    def _inputs(self) -> PolicyInputs:
+        # Workers make a policy each time they are asked for one, often only to be told its name.
+        return PolicyInputs(self.module, self._config)
 
     # What it tells
 

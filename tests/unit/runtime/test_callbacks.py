@@ -282,8 +282,8 @@ class TestWorker:
         worker = LegacyWorker(runner())
         with pytest.raises(GoneError, match="unlock"):
             _ = worker.unlock
-        with pytest.raises(GoneError, match="dist_class"):
-            _ = worker.get_policy().dist_class
+        with pytest.raises(GoneError, match="get_session"):
+            _ = worker.get_policy().get_session
 
 
 def test_the_trainer_comes_when_it_is_complete():
