@@ -11,7 +11,7 @@ METHODS = {
     "build_algo": ("build", "2.40"),  # AlgorithmConfig
     "compute_q_values": ("_qf", "2.40"),  # modules of DQN
     "foreach_env_runner": ("foreach_worker", "2.40"),  # EnvRunnerGroup
-    "probe_unhealthy_env_runners": ("probe_unhealthy_workers", "2.40"),  # EnvRunnerGroup
+    "probe_unhealthy_env_runners": ("probe_unhealthy_workers", "2.41"),  # EnvRunnerGroup
     "restore_env_runners": ("restore_workers", "2.41"),  # Algorithm
     "to_numpy": ("finalize", "2.40"),  # episodes, and their buffers
 }
