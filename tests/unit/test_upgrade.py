@@ -158,8 +158,10 @@ def test_what_only_legacy_has_is_brought_back():
 
 @pytest.mark.parametrize("target", ["compat", "native"])
 def test_what_is_gone_gets_a_note_and_a_row(target):
-    after, left = rewritten("from ray.rllib.optimizers import PolicyOptimizer\n", target=target)
-    note = "# TODO(rllib-compat: imports) ray.rllib.optimizers.PolicyOptimizer is gone"
+    after, left = rewritten(
+        "from ray.rllib.optimizers import AsyncReplayOptimizer\n", target=target
+    )
+    note = "# TODO(rllib-compat: imports) ray.rllib.optimizers.AsyncReplayOptimizer is gone"
     assert after.count(note) == 1
     assert [(change.rule, change.line) for change in left] == [("imports", 1)]
 
@@ -447,7 +449,7 @@ def test_a_folder_is_rewritten_but_not_what_belongs_to_others(run, tmp_path):
 
 
 def test_what_is_left_is_exit_code_1_and_a_broken_file_2(run, tmp_path):
-    (tmp_path / "a.py").write_text("from ray.rllib.optimizers import PolicyOptimizer\n")
+    (tmp_path / "a.py").write_text("from ray.rllib.optimizers import AsyncReplayOptimizer\n")
     code, out, _ = run(tmp_path)
     assert code == 1
     assert "1 to do by hand" in out
