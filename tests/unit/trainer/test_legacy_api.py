@@ -14,8 +14,7 @@ from rllib_compat.runtime import (
     LegacyPolicy,
     LegacyWorker,
 )
-from rllib_compat.trainer import LegacyWorkers
-from rllib_compat.trainer.workers import LegacyOptimizer
+from rllib_compat.trainer import LegacyOptimizer, LegacyWorkers
 from tests import legacy_api
 
 #: How old code called an object → its class here.
