@@ -122,9 +122,11 @@ class PolicyOptimizer:
         import ray
 
         with self._timers["update"]:
-            if others := self.workers.remote_workers():
-                told = ray.put(self.workers.local_worker().get_weights())
-                ray.get([other.set_weights.remote(told) for other in others])
+            others = self.workers.remote_workers()
+            if not others:
+                return
+            trained = ray.put(self.workers.local_worker().get_weights())
+            ray.get([other.set_weights.remote(trained) for other in others])
 
     def _sample(self, least: int) -> Any:
         """Batches of all workers, until there are so many steps, in one."""
@@ -133,12 +135,14 @@ class PolicyOptimizer:
 
         timer = self._timers["sample"]
         parts: list[Any] = []
+        count = 0
         with timer:
-            while not parts or sum(part.count for part in parts) < least:
+            while not parts or count < least:
                 others = self.workers.remote_workers()
-                parts += ray.get([other.sample.remote() for other in others])
-                if not others:
-                    parts.append(self.workers.local_worker().sample())
+                asked = [other.sample.remote() for other in others]
+                new = ray.get(asked) if asked else [self.workers.local_worker().sample()]
+                count += sum(one.count for one in new)
+                parts += new
         batch = concat_samples(parts)
         timer.push_units_processed(batch.count)
         self.num_steps_sampled += batch.count

@@ -110,20 +110,20 @@ class TorchBatchNormModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray
         self._logits = _dense(256, num_outputs, 0.01)
         self._value_branch = _dense(256, 1, 1.0)
         self._hidden_layers = nn.Sequential(*hidden)
-        self._hidden_out: Any = None
+        self._features: Any = None
 
     def forward(self, input_dict: Any, state: object, seq_lens: object) -> Any:  # noqa: ARG002
         """Logits; statistics move only in batches that are learned from."""
         learning = getattr(input_dict, "is_training", None)
         if learning is None:  # a plain dict, as some Rays gave it
             learning = input_dict.get("is_training")
-        self._hidden_layers.train(bool(learning))
-        self._hidden_out = self._hidden_layers(input_dict["obs"])
-        return self._logits(self._hidden_out), []
+        features = self._hidden_layers.train(bool(learning))(input_dict["obs"])
+        self._features = features
+        return self._logits(features), []
 
     def value_function(self) -> Any:
         """The values of what came last."""
-        return self._value_branch(self._hidden_out).flatten()
+        return self._value_branch(self._features).flatten()
 
 
 def _dense(inputs: int, units: int, scale: float, activation: object = None) -> Any:
