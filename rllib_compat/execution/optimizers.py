@@ -125,8 +125,9 @@ class PolicyOptimizer:
             others = self.workers.remote_workers()
             if not others:
                 return
-            trained = ray.put(self.workers.local_worker().get_weights())
-            ray.get([other.set_weights.remote(trained) for other in others])
+            trained = self.workers.local_worker()
+            held = ray.put(trained.get_weights())
+            ray.get([other.set_weights.remote(held) for other in others])
 
     def _sample(self, least: int) -> Any:
         """Batches of all workers, until there are so many steps, in one."""
