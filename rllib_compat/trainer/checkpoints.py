@@ -16,7 +16,7 @@ from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.ray_versions import learners, metrics
 from rllib_compat.trainer import coefficients
 from rllib_compat.trainer.build import AlgorithmBuilder
-from rllib_compat.trainer.restoring import Restorer
+from rllib_compat.trainer.restoring import Restorer, explain_errors
 from rllib_compat.trainer.running import RunningAlgorithm
 
 
@@ -51,7 +51,7 @@ class Checkpoints:
             CheckpointError: It can't be restored; the algorithm is as it was.
         """
         reading = self._restorer.read(Path(folder), trusted=trusted)
-        with reading as restore, self._running.all_or_nothing():
+        with reading as restore, self._running.all_or_nothing(), explain_errors(Path(folder)):
             restore()
             algorithm = self._running.algorithm
             metrics.mark_steps_as_counted(algorithm)

@@ -134,7 +134,7 @@ class Restorer:
         def restore() -> None:
             if known is not None:
                 self._take_networks(known.checkpoint, known.networks)
-            with _explain_errors(path), algorithms.restores_offline():
+            with algorithms.restores_offline():
                 self._running.algorithm.load_checkpoint(str(folder / "checkpoint"))
                 operator.index(self._running.algorithm.iteration)  # Ray takes whatever it is
             coefficients.take(self._running.algorithm, held)
@@ -300,7 +300,7 @@ def _read_old_stack(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _explain_errors(path: Path) -> Iterator[None]:
+def explain_errors(path: Path) -> Iterator[None]:
     """Turns what Ray says of states that are not whole, or not this trainer's, into our error."""
     try:
         yield
