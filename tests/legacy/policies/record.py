@@ -44,6 +44,14 @@ def new_folder(place, name):
     return str(made)
 
 
+def without_folder(data, folder=sys.prefix):
+    """A file that doesn't say where this Python is: pickled functions have the paths of theirs.
+
+    The path in its place is as long, because pickles write the length of each text before it.
+    """
+    return data.replace(folder.encode(), b"/old/".ljust(len(folder.encode()), b"v"))
+
+
 def main(out, names):
     """Records cases."""
     ray.init(num_cpus=2, include_dashboard=False) if ray.__version__ > "1" else ray.init(num_cpus=2)
@@ -64,7 +72,7 @@ def main(out, names):
         saved = Path(trainer.save(str(folder / "saved")))
         for file in saved.parent.iterdir():
             if file.name.startswith("checkpoint"):
-                file.rename(folder / file.name)
+                (folder / file.name).write_bytes(without_folder(file.read_bytes()))
         policy = trainer.get_policy()
 
         torch.manual_seed(0)
