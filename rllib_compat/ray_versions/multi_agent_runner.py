@@ -28,6 +28,7 @@ from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import sampling
 from rllib_compat.ray_versions.env_runners import go_on_exploring
 from rllib_compat.ray_versions.episodes import agents_to_act
+from rllib_compat.ray_versions.get_actions import replace_get_actions
 from rllib_compat.ray_versions.metrics import count_once
 from rllib_compat.ray_versions.sampling import map_structure, stack
 
@@ -64,6 +65,7 @@ class CompatMultiAgentEnvRunner(MultiAgentEnvRunner):  # type: ignore[misc]  # R
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         sampling.let_modules_explore_zeros(self)  # Ray 2.40 has no `make_module`
+        replace_get_actions(self)
 
     def make_module(self) -> None:
         """Makes the modules, which only ever act here."""

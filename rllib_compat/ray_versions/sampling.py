@@ -89,11 +89,13 @@ def rays_to_module(*, multi_agent: bool = False) -> list[tuple[type, ...]]:
 
 
 def rays_to_env(*, multi_agent: bool = False) -> tuple[type, ...]:
-    """The classes of Ray's own connectors to the environment."""
+    """The classes of Ray's own connectors to the environment, and of ours that takes a place."""
     from ray.rllib.connectors import module_to_env as of_ray
 
+    from rllib_compat.ray_versions.get_actions import GetActions
+
     return (
-        of_ray.GetActions,
+        GetActions,
         of_ray.TensorToNumpy,
         of_ray.UnBatchToIndividualItems,
         *((of_ray.ModuleToAgentUnmapping,) if multi_agent else ()),
@@ -129,7 +131,7 @@ def forward_of(module: RLModule, *, explore: bool) -> Any:
 
 def act(
     module: RLModule,
-    inputs: object,
+    inputs: torch.Tensor,
     to_array: Callable[[Any], Any],
     *,
     explore: bool,
@@ -141,7 +143,7 @@ def act(
 
     Args:
         module: The module.
-        inputs: What makes a distribution of each row `[B, n]`.
+        inputs: What makes a distribution of each row `[B, n]`, or of each step `[B, T, n]`.
         to_array: Makes arrays of tensors.
         explore: Whether they are drawn, or the likeliest is taken.
         in_numpy: Whether they are drawn without torch, where that is known.
@@ -154,10 +156,27 @@ def act(
     if not explore:
         # Old policies told zeros, too. Those of Ray's deterministic distributions have the shape of
         # the action, by which losses fail, or make a table of all rows by all rows.
-        actions = distribution.to_deterministic().sample()
-        return to_array(actions), np.zeros(len(to_array(inputs)), np.float32)
+        logp = inputs.new_zeros(inputs.shape[:-1])
+        return to_array(likeliest(distribution)), to_array(logp)
     actions = distribution.sample()
     return to_array(actions), to_array(distribution.logp(actions))
+
+
+def likeliest(distribution: Any) -> Any:
+    """The likeliest actions, an array for each part of a Tuple or Dict.
+
+    Those of a MultiDiscrete were a list of them in Ray 2.40, which no environment takes.
+    """
+    import torch
+    import tree
+
+    of_ray = torch_distributions()
+    if isinstance(distribution, of_ray.TorchMultiCategorical):
+        return torch.stack([likeliest(choice) for choice in distribution._cats], -1)
+    if isinstance(distribution, of_ray.TorchMultiDistribution):
+        parts = [likeliest(part) for part in distribution._flat_child_distributions]
+        return tree.unflatten_as(distribution._original_struct, parts)
+    return distribution.to_deterministic().sample()
 
 
 def draw(distribution: type, inputs: object) -> tuple[Any, Any] | None:

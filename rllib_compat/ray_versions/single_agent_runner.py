@@ -28,6 +28,7 @@ from rllib_compat.ray_versions import sampling
 from rllib_compat.ray_versions.connectors import needs_no_batch
 from rllib_compat.ray_versions.env_runners import go_on_exploring
 from rllib_compat.ray_versions.episodes import callback_class, callbacks_of, to_numpy
+from rllib_compat.ray_versions.get_actions import replace_get_actions
 from rllib_compat.ray_versions.metrics import count_once
 from rllib_compat.ray_versions.sampling import map_structure, stack
 
@@ -63,6 +64,7 @@ class CompatEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         sampling.let_modules_explore_zeros(self)  # Ray 2.40 has no `make_module`
+        replace_get_actions(self)
 
     def make_module(self) -> None:
         """Makes the module, which only ever acts here."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from rllib_compat.neutral.errors import CompatError
-from rllib_compat.ray_versions import learners, modules, policy_parts
+from rllib_compat.ray_versions import learners, modules, policy_parts, sampling
 from rllib_compat.registry.legacy_api import GONE, missing
 from rllib_compat.runtime.policy_inputs import PolicyInputs, stacked
 from rllib_compat.runtime.postprocessing import has_advantages, postprocess
@@ -348,7 +348,7 @@ class LegacyPolicy:
                 kind = "exploration" if explore else "inference"
                 dist_class = getattr(self.module, f"get_{kind}_action_dist_cls")()
                 dist = dist_class.from_logits(out["action_dist_inputs"])
-                out["actions"] = (dist if explore else dist.to_deterministic()).sample()
+                out["actions"] = dist.sample() if explore else sampling.likeliest(dist)
                 if explore:
                     out["action_logp"] = dist.logp(out["actions"])
         arrays = tree.map_structure(_array, out)

@@ -15,9 +15,10 @@ from rllib_compat.adapters import CompatMultiAgentEnvRunner
 from rllib_compat.ray_versions import configs, connectors, releases
 from rllib_compat.ray_versions import episodes as ray_episodes
 from rllib_compat.ray_versions.multi_agent_runner import EnvToModulePipeline, ModuleToEnvPipeline
+from rllib_compat.ray_versions.sampling import TIMED
 from rllib_compat.runtime import add_preprocessors
 from tests.marks import marked
-from tests.unit.runtime.test_single_agent_runner import ASKED, STEPS, told
+from tests.unit.runtime.test_single_agent_runner import ACTIONS, ASKED, STEPS, told
 
 pytestmark = [
     pytest.mark.matrix,
@@ -89,6 +90,14 @@ class Grouped(Meeting):
         return {"both": (one, {**one, "obs": -one["obs"]})}
 
 
+class Obeys(Meeting):
+    """Takes actions of a space, and none that it has not."""
+
+    def step(self, actions):
+        assert all(map(self.space.contains, actions.values())), actions
+        return super().step(dict.fromkeys(actions, 0))
+
+
 def agents(config, env, policies=("one", "two"), envs=1, **env_config):
     config.environment(env, env_config=env_config).debugging(seed=5)
     config.env_runners(num_envs_per_env_runner=envs)
@@ -108,9 +117,9 @@ def qmix(**more):
     return agents(config, Grouped, policies=("one",), **more)
 
 
-def recurrent(**more):
+def recurrent(env=Meeting, **more):
     model = {"use_lstm": True, "lstm_cell_size": 4, "max_seq_len": 5}
-    return ppo(**more).rl_module(model_config=model)
+    return ppo(env, **more).rl_module(model_config=model)
 
 
 def filtered():
@@ -140,6 +149,7 @@ CASES = {
     "actions clipped": clipped,
     "filter": filtered,
     "without exploration": lambda: ppo().env_runners(explore=False),
+    "stretched, without exploration": lambda: ppo(actions=WIDE).env_runners(explore=False),
     "lookback": lambda: qmix().env_runners(episode_lookback_horizon=3),
 }
 if configs.vectorizes_multi_agent_envs():
@@ -187,6 +197,18 @@ def test_what_is_sampled_directly_is_what_ray_samples(name, asked):
     for key in ("num_agent_steps_sampled", "num_module_steps_sampled"):
         for name, count in wanted[key].items():
             check(counted[key][name].peek(), count.peek())
+
+
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("actions", ACTIONS)
+def test_a_step_that_is_not_explored_has_one_probability(actions, memory):
+    config = (recurrent if memory else ppo)(Obeys, actions=ACTIONS[actions])
+    runner = CompatMultiAgentEnvRunner(config=config.env_runners(explore=False))
+    for episode in runner.sample(num_timesteps=2 * TIMED + 4):
+        for part in episode.agent_episodes.values():
+            logp = np.array(part.get_extra_model_outputs("action_logp"))
+            assert logp.shape == (len(part),)
+            assert not logp.any()
 
 
 def goes_directly(runner):

@@ -1,7 +1,5 @@
 """An env runner that goes past its connectors samples what it would sample through them."""
 
-from types import SimpleNamespace
-
 import gymnasium
 import numpy as np
 import pytest
@@ -98,6 +96,7 @@ CASES = {
     "filter": filtered,
     "observations made flat": flat,
     "without exploration": lambda: ppo(envs=2, explore=False),
+    "gaussian, without exploration": lambda: ppo("Pendulum-v1", explore=False),
     "recurrent": recurrent,
     "recurrent, gaussian": lambda: recurrent("Pendulum-v1"),
     "recurrent, the step before": looking_back,
@@ -324,13 +323,41 @@ def test_other_distributions_are_left_to_torch():
     assert sampling.draw(TorchMultiCategorical, np.zeros((1, 2), np.float32)) is None
 
 
-@pytest.mark.parametrize("kind", [TorchDiagGaussian, TorchCategorical])
-def test_the_likeliest_action_of_each_row_has_one_probability(kind):
-    """Ray's deterministic distributions tell one for each number: losses made tables of them."""
-    module = SimpleNamespace(get_inference_action_dist_cls=lambda: kind)
-    actions, logp = sampling.act(
-        module, torch.zeros(5, 4), lambda tensor: tensor.numpy(), explore=False, in_numpy=False
-    )
-    assert len(actions) == 5
-    assert logp.shape == (5,)
-    assert not logp.any()
+BOX, THREE = gymnasium.spaces.Box(-1, 1, (2,), np.float32), gymnasium.spaces.Discrete(3)
+SEVERAL = gymnasium.spaces.MultiDiscrete([2, 3])
+ACTIONS = {
+    "choice": THREE,
+    "choices": SEVERAL,
+    "numbers": BOX,
+    "tuple": gymnasium.spaces.Tuple([THREE, BOX]),
+    "tuple of choices": gymnasium.spaces.Tuple([THREE, SEVERAL]),
+    "dict": gymnasium.spaces.Dict({"a": BOX, "b": BOX}),
+    "dict of one number": gymnasium.spaces.Dict({"a": gymnasium.spaces.Box(-1, 1, (1,))}),
+    "nested": gymnasium.spaces.Dict({"a": gymnasium.spaces.Tuple([THREE, BOX]), "b": THREE}),
+}
+
+
+class Obeys(gymnasium.Env):
+    """Takes actions of a space, and none that it has not."""
+
+    def __init__(self, config):
+        self.observation_space, self.action_space = BOX, config["actions"]
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        return np.zeros(2, np.float32), 1.0, False, False, {}
+
+
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("actions", ACTIONS)
+def test_a_step_that_is_not_explored_has_one_probability(actions, memory):
+    """Zero, as in Ray 1.13.0; Ray's deterministic distributions tell one for each number."""
+    config = (recurrent if memory else ppo)(Obeys)
+    config.environment(env_config={"actions": ACTIONS[actions]}).env_runners(explore=False)
+    for episode in CompatEnvRunner(config=config).sample(num_timesteps=2 * TIMED + 4):
+        logp = np.array(episode.get_extra_model_outputs("action_logp"))
+        assert logp.shape == (len(episode),)
+        assert not logp.any()

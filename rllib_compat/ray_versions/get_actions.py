@@ -1,0 +1,41 @@
+"""The connector that chooses actions: one that is not explored has one log-probability a step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ray.rllib.connectors import module_to_env as of_ray
+from ray.rllib.core.columns import Columns
+
+from rllib_compat.ray_versions import sampling
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner, RLModule
+
+
+class GetActions(of_ray.GetActions):  # type: ignore[misc]  # Ray has no types
+    """Ray's own connector, by its name, which takes the likeliest actions as `sampling.act` does.
+
+    Ray tells a zero for each number of an action there, and fails where parts have not as many.
+    """
+
+    def _get_actions(self, batch: dict[str, Any], module: RLModule, explore: bool) -> None:
+        inputs = batch.get(Columns.ACTION_DIST_INPUTS)
+        if explore or inputs is None or Columns.ACTIONS in batch:
+            super()._get_actions(batch, module, explore)
+            return
+        batch[Columns.ACTIONS], logp = sampling.act(
+            module, inputs, lambda tensors: tensors, explore=False, in_numpy=False
+        )
+        batch.setdefault(Columns.ACTION_LOGP, logp)
+
+
+def replace_get_actions(runner: EnvRunner) -> None:
+    """Puts the connector in the place of Ray's in a runner's pipeline; a user's own stays."""
+    pipeline = runner._module_to_env
+    pipeline.connectors = [
+        GetActions(c.input_observation_space, c.input_action_space)
+        if type(c) is of_ray.GetActions
+        else c
+        for c in pipeline.connectors
+    ]
