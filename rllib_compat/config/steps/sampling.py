@@ -269,8 +269,11 @@ BATCHES = (
     Step(
         "one_learner",
         "Learners in processes of their own do not learn from recordings a minibatch at a time, "
-        "nor from sequences.",
-        algorithms=("CRR", "R2D2", "RNNSAC"),
+        "nor from sequences. What learns by no gradients has one learner.",
+        algorithms=(
+            *("CRR", "R2D2", "RNNSAC"),
+            *("ARS", "ES", "BanditLinTS", "BanditLinUCB", "Random"),
+        ),
         stack="new",
         reads=(LEARNERS,),
         sets={LEARNERS: ABSENT},

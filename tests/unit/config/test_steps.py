@@ -6,6 +6,7 @@ from rllib_compat import registry
 from rllib_compat.config import defaults, translate
 from rllib_compat.config.steps import FIRST, STEPS
 from rllib_compat.config.steps.step import COMPUTED, SettingsView, Step
+from rllib_compat.neutral.report import Severity
 from rllib_compat.ray_versions import configs
 
 ROWS = (*FIRST, *STEPS)
@@ -112,3 +113,14 @@ def test_a_learner_that_was_asked_for_is_kept_where_the_installed_ray_can():
     learners = translate(config, algorithm="APPO").calls["learners"]
     can = configs.learns_in_its_process()
     assert learners == {**config, "num_learners": 1 if can else 0}
+
+
+@pytest.mark.parametrize(
+    "algorithm", ["CRR", "R2D2", "RNNSAC", "ES", "ARS", "BanditLinUCB", "Random"]
+)
+def test_what_learns_in_one_learner_asks_for_no_other_process_and_says_so(algorithm):
+    """Ray waited for the CPUs of two learners, which had nothing to do; bandits refused them."""
+    made = translate({"num_gpus": 2, "_fake_gpus": True}, algorithm=algorithm)
+    assert made.calls["learners"] == {"num_gpus_per_learner": 0}
+    told = [found.severity for found in made.report.findings if found.rule == "settle.one_learner"]
+    assert told == [Severity.WARNING]
