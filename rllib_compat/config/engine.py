@@ -111,10 +111,11 @@ def _entry(leaf: Leaf, context: Context, chosen: Chosen, hints: Iterator[bool]) 
     needs_old = leaf.needs_old
     if context.stack == "new" and needs_old:
         by_default = context.legacy_ray is not None and not chosen(leaf)
-        new_only = registry.of(context.algorithm).new_stack_only
-        fix = f"take it out: this package has no {context.algorithm} for the old API stack"
-        hint = fix if new_only else outcome.hint or rule.hint or _KEEP
-        outcome = _gone_with_the_old_stack(rule, by_default=by_default, hint=hint)
+        if registry.of(context.algorithm).new_stack_only:
+            which, hint = f"{context.algorithm} runs on the new API stack alone", _TAKE_OUT
+        else:
+            which, hint = "the new API stack is asked for", outcome.hint or rule.hint or _KEEP
+        outcome = _gone_with_the_old_stack(rule, which, by_default=by_default, hint=hint)
     verdict, severity = outcome.verdict or rule.verdict, outcome.severity or Severity.INFO
     harmless = not needs_old and _by_itself(leaf, context)
     if severity is Severity.WARNING and verdict is Verdict.DROPPED and harmless:
@@ -133,17 +134,24 @@ def _entry(leaf: Leaf, context: Context, chosen: Chosen, hints: Iterator[bool]) 
 _KEPT = "the network is the old one, which has it"
 
 _KEEP = "api_stack='old' keeps it, or take it out"
+_TAKE_OUT = "take it out, or train an algorithm that the old API stack has, such as PPO"
 
 
-def _gone_with_the_old_stack(rule: Rule, *, by_default: bool, hint: str) -> Outcome:
+def _gone_with_the_old_stack(rule: Rule, which: str, *, by_default: bool, hint: str) -> Outcome:
     """What the new stack makes of a value that only the old one can run.
 
     One that somebody chose is refused. A default decides nothing, and is a warning.
+
+    Args:
+        rule: The rule of its key.
+        which: Why it is the new API stack.
+        by_default: Whether nobody chose the value.
+        hint: What to do.
     """
     why = rule.why or "only the old API stack can run it"
     if by_default:
         return drop(why, Severity.WARNING, hint)
-    return refuse(f"{why}; this is the new API stack", hint)
+    return refuse(f"{why}; {which}", hint)
 
 
 def _outcome(rule: Rule, value: object, at: Context) -> Outcome:

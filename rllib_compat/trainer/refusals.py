@@ -42,6 +42,15 @@ def _explores(*kinds: str) -> Callable[[Mapping[str, Any]], Any]:
     return asked
 
 
+def _noise_on_weights(config: Mapping[str, Any]) -> Any:
+    """What adapts to how far apart two distributions are: Ray knows that of choices, and of DDPG.
+
+    With others, it raises an error without a word. A user's own may be choices.
+    """
+    own = (config.get("model") or {}).get("custom_action_dist")
+    return None if own else _explores("ParameterNoise")(config)
+
+
 def _previous_actions(config: Mapping[str, Any]) -> Any:
     if config.get("_disable_action_flattening"):
         return None
@@ -52,6 +61,7 @@ _SAMPLE = "Leave exploration_config out: actions are then drawn from the policy'
 NEEDS = (
     Need("exploration_config", _explores("SoftQ"), ("Discrete",), _SAMPLE),
     Need("exploration_config", _explores("Curiosity"), ("Discrete", "MultiDiscrete"), _SAMPLE),
+    Need("exploration_config", _noise_on_weights, ("Discrete",), _SAMPLE),
     Need("exploration_config", _explores("EpsilonGreedy"), ("Discrete", "Tuple", "Dict"), _SAMPLE),
     Need(
         "exploration_config",
@@ -76,12 +86,12 @@ def require_actions(config: Mapping[str, Any], spaces: Iterable[Any]) -> None:
 
     Args:
         config: The legacy config.
-        spaces: The action spaces of its policies.
+        spaces: The action spaces of its policies; None, if nobody knows one.
 
     Raises:
         ConfigError: It does.
     """
-    for space in spaces:
+    for space in [space for space in spaces if space is not None]:
         for need in NEEDS:
             asked, kind = need.asked(config), type(space).__name__
             if asked and kind not in need.spaces:
@@ -126,13 +136,15 @@ def refused(error: Exception, translation: Translation) -> ConfigError | None:
         return None
     if not _is_others(error) or any(_is_own(key, translation.legacy_config) for key in keys):
         return None
-    found = " ".join(str(error).split()) or "it says no more"
+    said = " ".join(str(error).split())
+    found = f"{type(error).__name__}: {said}" if said else f"{type(error).__name__} without a word"
     return ConfigError(
         f"The old API stack can't build {translation.legacy_algorithm} with this config, which "
-        f"needs that stack: {type(error).__name__}: {found}",
+        f"needs that stack: {found}",
         where=", ".join(keys),
         fix="Take these keys out, or give the environment spaces that go with them: noise on "
-        "actions goes with Box actions, what draws among values with Discrete ones.",
+        "actions goes with Box actions, what draws among values with Discrete ones, noise on "
+        "weights with policies of Q-values.",
     )
 
 

@@ -248,6 +248,23 @@ class TestExploration:
         assert translate(config, algorithm=algorithm).api_stack == stack
 
     @pytest.mark.parametrize(
+        ("algorithm", "says", "fix"),
+        [
+            ("RNNSAC", "RNNSAC runs on the new API stack alone", "take it out"),
+            ("PPO", "the new API stack is asked for", "api_stack='old'"),
+        ],
+    )
+    def test_what_only_the_old_stack_has_is_refused_with_why_it_is_the_new_one(
+        self, algorithm, says, fix
+    ):
+        model = {"use_attention": True, "attention_memory_training": 7}
+        translation = translate({"model": model}, algorithm=algorithm, api_stack="new")
+        assert translation.refused
+        (finding,) = (f for f in translation.report if f.path == "$.model.use_attention")
+        assert says in finding.message
+        assert fix in finding.hint
+
+    @pytest.mark.parametrize(
         ("algorithm", "kind", "word"),
         [
             *(("R2D2", kind, kind) for kind in ("ParameterNoise", "GaussianNoise")),

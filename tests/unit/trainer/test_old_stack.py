@@ -22,6 +22,13 @@ def of_ray():
     OrnsteinUhlenbeckNoise(None, framework="torch", policy_config={}, model=None)
 
 
+def of_ray_without_a_word():
+    from gymnasium.spaces import Tuple
+    from ray.rllib.utils.exploration.parameter_noise import ParameterNoise
+
+    ParameterNoise(Tuple([]), framework="torch", policy_config={}, model=None)
+
+
 def of_the_user():
     raise ValueError("mine")
 
@@ -30,6 +37,7 @@ def of_the_user():
     ("config", "call", "is_said"),
     [
         (NOISE, of_ray, True),
+        (NOISE, of_ray_without_a_word, True),
         (NOISE, of_the_user, False),
         ({"exploration_config": {"type": dict}}, of_ray, False),
         ({"model": {"custom_model": "mine"}}, of_ray, False),

@@ -17,6 +17,8 @@ BOTH = spaces.Tuple([spaces.Discrete(2), BOX])
         ({"exploration_config": {"type": "SoftQ"}}, spaces.Discrete(2), BOX),
         ({"exploration_config": {"type": "Curiosity"}}, spaces.MultiDiscrete([2, 3]), BOTH),
         ({"exploration_config": {"type": "GaussianNoise"}}, BOX, spaces.Discrete(2)),
+        ({"exploration_config": {"type": "ParameterNoise"}}, spaces.Discrete(2), BOX),
+        ({"exploration_config": {"type": "ParameterNoise"}}, spaces.Discrete(2), BOTH),
         ({"model": {"attention_use_n_prev_actions": 2}}, BOX, BOTH),
     ],
 )
@@ -31,3 +33,9 @@ def test_what_only_some_actions_have_is_refused_with_others(config, takes, refus
 def test_actions_that_are_not_flattened_are_seen_whole():
     config = {"model": {"attention_use_n_prev_actions": 2}, "_disable_action_flattening": True}
     require_actions(config, [BOTH])
+
+
+def test_distributions_of_ones_own_and_spaces_that_nobody_knows_are_not_judged():
+    noise = {"exploration_config": {"type": "ParameterNoise"}}
+    require_actions(noise, [None])
+    require_actions({**noise, "model": {"custom_action_dist": "mine"}}, [BOX])
