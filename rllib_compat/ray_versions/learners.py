@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -358,16 +359,33 @@ def step(learner: Learner, gradients: Mapping[Any, Any]) -> None:
     learner.apply_gradients(gradients)
 
 
-def take_statistics(learner: Learner, module_id: str) -> dict[str, Any]:
-    """What a learner has logged of a module since its last update, as numbers, and forgets."""
+@contextmanager
+def separate_statistics(learner: Learner, module_id: str) -> Iterator[dict[str, Any]]:
+    """Keeps what a learner logs within this context out of what it tells of its updates.
+
+    A logger that has been reduced once gives all names of before, with NaN or 0 for what was not
+    logged again; so there is another one in its place meanwhile.
+
+    Args:
+        learner: The learner.
+        module_id: The module of which something is asked.
+
+    Yields:
+        A dict, which in the end has the numbers that were logged of the module.
+    """
+    from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
+
     told: dict[str, Any] = {}
-    if (take := getattr(learner, "take_terms", None)) is not None:
-        told.update(take(module_id))
-    logged = learner.metrics.reduce().get(module_id, {})
+    kept, learner.metrics = learner.metrics, MetricsLogger()
+    try:
+        yield told
+    finally:
+        logged, learner.metrics = learner.metrics.reduce().get(module_id, {}), kept
+        if (take := getattr(learner, "take_terms", None)) is not None:
+            told.update(take(module_id))
     for name, value in logged.items():
-        value = value.peek() if hasattr(value, "peek") else value
-        told[name] = value.item() if getattr(value, "ndim", None) == 0 else value
-    return told
+        number = value.peek() if hasattr(value, "peek") else value
+        told[name] = number.item() if getattr(number, "ndim", None) == 0 else number
 
 
 def number_weights_as(learner: Learner, env_runner: EnvRunner) -> None:

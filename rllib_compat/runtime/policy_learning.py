@@ -60,7 +60,8 @@ class PolicyLearning:
 
     def loss(self, batch: Mapping[str, Any]) -> Any:
         """The loss of a batch, a tensor without any axis."""
-        return self._losses(batch)[self._policy_id]
+        with learners.separate_statistics(self._learner, self._policy_id):
+            return self._losses(batch)[self._policy_id]
 
     def gradients(self, batch: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """The clipped gradients of a batch's loss, and what is told of it.
@@ -73,14 +74,12 @@ class PolicyLearning:
             A tensor for each of `parameters`, None for those that the loss does not depend on; and
             the statistics by their legacy names.
         """
-        losses = self._losses(batch)
-        by_reference = self._learner.compute_gradients(losses)
-        clipped = self._learner.postprocess_gradients(by_reference)
+        with learners.separate_statistics(self._learner, self._policy_id) as told:
+            by_reference = self._learner.compute_gradients(self._losses(batch))
+            clipped = self._learner.postprocess_gradients(by_reference)
         reference = self._learner.get_param_ref
         found = [clipped.get(reference(p)) for p in self.parameters.values()]
-        told = learners.take_statistics(self._learner, self._policy_id)
-        real = {n: v for n, v in told.items() if n not in HELD and not _is_nan(v)}
-        return found, learner_stats(real)
+        return found, learner_stats({n: v for n, v in told.items() if n not in HELD})
 
     def apply(self, gradients: Sequence[Any]) -> None:
         """Makes a step of each optimizer.
@@ -209,7 +208,3 @@ def _array(value: Any) -> Any:
 
 def _of_array(value: Any) -> Any:
     return torch.as_tensor(value) if isinstance(value, np.ndarray) else value
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and value != value
