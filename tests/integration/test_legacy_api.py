@@ -41,13 +41,7 @@ def load(ray):
 def as_old_code(one_ray):
     """Legacy imports, and environments with the API of old gym."""
     legacy.activate()
-    with (
-        startup.without_cluster(),
-        mock.patch("ray.is_initialized", return_value=True),
-        mock.patch.object(user_envs, "TODAYS_GYM", "ANOTHER_NAME"),  # tests import gymnasium
-        mock.patch("ray.cluster_resources", return_value={"CPU": 1}),
-        mock.patch("ray.util.get_current_placement_group", return_value=None),
-    ):
+    with mock.patch.object(user_envs, "TODAYS_GYM", "ANOTHER_NAME"):  # tests import gymnasium
         yield
     legacy.deactivate()
 
