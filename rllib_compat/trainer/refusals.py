@@ -138,13 +138,20 @@ def refused(error: Exception, translation: Translation) -> ConfigError | None:
         return None
     said = " ".join(str(error).split())
     found = f"{type(error).__name__}: {said}" if said else f"{type(error).__name__} without a word"
+    if _noise_on_weights(translation.legacy_config):
+        return ConfigError(
+            f"Policies of {translation.legacy_algorithm} can't be built with 'ParameterNoise', nor "
+            "could those of Ray 1.13.0 on torch: its tensors come where advantages are computed "
+            f"({found}).",
+            where="exploration_config",
+            fix=_SAMPLE,
+        )
     return ConfigError(
         f"The old API stack can't build {translation.legacy_algorithm} with this config, which "
         f"needs that stack: {found}",
         where=", ".join(keys),
         fix="Take these keys out, or give the environment spaces that go with them: noise on "
-        "actions goes with Box actions, what draws among values with Discrete ones, noise on "
-        "weights with policies of Q-values.",
+        "actions goes with Box actions, what draws among values with Discrete ones.",
     )
 
 

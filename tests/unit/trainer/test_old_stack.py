@@ -53,6 +53,13 @@ def test_an_error_of_ray_names_the_keys_unless_own_code_may_be_wrong(config, cal
         assert why.fix
 
 
+def test_noise_on_weights_that_policies_fail_with_is_refused_by_name():
+    config = {"exploration_config": {"type": "ParameterNoise"}}
+    why = refused(error_of(of_ray), translate(config, algorithm="PG"))
+    assert why.where == "exploration_config"
+    assert "PG can't be built with 'ParameterNoise'" in str(why)
+
+
 def test_a_model_that_is_no_whole_sac_is_told_where_it_belongs():
     class Layers:
         def __init__(self, observations, actions):
