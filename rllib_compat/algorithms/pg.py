@@ -100,7 +100,13 @@ class PG(SynchronousAlgorithm):
 
 
 class PGConfig(SynchronousConfig):
-    """The config of PG; it has no settings of its own."""
+    """The config of PG; it has no settings of its own.
+
+    Attributes:
+        use_critic: False: its advantages are discounted returns.
+    """
+
+    use_critic: ClassVar[bool] = False
 
 
 class PGTorchLearner(PolicyGradientLearner):

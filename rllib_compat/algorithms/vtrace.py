@@ -179,8 +179,13 @@ class LegacyVTraceLearner:
         if mask.ndim > 1:  # a row is a sequence
             yield from ((steps, True) for steps in np.split(np.arange(mask.size), len(mask)))
             return
+        length = config.get_rollout_fragment_length()
+        if mask.all():  # a worker's batch, where no step was added: one fragment after the other
+            cuts = range(length, mask.size, length)
+            yield from ((steps, True) for steps in np.split(np.arange(mask.size), cuts))
+            return
         alone = config.num_envs_per_env_runner == 1 and not configs.is_multi_agent(self.config)
-        yield from fragments(mask, ended, config.get_rollout_fragment_length() if alone else 0)
+        yield from fragments(mask, ended, length if alone else 0)
 
 
 def sequences(columns: dict[str, Any]) -> dict[str, Any]:

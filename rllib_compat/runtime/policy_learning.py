@@ -128,7 +128,9 @@ class PolicyLearning:
         found.setdefault("n_step", np.full(count, n_step if isinstance(n_step, int) else 1.0))
         device = next(self.module.parameters()).device
         tensors = {name: _tensor(column, device) for name, column in found.items()}
-        return self._in_sequences(tensors, lengths) if self.module.is_stateful() else tensors
+        if self.module.is_stateful():
+            return self._in_sequences(tensors, lengths)
+        return {"loss_mask": torch.ones(count, dtype=torch.bool, device=device), **tensors}
 
     def _in_sequences(self, columns: dict[str, Any], lengths: Any) -> dict[str, Any]:
         """Columns `[sequences, T, …]`, the state before each sequence, and which steps are real."""
