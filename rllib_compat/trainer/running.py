@@ -58,11 +58,16 @@ class RunningAlgorithm:
 
         Only what was to be replayed is lost where the block has replaced the algorithm.
         """
+        import torch
+
         before = self.algorithm
         state, held = algorithms.copy_state(before), coefficients.of(before)
+        computes_gradients = torch.is_grad_enabled()
         try:
             yield
         except BaseException:
+            # An interrupt may have come while torch was about to end a `no_grad` block.
+            torch.set_grad_enabled(computes_gradients)
             if self.algorithm is not before:
                 self.replace(before.config)
             algorithms.take_back_state(self.algorithm, state)
