@@ -10,6 +10,7 @@ _FILES = {
     "bandit": ("LinearBanditModule",),
     "configured": ("ConfiguredModule",),
     "critics": ("CriticRegularizedModule", "DeterministicModule", "MADDPGModule"),
+    "distributions": ("squashed_gaussian",),
     "graph_module": (
         "ActorCriticModule",
         "ActorModule",

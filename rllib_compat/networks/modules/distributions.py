@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import copyreg
+from abc import ABCMeta
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
+from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import modules
 
 _ray: Any = modules.torch_distributions()
 
 
+class _SquashedClass(ABCMeta):
+    """The class of the classes that `squashed_gaussian` makes; pickle knows each by its settings.
+
+    A module that is exported has one, and pickle finds no class that a function has made.
+    """
+
+    settings: tuple[Any, ...]
+
+
+def _reduce(made: _SquashedClass) -> tuple[Any, ...]:
+    return squashed_gaussian, made.settings
+
+
+copyreg.pickle(_SquashedClass, _reduce)
+
+
+@public("rllib_compat.modules")
 def squashed_gaussian(
     low: float | Sequence[float],
     high: float | Sequence[float],
@@ -33,7 +53,9 @@ def squashed_gaussian(
             0.7 and 0.8.0 did that twice, and took the probability of what comes out of the first.
     """
 
-    class SquashedGaussian(_ray.TorchSquashedGaussian):  # type: ignore[misc]
+    class SquashedGaussian(_ray.TorchSquashedGaussian, metaclass=_SquashedClass):  # type: ignore[misc]
+        settings = (low, high, least_log_std, squashes)
+
         @classmethod
         def from_logits(cls, logits: torch.Tensor, **_: object) -> Any:
             mean, log_std = torch.tensor_split(logits, 2, -1)

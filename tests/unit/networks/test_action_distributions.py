@@ -1,5 +1,7 @@
 """The action distributions of this package's modules, with times and without."""
 
+import pickle
+
 import pytest
 
 pytest.importorskip("ray")
@@ -10,6 +12,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
 from rllib_compat.algorithms.catalogs import PPOCatalog
+from rllib_compat.modules import squashed_gaussian
 from rllib_compat.ray_versions import modules
 
 CHOICES, NUMBERS = 3, 2
@@ -34,3 +37,13 @@ def test_an_action_of_several_parts_has_the_probability_of_all(batch, distributi
     moved = torch.distributions.Normal(mean, log_std.exp()).log_prob(action["numbers"]).sum(-1)
     assert acts.logp(action).shape == batch
     torch.testing.assert_close(acts.logp(action), chosen + moved)
+
+
+def test_pickle_finds_a_squashed_distribution_of_any_range():
+    made = squashed_gaussian([-2.0, 0.0], [2.0, 1.0], -20.0, 2)
+    loaded = pickle.loads(pickle.dumps(made))
+    logits = torch.randn(3, 2 * NUMBERS)
+    action = made.from_logits(logits).to_deterministic().sample()
+    torch.testing.assert_close(loaded.from_logits(logits).to_deterministic().sample(), action)
+    expected = made.from_logits(logits).logp(action)
+    torch.testing.assert_close(loaded.from_logits(logits).logp(action), expected)
