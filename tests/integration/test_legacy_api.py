@@ -29,7 +29,7 @@ EQUAL = {
     "episode": 0.9,
     "policy_map": 0.67,
     "sample_batch": 0.83,
-    "trainer": 0.88,
+    "trainer": 0.87,
     "worker": 0.91,
     "workers": 0.82,
 }
