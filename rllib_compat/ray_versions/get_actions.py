@@ -39,3 +39,16 @@ def replace_get_actions(runner: EnvRunner) -> None:
         else c
         for c in pipeline.connectors
     ]
+
+
+def rays_to_env(*, multi_agent: bool = False) -> tuple[type, ...]:
+    """The classes of Ray's own connectors to the environment, and of ours that takes a place."""
+    return (
+        GetActions,
+        of_ray.TensorToNumpy,
+        of_ray.UnBatchToIndividualItems,
+        *((of_ray.ModuleToAgentUnmapping,) if multi_agent else ()),
+        of_ray.RemoveSingleTsTimeRankFromBatch,
+        of_ray.NormalizeAndClipActions,
+        of_ray.ListifyDataForVectorEnv,
+    )

@@ -28,7 +28,7 @@ from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import sampling
 from rllib_compat.ray_versions.env_runners import go_on_exploring
 from rllib_compat.ray_versions.episodes import agents_to_act
-from rllib_compat.ray_versions.get_actions import replace_get_actions
+from rllib_compat.ray_versions.get_actions import rays_to_env, replace_get_actions
 from rllib_compat.ray_versions.metrics import count_once
 from rllib_compat.ray_versions.sampling import map_structure, stack
 
@@ -110,7 +110,7 @@ class CompatMultiAgentEnvRunner(MultiAgentEnvRunner):  # type: ignore[misc]  # R
         known = EnvToModulePipeline.connectors_before(to_modules)
         if known is not None and str(getattr(self, "_device", "cpu")) == "cpu":
             to_modules = EnvToModulePipeline(to_modules, known)
-        if sampling.classes_of(to_agents.connectors) == sampling.rays_to_env(multi_agent=True):
+        if sampling.classes_of(to_agents.connectors) == rays_to_env(multi_agent=True):
             to_agents = ModuleToEnvPipeline(to_agents, in_numpy=self.draws_in_numpy)
         return to_modules, to_agents
 

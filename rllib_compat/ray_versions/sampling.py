@@ -88,23 +88,6 @@ def rays_to_module(*, multi_agent: bool = False) -> list[tuple[type, ...]]:
     return [without_time, (first, AddTimeDimToBatchAndZeroPad, *others)]
 
 
-def rays_to_env(*, multi_agent: bool = False) -> tuple[type, ...]:
-    """The classes of Ray's own connectors to the environment, and of ours that takes a place."""
-    from ray.rllib.connectors import module_to_env as of_ray
-
-    from rllib_compat.ray_versions.get_actions import GetActions
-
-    return (
-        GetActions,
-        of_ray.TensorToNumpy,
-        of_ray.UnBatchToIndividualItems,
-        *((of_ray.ModuleToAgentUnmapping,) if multi_agent else ()),
-        of_ray.RemoveSingleTsTimeRankFromBatch,
-        of_ray.NormalizeAndClipActions,
-        of_ray.ListifyDataForVectorEnv,
-    )
-
-
 def normalizer_of(pipeline: Any) -> Any:
     """The connector of a pipeline of Ray's own that stretches or clips actions."""
     from ray.rllib.connectors.module_to_env import NormalizeAndClipActions

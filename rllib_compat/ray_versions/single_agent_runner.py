@@ -28,7 +28,7 @@ from rllib_compat.ray_versions import sampling
 from rllib_compat.ray_versions.connectors import needs_no_batch
 from rllib_compat.ray_versions.env_runners import go_on_exploring
 from rllib_compat.ray_versions.episodes import callback_class, callbacks_of, to_numpy
-from rllib_compat.ray_versions.get_actions import replace_get_actions
+from rllib_compat.ray_versions.get_actions import rays_to_env, replace_get_actions
 from rllib_compat.ray_versions.metrics import count_once
 from rllib_compat.ray_versions.sampling import map_structure, stack
 
@@ -159,7 +159,7 @@ def _find_bypass(runner: EnvRunner) -> Bypass | None:
     if not (
         rays
         and all(map(needs_no_batch, connectors))
-        and sampling.classes_of(runner._module_to_env.connectors) == sampling.rays_to_env()
+        and sampling.classes_of(runner._module_to_env.connectors) == rays_to_env()
         and isinstance(module, TorchRLModule)
         and type(env.single_action_space).__name__ in _ARRAYS
         and type(module.observation_space).__name__ in _ARRAYS

@@ -573,7 +573,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/runtime/test_single_agent_runner.py",),
         (
             "connectors of a user's own are passed over",
-            "        and sampling.classes_of(runner._module_to_env.connectors) == sampling.rays_to_env()\n",
+            "        and sampling.classes_of(runner._module_to_env.connectors) == rays_to_env()\n",
             "",
         ),
     ),
