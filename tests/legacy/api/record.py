@@ -4,6 +4,7 @@ With the Python of an environment that has the Ray; `tests/integration/test_lega
 """
 
 import json
+import logging
 import sys
 import tempfile
 from pathlib import Path
@@ -32,6 +33,7 @@ def run(config):
 
 
 if __name__ == "__main__":
+    logging.disable(logging.ERROR)
     ray.init(num_cpus=2, include_webui=False) if ray.__version__ < "1" else ray.init(
         num_cpus=2, include_dashboard=False
     )
