@@ -125,7 +125,7 @@ def test_workers_have_the_examples_of_the_old_ray_that_is_named(tmp_path):
 def test_a_scripts_error_is_told_as_python_does(tmp_path):
     script = tmp_path / "broken.py"
     script.write_text(
-        "import sys\nfrom ray.rllib.optimizers import AsyncReplayOptimizer\nAsyncReplayOptimizer()\n"
+        "import sys\nfrom ray.rllib.optimizers import AsyncReplayOptimizer as Replay\nReplay()\n"
     )
     done = run(tmp_path, script)
     assert done.returncode == 1
