@@ -209,4 +209,7 @@ def _array(value: Any) -> Any:
 
 
 def _of_array(value: Any) -> Any:
-    return torch.as_tensor(value) if isinstance(value, np.ndarray) else value
+    if not isinstance(value, np.ndarray):
+        return value
+    # Ray 2.44 makes an array of what lists the parameters, too.
+    return value.tolist() if value.dtype.kind in "US" else torch.as_tensor(value)
