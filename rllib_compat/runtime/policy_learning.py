@@ -211,5 +211,5 @@ def _array(value: Any) -> Any:
 def _of_array(value: Any) -> Any:
     if not isinstance(value, np.ndarray):
         return value
-    # Ray 2.44 makes an array of what lists the parameters, too.
+    # Ray 2.44 and 2.48 make arrays of lists of names, too.
     return value.tolist() if value.dtype.kind in "US" else torch.as_tensor(value)
