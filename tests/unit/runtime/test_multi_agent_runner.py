@@ -200,7 +200,7 @@ def test_what_is_sampled_directly_is_what_ray_samples(name, asked):
 
 
 @pytest.mark.parametrize("memory", [False, True])
-@pytest.mark.parametrize("actions", ACTIONS)
+@pytest.mark.parametrize("actions", marked(ACTIONS, ("numbers", "nested"), pytest.mark.newest))
 def test_a_step_that_is_not_explored_has_one_probability(actions, memory):
     config = (recurrent if memory else ppo)(Obeys, actions=ACTIONS[actions])
     runner = CompatMultiAgentEnvRunner(config=config.env_runners(explore=False))

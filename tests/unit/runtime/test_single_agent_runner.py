@@ -352,7 +352,7 @@ class Obeys(gymnasium.Env):
 
 
 @pytest.mark.parametrize("memory", [False, True])
-@pytest.mark.parametrize("actions", ACTIONS)
+@pytest.mark.parametrize("actions", marked(ACTIONS, ("numbers", "nested"), pytest.mark.newest))
 def test_a_step_that_is_not_explored_has_one_probability(actions, memory):
     """Zero, as in Ray 1.13.0; Ray's deterministic distributions tell one for each number."""
     config = (recurrent if memory else ppo)(Obeys)
