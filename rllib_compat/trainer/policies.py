@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CompatError, GoneError
-from rllib_compat.ray_versions import configs, connectors, env_runners
+from rllib_compat.ray_versions import configs, connectors, env_runners, metrics
 from rllib_compat.ray_versions.learners import local_learner
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, resolve_policy_id
@@ -83,12 +83,11 @@ class Policies:
 
     def callbacks(self) -> Any:
         """The user's callbacks object."""
-        return next((a.legacy[0] for a in self._running.adapters if a.legacy), None)
+        return next((adapter.user_callbacks for adapter in self._running.adapters), None)
 
     def timestep(self) -> int:
         """How many steps of the environment were sampled so far."""
-        steps = ("env_runners", "num_env_steps_sampled_lifetime")
-        return int(self._algorithm.metrics.peek(steps, default=0))
+        return metrics.count_so_far(self._algorithm, "sampled")
 
     def refresh(self) -> None:
         """Gives the env runner of this process the weights that were trained last."""

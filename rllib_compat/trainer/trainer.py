@@ -23,7 +23,8 @@ from rllib_compat.config import Translation, find_algorithm, translate
 from rllib_compat.config.rules.offline import learns_on_old_stack
 from rllib_compat.formats.layouts import v2
 from rllib_compat.formats.layouts.folder import Folder
-from rllib_compat.formats.manifest import require_whole
+from rllib_compat.formats.manifest import require_whole, why_not_ours
+from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Verdict
 from rllib_compat.ray_versions import (
@@ -388,7 +389,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     @property
     def callbacks(self) -> Any:
         """The user's callbacks object in this process."""
-        return next((a.user_callbacks for a in self._running.adapters), None)
+        return self._policies.callbacks()
 
     @property
     def env_creator(self) -> Callable[..., Any] | None:
@@ -529,7 +530,17 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     uses_cloud_checkpointing = False
 
     def delete_checkpoint(self, checkpoint_path: str) -> None:
-        """Deletes a checkpoint: its folder."""
+        """Deletes a checkpoint: its folder.
+
+        Raises:
+            CompatError: The folder holds something else than what a trainer has saved.
+        """
+        if why := why_not_ours(Path(checkpoint_path)):
+            raise CompatError(
+                f"It is not deleted: {why}.",
+                where=str(checkpoint_path),
+                fix="Remove it yourself, if nothing in it is needed.",
+            )
         shutil.rmtree(checkpoint_path, ignore_errors=True)
 
     def get_state(self) -> dict[str, Any]:
@@ -641,8 +652,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         place = Path(path).expanduser()
         if _is_todays(place):
             require_whole(place)
-            for error in v2.missing_states(Folder(place), {}, {}):
-                raise error
+            if missing := v2.missing_states(Folder(place), {}, {}):
+                raise missing[0]
             algorithm = algorithms.load_algorithm(place)
             coefficients.take(algorithm, coefficients.saved(place))
         else:

@@ -500,3 +500,20 @@ def test_flags_are_no_counts_and_counts_no_flags(tmp_path):
             check(replace(sound, counters=replace(sound.counters, **wrong)))
     with pytest.raises(CheckpointError):
         check(replace(sound, config_is_complete=1))
+
+
+def test_a_checkpoint_is_deleted_and_nothing_that_somebody_else_has_written(tmp_path):
+    pytest.importorskip("ray")
+    from rllib_compat import PPOTrainer
+
+    saved, others = tmp_path / "saved", tmp_path / "others"
+    for folder in (saved, others):
+        folder.mkdir()
+        (folder / "state.pkl").touch()
+    manifest.write_manifest(saved)
+    trainer = object.__new__(PPOTrainer)
+    trainer.delete_checkpoint(str(saved))
+    assert not saved.exists()
+    with pytest.raises(CompatError, match="not deleted"):
+        trainer.delete_checkpoint(str(others))
+    assert (others / "state.pkl").exists()

@@ -63,7 +63,7 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Box, Discrete, Space, TupleSpace, box
 from rllib_compat.registry import keys
 
-#: What torch called the
+#: How the names of the layers of each stack began in torch.
 _NAMES = {POLICY: "action_model.", CRITIC: "q_net.", TWIN: "twin_q_net."}
 
 
