@@ -16,7 +16,7 @@ import numpy as np
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import learners, modules, policy_parts, sampling
 from rllib_compat.registry.legacy_api import GONE, missing
-from rllib_compat.runtime.policy_inputs import PolicyInputs, stacked
+from rllib_compat.runtime.policy_inputs import PolicyInputs, in_numpy, stacked
 from rllib_compat.runtime.postprocessing import has_advantages, postprocess
 from rllib_compat.runtime.recurrent_states import flatten_state, initial_state
 
@@ -220,10 +220,10 @@ class LegacyPolicy:
     @property
     def cur_lr(self) -> float:
         """The learning rate of its optimizer, of a policy that has one."""
-        rates = {group["lr"] for made in self.optimizer() for group in made.param_groups}
-        if len(self.optimizer()) != 1:
+        optimizers = self.optimizer()
+        if len(optimizers) != 1:
             raise missing(self, "policy", "cur_lr")
-        return float(rates.pop())
+        return float(optimizers[0].param_groups[0]["lr"])
 
     @property
     def entropy_coeff(self) -> float:
@@ -351,13 +351,13 @@ class LegacyPolicy:
                 out["actions"] = dist.sample() if explore else sampling.likeliest(dist)
                 if explore:
                     out["action_logp"] = dist.logp(out["actions"])
-        arrays = tree.map_structure(_array, out)
+        arrays = tree.map_structure(in_numpy, out)
         actions = arrays.pop("actions")
         logp = arrays.setdefault("action_logp", np.zeros(len(tree.flatten(actions)[0]), np.float32))
         arrays["action_prob"] = np.exp(logp)
         self._last_timestep = timestep
         self.global_timestep += len(logp)
-        return actions, [_array(part) for part in state], arrays
+        return actions, [in_numpy(part) for part in state], arrays
 
     def compute_actions_from_input_dict(
         self,
@@ -492,7 +492,7 @@ class LegacyPolicy:
         """What is computed beside actions: `vf_preds` of the last call of `model`, `q_values`."""
         if modules.chooses_by_q_values(self.module):
             return {
-                "q_values": _array(
+                "q_values": in_numpy(
                     modules.q_values(self.module, self._inputs.batch(input_dict["obs"]))
                 )
             }
@@ -550,7 +550,7 @@ class LegacyPolicy:
         self._changed()
         more = {name: told.pop(name) for name in _OF_LEARNING if name in told}
         if "td_error" in more:
-            more["td_error"] = np.ravel(_array(more["td_error"])).astype(np.float32)
+            more["td_error"] = np.ravel(in_numpy(more["td_error"])).astype(np.float32)
         return {
             "learner_stats": self._with_rates(told),
             **more,
@@ -764,10 +764,6 @@ class LegacyPolicy:
         last = [np.asarray(batch[name])[-1:] for name in ("new_obs", "actions", "rewards")]
         extras = self.compute_actions(last[0], states, last[1], last[2], explore=False)[2]
         return float(extras["vf_preds"][0]) if "vf_preds" in extras else 0.0
-
-
-def _array(value: Any) -> Any:
-    return value.detach().cpu().numpy() if hasattr(value, "detach") else value
 
 
 def _one(value: Any) -> Any:

@@ -94,5 +94,10 @@ def stacked(values: Any) -> Any:
         return values
     if values is None:
         raise TypeError("There is nothing to compute with: None.")
-    array = np.asarray([v.detach().cpu().numpy() if hasattr(v, "detach") else v for v in values])
+    array = np.asarray([in_numpy(value) for value in values])
     return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
+def in_numpy(value: Any) -> Any:
+    """A tensor as an array; what is none stays."""
+    return value.detach().cpu().numpy() if hasattr(value, "detach") else value

@@ -16,6 +16,7 @@ import torch
 
 from rllib_compat.ray_versions import learners
 from rllib_compat.runtime.learner_stats import HELD, learner_stats
+from rllib_compat.runtime.policy_inputs import in_numpy
 from rllib_compat.runtime.recurrent_states import nest_state
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class PolicyLearning:
         """What the optimizers hold, as arrays."""
         import tree
 
-        return [tree.map_structure(_array, made.state_dict()) for made in self.optimizers]
+        return [tree.map_structure(in_numpy, made.state_dict()) for made in self.optimizers]
 
     def set_optimizer_states(self, states: Sequence[Any]) -> None:
         """Sets what `optimizer_states` returned."""
@@ -200,12 +201,6 @@ def _repeated(state: Any, count: int) -> Any:
     return tree.map_structure(
         lambda part: torch.as_tensor(part)[None].repeat_interleave(count, 0), state
     )
-
-
-def _array(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor):
-        return value
-    return value.detach().cpu().numpy()
 
 
 def _of_array(value: Any) -> Any:

@@ -9,6 +9,7 @@ from ray.rllib.algorithms.ppo.ppo_torch_policy import PPOTorchPolicy
 from ray.rllib.evaluation.postprocessing import compute_gae_for_sample_batch
 from ray.rllib.utils.torch_utils import explained_variance
 
+from rllib_compat.algorithms.objectives import clipped_surrogate
 from rllib_compat.legacy.policies import mixins
 from rllib_compat.legacy.policies.mixins import ValueNetworkMixin
 
@@ -84,8 +85,7 @@ class PPOLoss:
             return values.mean() if valid_mask is None else values[valid_mask].mean()
 
         ratio = torch.exp(curr_action_dist.logp(actions) - prev_actions_logp)
-        clipped = torch.clamp(ratio, 1 - clip_param, 1 + clip_param)
-        surrogate = torch.min(advantages * ratio, advantages * clipped)
+        surrogate = clipped_surrogate(ratio, advantages, clip_param)
         kl = dist_class(prev_logits, model).kl(curr_action_dist)
         entropy = curr_action_dist.entropy()
         value_loss = torch.zeros_like(surrogate)

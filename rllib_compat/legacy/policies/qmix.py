@@ -10,7 +10,8 @@ import torch
 from ray.rllib.models.preprocessors import get_preprocessor
 from ray.rllib.models.torch.torch_modelv2 import TorchModelV2
 from torch import nn
-from torch.nn import functional
+
+from rllib_compat.networks.modules.qmix import mix
 
 __all__ = ["QMixer", "RNNModel", "VDNMixer"]
 
@@ -55,11 +56,8 @@ class QMixer(nn.Module):
     def forward(self, agent_qs: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
         """Mixes `[B, T, agents]` to `[B, T, 1]`; the states have as many rows, of any shape."""
         states = states.reshape(*agent_qs.shape[:2], self.state_dim)
-        weights = self.hyper_w_1(states).abs().unflatten(-1, (self.n_agents, self.embed_dim))
-        mixed = (agent_qs.unsqueeze(-1) * weights).sum(2)
-        hidden = functional.elu(mixed + self.hyper_b_1(states))
-        out = (hidden * self.hyper_w_final(states).abs()).sum(-1, keepdim=True)
-        return torch.add(out, self.V(states))
+        layers = self.hyper_w_1, self.hyper_b_1, self.hyper_w_final, self.V
+        return mix(agent_qs, *(layer(states) for layer in layers))
 
 
 class RNNModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no types

@@ -185,19 +185,31 @@ class _MonotonicMixer(nn.Module):
 
     def __init__(self, inputs: int, agents: int, units: int) -> None:
         super().__init__()
-        self._agents, self._units = agents, units
         self.first_weight = nn.Linear(inputs, agents * units)
         self.first_bias = nn.Linear(inputs, units)
         self.last_weight = nn.Linear(inputs, units)
         self.last_bias = nn.Sequential(nn.Linear(inputs, units), nn.ReLU(), nn.Linear(units, 1))
 
     def forward(self, values: Tensor, state: Tensor) -> Tensor:
-        weight = self.first_weight(state).abs().unflatten(-1, (self._agents, self._units))
-        mixed = torch.einsum("bta,btau->btu", values, weight)
-        hidden = functional.elu(mixed + self.first_bias(state))
-        last = (hidden * self.last_weight(state).abs()).sum(-1, keepdim=True)
-        out: Tensor = last + self.last_bias(state)
-        return out
+        layers = self.first_weight, self.first_bias, self.last_weight, self.last_bias
+        return mix(values, *(layer(state) for layer in layers))
+
+
+def mix(
+    values: Tensor, first_weight: Tensor, first_bias: Tensor, last_weight: Tensor, last_bias: Tensor
+) -> Tensor:
+    """QMIX's value of a group, `[B, T, 1]`, that grows with those of its agents.
+
+    Args:
+        values: The agents' values, `[B, T, agents]`.
+        first_weight: `[B, T, agents * units]`; signs mean nothing, as of the next but one.
+        first_bias: `[B, T, units]`.
+        last_weight: `[B, T, units]`.
+        last_bias: `[B, T, 1]`.
+    """
+    weight = first_weight.abs().unflatten(-1, (values.shape[-1], first_bias.shape[-1]))
+    hidden = functional.elu(torch.einsum("bta,btau->btu", values, weight) + first_bias)
+    return (hidden * last_weight.abs()).sum(-1, keepdim=True) + last_bias
 
 
 def _actions_of(space: gymnasium.Space[Any]) -> int:
