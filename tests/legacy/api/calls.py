@@ -537,12 +537,12 @@ def _key(key):
 
 def ask(expression, names):
     """What an expression gives, or how it fails."""
-    names = dict(names, folder=tempfile.mkdtemp(), np=np)
-    try:
-        value = eval(expression, names)
-        return value if isinstance(value, bool) else describe(value)
-    except Exception as error:
-        return "raises " + type(error).__name__
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            value = eval(expression, dict(names, folder=folder, np=np))
+            return value if isinstance(value, bool) else describe(value)
+        except Exception as error:
+            return "raises " + type(error).__name__
 
 
 def ask_all(kind, target, names, more=None):
