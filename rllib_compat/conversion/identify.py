@@ -17,6 +17,7 @@ import numpy as np
 from rllib_compat import registry
 from rllib_compat.conversion.complete import algorithm_of_arrays, candidates
 from rllib_compat.conversion.given import Given
+from rllib_compat.formats.layouts.configs import NEIGHBOUR
 from rllib_compat.networks import (
     AnyNetwork,
     CustomModel,
@@ -108,11 +109,13 @@ def _require_config(checkpoint: LegacyCheckpoint, given: Given) -> None:
             if f.rule == "side-file" and f.path.startswith("params.")
         ]
         why = "; ".join(damaged) or "no params.pkl or params.json lies with the checkpoint"
+        beside = [f.hint for f in checkpoint.findings if f.rule == NEIGHBOUR]
+        fix = "Give --config params.json, or --config '{}' if the trainer had Ray's defaults."
         raise MissingInformationError(
             f"No config was found: {why.rstrip('.')}. The weights do not show the network's "
             "activation.",
             where=str(checkpoint.source.path),
-            fix="Give --config params.json, or --config '{}' if the trainer had Ray's defaults.",
+            fix=" ".join([fix, *(f"One is in a folder beside: {hint}." for hint in beside)]),
         )
 
 

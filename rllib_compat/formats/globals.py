@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.formats.layouts import folder
+from rllib_compat.formats.layouts.configs import find_params
 from rllib_compat.formats.msgpack import codec
 from rllib_compat.formats.pickles import looks_like_pickle, map_file
 from rllib_compat.formats.pickles.arrays import LEGACY_MAGIC, ZIP_MAGIC, read_legacy, read_zip
@@ -130,7 +130,7 @@ def _find_files(path: Path) -> Iterator[Path]:
     else:
         beside = (f"{path.name}.tune_metadata", ".tune_metadata")
         found = [path, *(path.with_name(name) for name in beside)]
-    params = folder.find_params(path if path.is_dir() else path.parent)
+    params = find_params(path if path.is_dir() else path.parent)
     around = [] if params is None else [params / "params.pkl"]
     yield from dict.fromkeys(file for file in (*found, *around) if os.path.lexists(file))
 

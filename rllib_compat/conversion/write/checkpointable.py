@@ -23,7 +23,7 @@ from rllib_compat.conversion.identify import RANDOM_MODULE
 from rllib_compat.conversion.plan import Plan
 from rllib_compat.conversion.write import training_state
 from rllib_compat.formats import pickles
-from rllib_compat.formats.layouts.policies import config_dict
+from rllib_compat.formats.layouts.folder import as_mapping
 from rllib_compat.networks import AnyNetwork, CustomNetwork, Network
 from rllib_compat.networks.custom import has_parts
 from rllib_compat.networks.families.q_head import EXPLORING, exploring, exploring_plainly
@@ -242,7 +242,7 @@ def _let_explore(
     configs.tell_modules_nothing_of(config, EXPLORING)  # some networks may not have it
     for policy_id, spec in specs.items():
         policy = checkpoint.policies.get(policy_id)
-        stored = exploring(config_dict(policy and policy.config.get("model")))
+        stored = exploring(as_mapping(policy and policy.config.get("model")))
         own = {**stored, **exploration.get("", {}), **exploration.get(policy_id, {})}
         # What today's default module computes has neither noisy layers nor norms.
         _explore_by(spec, exploring_plainly(own) if spec.module_class is None else own)

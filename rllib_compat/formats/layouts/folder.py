@@ -218,66 +218,6 @@ _READERS = {
     ".pt": Folder.torch,
 }
 
-#: `params.pkl` keeps tuples, spaces and classes; `params.json` has only their `repr`.
-_PARAMS = ("params.pkl", "params.json")
-_LEVELS_UP = 3
-
-
-def find_params(checkpoint: Path) -> Path | None:
-    """The folder that holds the params of a checkpoint: its own, or one of those above it.
-
-    A folder beside these is taken if it is the only one with params, since people move
-    checkpoints and logs apart; the report says which was read.
-    """
-    above = [checkpoint, *checkpoint.resolve().parents[:_LEVELS_UP]]
-    for folder in above:
-        if _holds_params(folder):
-            return folder
-    for folder in above[:3]:
-        beside = [p for p in _subfolders(folder) if _holds_params(p)]
-        if len(beside) == 1:
-            return beside[0]
-    return None
-
-
-def _holds_params(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in _PARAMS)
-
-
-def _subfolders(folder: Path) -> list[Path]:
-    try:
-        return [p for p in folder.iterdir() if p.is_dir() and not p.is_symlink()]
-    except OSError:
-        return []
-
-
-def read_params(folder: Folder) -> dict[str, Any]:
-    """What the user gave as config, of a trial's params; empty where there are none.
-
-    What is noticed goes to the checkpoint's folder.
-    """
-    place = find_params(folder.root)
-    if place is None:
-        return {}
-    trial = Folder(place, budget=folder.budget)
-    for name in _PARAMS:
-        params = trial.try_side_file(name)
-        if isinstance(params, dict):
-            folder.findings.append(_params_finding(folder, f"{place.name}/{name}", place))
-            folder.count_stand_ins(trial.stand_ins)
-            break
-    folder.findings += trial.findings
-    return params if isinstance(params, dict) else {}
-
-
-def _params_finding(folder: Folder, name: str, place: Path) -> Finding:
-    severity, beside, hint = Severity.INFO, "", ""
-    if place != folder.root and place not in folder.root.resolve().parents:
-        severity, beside = Severity.WARNING, ", which lies beside the checkpoint"
-        hint = "give --config if it is not the checkpoint's"
-    message = f"the config was read from {name}{beside}"
-    return Finding("params", severity, Verdict.DERIVED, Path(name).name, message, hint)
-
 
 def as_mapping(value: object) -> Mapping[Any, Any]:
     """The same value if it is a mapping, else an empty one: files hold whatever they like."""

@@ -9,30 +9,49 @@ from typing import Any
 
 import numpy as np
 
+from rllib_compat.formats.array_text import decode_array
+from rllib_compat.formats.layouts.configs import config_dict
 from rllib_compat.formats.layouts.folder import as_mapping, with_text_keys
 from rllib_compat.formats.spaces import from_ray_dict
-from rllib_compat.neutral.checkpoint import Array, ObservationFilter, PolicyState, Weights
+from rllib_compat.neutral.budget import Budget
+from rllib_compat.neutral.checkpoint import (
+    Array,
+    ObservationFilter,
+    PolicyState,
+    RunningStat,
+    Weights,
+)
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
 from rllib_compat.neutral.records import GlobalRef, StandIn
-from rllib_compat.neutral.spaces import Space
+from rllib_compat.neutral.report import Finding
+from rllib_compat.neutral.spaces import INTEGERS, Space
 
 _PRINTED_CLASS = re.compile(r"<class '([\w.<>]{1,300})'>")
 
 #: What QMIX's state has in any case.
 _NETWORKS = {"model", "target_model"}
 
+#: Connectors that keep an observation filter.
+_FILTER_CONNECTORS = {
+    "MeanStdObservationFilterAgentConnector",
+    "ConcurrentMeanStdObservationFilterAgentConnector",
+}
+
 #: `PolicySpec` was a named tuple at first (Ray 1.4), in this order.
 _SPEC_FIELDS = ("policy_class", "observation_space", "action_space", "config")
 
 
-def read_policy_state(policy_id: PolicyId, state: object, where: str) -> PolicyState:
+def read_policy_state(
+    policy_id: PolicyId, state: object, where: str, findings: list[Finding]
+) -> PolicyState:
     """Reads what `Policy.get_state()` returned, in any era's form.
 
     The forms: a flat vector (TensorFlow, 0.5 – 0.7); a list of weights and exploration values (the
     DQN family up to 0.8.0); a list of arrays (TF2); a dict of weights, with the optimizer's
     variables among them (0.8 – 1.3); a dict with the key `weights` (1.4 on); a dict of networks,
     each a dict of weights (QMIX). A policy without weights has None in any of these places.
+    What is noticed goes to `findings`.
 
     Raises:
         CorruptCheckpointError: It is none of these.
@@ -47,7 +66,7 @@ def read_policy_state(policy_id: PolicyId, state: object, where: str) -> PolicyS
         arrays = sum(isinstance(part, np.ndarray) for part in state)
         if arrays == len(state) or (arrays > 1 and _all_arrays(state)):
             return PolicyState(policy_id, [np.asarray(part) for part in state])
-        inner = read_policy_state(policy_id, state[0], where)
+        inner = read_policy_state(policy_id, state[0], where, findings)
         return replace(inner, exploration=list(state[1:]))
     if not isinstance(state, Mapping):
         raise CorruptCheckpointError(
@@ -69,7 +88,7 @@ def read_policy_state(policy_id: PolicyId, state: object, where: str) -> PolicyS
         global_timestep=integer(rest.pop("global_timestep", None)),
         extra=rest,
     )
-    return with_spec(policy, spec)
+    return with_spec(policy, spec, where, findings)
 
 
 def _read_networks(policy_id: PolicyId, state: Mapping[str, Any], where: str) -> PolicyState:
@@ -120,7 +139,9 @@ def named_arrays(weights: Mapping[Any, Any], where: str) -> dict[str, Array]:
     return named
 
 
-def with_spec(policy: PolicyState, spec: object) -> PolicyState:
+def with_spec(
+    policy: PolicyState, spec: object, where: str, findings: list[Finding]
+) -> PolicyState:
     """A policy with spaces, class and config of its `PolicySpec`, in any era's form."""
     fields = _read_spec(spec)
     return replace(
@@ -128,7 +149,7 @@ def with_spec(policy: PolicyState, spec: object) -> PolicyState:
         observation_space=_read_space(fields.get("observation_space")) or policy.observation_space,
         action_space=_read_space(fields.get("action_space")) or policy.action_space,
         policy_class=class_name(fields.get("policy_class")) or policy.policy_class,
-        config=config_dict(fields.get("config")) or policy.config,
+        config=config_dict(fields.get("config"), where, findings) or policy.config,
     )
 
 
@@ -143,11 +164,6 @@ def _read_spec(spec: object) -> Mapping[str, Any]:
     if isinstance(spec, (list, tuple)):
         return dict(zip(_SPEC_FIELDS, spec, strict=False))
     return {}
-
-
-def config_dict(config: object) -> dict[str, Any]:
-    """A config as a plain dict; of an `AlgorithmConfig` object (Ray 2.3 on), its attributes."""
-    return with_text_keys(config.state if isinstance(config, StandIn) else config)
 
 
 def _read_space(space: object) -> Space | None:
@@ -203,3 +219,55 @@ def with_filters(
         if policy is not None and isinstance(observation_filter, ObservationFilter):
             made[policy.policy_id] = replace(policy, observation_filter=observation_filter)
     return made
+
+
+def read_filter(
+    state: Mapping[str, Any], budget: Budget, where: str, fix: str
+) -> ObservationFilter:
+    """A filter of the state of its connector, in the words of either API stack.
+
+    Raises:
+        CorruptCheckpointError: The state is damaged.
+    """
+    try:
+        stats = tuple(
+            RunningStat(
+                int(stat["num_pushes"]),
+                decode_array(stat["mean_array"], budget),
+                # What Ray 2.40 called the sum of squared deviations is `std_array` elsewhere.
+                decode_array(stat.get("sum_sq_diff_array", stat.get("std_array")), budget),
+            )
+            for stat in state.get("running_stats") or ()
+        )
+    except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise CorruptCheckpointError(
+            f"A filter's statistics are damaged: {error}.", where=where, fix=fix
+        ) from error
+    return ObservationFilter(
+        "MeanStdFilter",
+        bool(state.get("de_mean_to_zero", state.get("demean", True))),
+        bool(state.get("de_std_to_one", state.get("destd", True))),
+        number(state.get("clip_by_value", state.get("clip"))),
+        stats,
+        # Of our filters alone; another's files may say anything.
+        integers=kind if (kind := state.get("integers")) in INTEGERS else None,
+    )
+
+
+def with_connector_filter(policy: PolicyState, budget: Budget, where: str) -> PolicyState:
+    """A policy with the observation filter that its own file has among its connectors (Ray 2.3 on).
+
+    Raises:
+        CorruptCheckpointError: The filter's state is damaged.
+    """
+    match as_mapping(policy.extra.get("connector_configs")).get("agent"):
+        case (_, (*_,) as connectors):
+            pass
+        case _:
+            return policy
+    for connector in connectors:
+        match connector:
+            case (str(name), dict(state)) if name in _FILTER_CONNECTORS:
+                where, fix = f"{where} → connector_configs", "Copy the policy's folder again."
+                return replace(policy, observation_filter=read_filter(state, budget, where, fix))
+    return policy

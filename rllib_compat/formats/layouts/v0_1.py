@@ -17,15 +17,14 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.formats import pickles
+from rllib_compat.formats.layouts.configs import config_dict, read_params
 from rllib_compat.formats.layouts.folder import (
     Folder,
     LayoutMismatch,
     as_mapping,
-    read_params,
     with_text_keys,
 )
 from rllib_compat.formats.layouts.policies import (
-    config_dict,
     integer,
     number,
     read_policy_state,
@@ -240,12 +239,14 @@ def _read_worker(
     for found, state in states.items():
         policy_id = ids[found]
         place = f"{where} → state → {policy_id}"
-        policy = read_policy_state(policy_id, folder.nested(state, place), place)
+        policy = read_policy_state(policy_id, folder.nested(state, place), place, folder.findings)
         policies[policy_id] = replace(policy, found_as=ids.found_as(policy_id))
     policies = with_filters(policies, ids, rest.pop("filters", None))
     for found, spec in as_mapping(rest.pop("policy_specs", None)).items():
         if (known := ids.get(found)) is not None:
-            policies[known] = with_spec(policies[known], spec)
+            policies[known] = with_spec(
+                policies[known], spec, f"{where} → policy_specs", folder.findings
+            )
     mapping = {name: rest.pop(name, None) for name in ("policy_mapping_fn", "is_policy_to_train")}
     outer.update(rest)
     return policies, mapping
@@ -296,9 +297,9 @@ def _read_config(
         The config, and whether defaults are in it.
     """
     given = read_params(folder)
-    last_result = as_mapping(metadata.get("last_result"))
-    complete = config_dict(outer.pop("policy_config", None)) or config_dict(
-        last_result.get("config")
+    of_worker, of_result = outer.pop("policy_config", None), metadata.get("last_result")
+    complete = config_dict(of_worker, "policy_config", folder.findings) or config_dict(
+        as_mapping(of_result).get("config"), "last_result → config", folder.findings
     )
     return (complete, True) if complete and not given else (given, False)
 

@@ -23,19 +23,19 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from rllib_compat.formats import pickles
+from rllib_compat.formats.layouts.configs import config_dict, read_params
 from rllib_compat.formats.layouts.folder import (
     Folder,
     LayoutMismatch,
     as_mapping,
-    read_params,
     with_text_keys,
 )
 from rllib_compat.formats.layouts.policies import (
-    config_dict,
     integer,
     named_arrays,
     read_policy_state,
     text,
+    with_connector_filter,
     with_filters,
 )
 from rllib_compat.neutral.budget import Budget
@@ -91,7 +91,10 @@ def _read_algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckp
     worker = dict(as_mapping(state.get("worker")))
     version = _name_version(metadata, state, state_file)
     algorithm = _short_class_name(state.pop("algorithm_class", None))
-    config, is_complete = config_dict(state.pop("config", None)), True
+    config, is_complete = (
+        config_dict(state.pop("config", None), f"{state_file} → config", folder.findings),
+        True,
+    )
     if not config:
         config, is_complete = read_params(folder), False
     policies, ids = _read_policies(worker, folder, state_file)
@@ -139,7 +142,9 @@ def _read_policies(
         ids = folder.policy_ids(states, state_file)
         for found, state in states.items():
             where = f"{state_file} → worker → {ids[found]}"
-            policies[ids[found]] = read_policy_state(ids[found], folder.nested(state, where), where)
+            policies[ids[found]] = read_policy_state(
+                ids[found], folder.nested(state, where), where, folder.findings
+            )
     return {k: replace(p, found_as=ids.found_as(PolicyId(k))) for k, p in policies.items()}, ids
 
 
@@ -150,6 +155,7 @@ def _read_single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCh
     (policy_id,) = ids
     policy = _read_policy(folder, policy_id, folder)
     policy = replace(policy, found_as=ids.found_as(policy_id))
+    _check_filter(policy, folder)
     version = _name_version(metadata, policy.extra, state_file)
     checkpoint = LegacyCheckpoint(
         Source(path, f"{version} policy", text(metadata.get("ray_version")), folder.digests),
@@ -161,15 +167,33 @@ def _read_single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCh
     return folder.finish(checkpoint)
 
 
+def _check_filter(policy: PolicyState, folder: Folder) -> None:
+    """Says that the statistics of a filter are elsewhere, as they were until Ray 2.2."""
+    kind = policy.config.get("observation_filter")
+    if kind in (None, "NoFilter") or policy.observation_filter is not None:
+        return
+    message = (
+        f"the config has {kind!r}, and this policy's folder has no statistics; observations go to "
+        "the network as they are, and its actions are not those of the old policy"
+    )
+    hint = "convert the whole checkpoint, which has them, and not the folder of one policy"
+    path = f"policies.{policy.policy_id}.observation_filter"
+    folder.findings.append(
+        Finding("policy.filter", Severity.WARNING, Verdict.ABSENT, path, message, hint)
+    )
+
+
 def _read_policy(folder: Folder, policy_id: PolicyId, outer: Folder) -> PolicyState:
     state_file = folder.state_file("policy_state", _ENDINGS) or "policy_state.pkl"
     where = f"policies/{folder.root.name}"
     if folder.lacks(state_file):
         policy = PolicyState(policy_id, {})
     else:
+        file = f"{where}/{state_file}"
         policy = read_policy_state(
-            policy_id, _read_state(folder, state_file), f"{where}/{state_file}"
+            policy_id, _read_state(folder, state_file), file, folder.findings
         )
+        policy = with_connector_filter(policy, folder.budget, file)
     if folder is not outer:
         outer.include(where, folder)
     return policy

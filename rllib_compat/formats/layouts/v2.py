@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.formats.array_text import decode_array
+from rllib_compat.formats.layouts.configs import config_dict
 from rllib_compat.formats.layouts.folder import (
     Folder,
     LayoutMismatch,
@@ -32,10 +32,10 @@ from rllib_compat.formats.layouts.folder import (
     with_text_keys,
 )
 from rllib_compat.formats.layouts.policies import (
-    config_dict,
     integer,
     named_arrays,
     number,
+    read_filter,
     text,
     with_filters,
 )
@@ -45,14 +45,13 @@ from rllib_compat.neutral.checkpoint import (
     LegacyCheckpoint,
     ObservationFilter,
     PolicyState,
-    RunningStat,
     Source,
     Weights,
 )
 from rllib_compat.neutral.errors import CorruptCheckpointError, MissingFileError
 from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
 from rllib_compat.neutral.records import GlobalRef
-from rllib_compat.neutral.spaces import INTEGERS, Space
+from rllib_compat.neutral.spaces import Space
 
 name = "2.x"
 
@@ -101,7 +100,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     is_complete = not folder.has(_MADE) or not folder.lacks(_MADE)
     made = folder.try_side_file(_MADE) if is_complete else None
     state = _read_state(folder, "algorithm_state") or {}
-    cls, config = _read_class_and_config(made)
+    cls, config = _read_class_and_config(made, folder)
     policies, ids = _read_modules(folder)
     filters, other_filters = _read_filters(folder, policies, ids)
     policies = with_filters(policies, ids, filters)
@@ -238,7 +237,7 @@ def _read_state(folder: Folder, stem: str) -> Mapping[str, Any] | None:
     return state if isinstance(state, Mapping) else None
 
 
-def _read_class_and_config(made: object) -> tuple[str | None, dict[str, Any]]:
+def _read_class_and_config(made: object, folder: Folder) -> tuple[str | None, dict[str, Any]]:
     if not isinstance(made, Mapping):
         return None, {}
     cls = made.get("class")
@@ -246,7 +245,8 @@ def _read_class_and_config(made: object) -> tuple[str | None, dict[str, Any]]:
     config: dict[str, Any] = {}
     if isinstance(arguments, tuple) and len(arguments) == 2:
         positional, named = arguments
-        config = config_dict(_find_argument(positional, named, "config"))
+        found = _find_argument(positional, named, "config")
+        config = config_dict(found, f"{_MADE} → config", folder.findings)
     return cls.name if isinstance(cls, GlobalRef) else None, config
 
 
@@ -261,8 +261,10 @@ def _read_module(folder: Folder, module_name: str, module_id: PolicyId) -> Polic
         return PolicyState(module_id, arrays)
     cls = made.get("class")
     policy_class = cls.qualified if isinstance(cls, GlobalRef) else None
-    named = _read_module_arguments(made.get("ctor_args_and_kwargs"))
-    model = config_dict(named.get("model_config", named.get("model_config_dict")))
+    where = f"{place}/{_MADE}"
+    named = _read_module_arguments(made.get("ctor_args_and_kwargs"), where, folder)
+    stored = named.get("model_config", named.get("model_config_dict"))
+    model = config_dict(stored, f"{where} → model_config", folder.findings)
     # That of our own is a network's description, not a config; but where ours has Ray's network.
     is_ours = (policy_class or "").startswith("rllib_compat.") and policy_class != _RAYS_NETWORK
     return PolicyState(
@@ -281,12 +283,12 @@ def _space(value: object) -> Space | None:
     return value if isinstance(value, Space) else None
 
 
-def _read_module_arguments(arguments: object) -> Mapping[str, Any]:
+def _read_module_arguments(arguments: object, where: str, folder: Folder) -> Mapping[str, Any]:
     """The keyword arguments of a module; up to Ray 2.3x they came as one `RLModuleConfig`."""
     if not isinstance(arguments, tuple) or len(arguments) != 2:
         return {}
     positional, named = arguments
-    return config_dict(_find_argument(positional, named, None))
+    return config_dict(_find_argument(positional, named, None), where, folder.findings)
 
 
 def _find_argument(positional: object, named: object, name: str | None) -> Any:
@@ -309,7 +311,8 @@ def _read_filters(
     for path, agent, entry in entries:
         if not isinstance(entry, Mapping):
             continue
-        observation_filter = _read_filter(entry, folder, f"{path}/state")
+        fix = "Copy the checkpoint again, with the folder `env_runner`."
+        observation_filter = read_filter(entry, folder.budget, f"{path}/state", fix)
         if agent is None and len(policies) == 1:
             known |= {policy.old_id: observation_filter for policy in policies.values()}
         elif path == _FILTERS[1] and (ids.get(agent) or "") in policies:
@@ -318,39 +321,6 @@ def _read_filters(
             name = agent if isinstance(agent, str) else type(agent).__name__
             others[f"MeanStdFilter of agent {name}"] = observation_filter
     return known, others
-
-
-def _read_filter(entry: Mapping[str, Any], folder: Folder, where: str) -> ObservationFilter:
-    """A filter of its connector's state.
-
-    Raises:
-        CorruptCheckpointError: The state is damaged.
-    """
-    try:
-        stats = tuple(
-            RunningStat(
-                int(stat["num_pushes"]),
-                decode_array(stat["mean_array"], folder.budget),
-                # Ray 2.40 called the sum of squared deviations so.
-                decode_array(stat.get("sum_sq_diff_array", stat.get("std_array")), folder.budget),
-            )
-            for stat in entry.get("running_stats") or ()
-        )
-    except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise CorruptCheckpointError(
-            f"A filter's statistics are damaged: {error}.",
-            where=where,
-            fix="Copy the checkpoint again, with the folder `env_runner`.",
-        ) from error
-    return ObservationFilter(
-        "MeanStdFilter",
-        bool(entry.get("de_mean_to_zero", True)),
-        bool(entry.get("de_std_to_one", True)),
-        number(entry.get("clip_by_value")),
-        stats,
-        # Of our filters alone; another's files may say anything.
-        integers=kind if (kind := entry.get("integers")) in INTEGERS else None,
-    )
 
 
 def _read_counters(state: Mapping[str, Any], folder: Folder) -> Counters:

@@ -116,10 +116,10 @@ def test_a_custom_model_with_weights_of_its_own_is_still_asked_for():
 
 def test_a_list_of_tf2_with_a_scalar_is_a_list_of_arrays_and_dqns_epsilon_is_not():
     arrays = [np.zeros((2, 3), np.float32), np.zeros(3, np.float32)]
-    found = read_policy_state("p", [*arrays, np.float32(0.5)], "here")
+    found = read_policy_state("p", [*arrays, np.float32(0.5)], "here", [])
     assert [a.shape for a in found.weights] == [(2, 3), (3,), ()]
     assert found.exploration is None
-    dqn = read_policy_state("p", [arrays[1], 0.02], "here")
+    dqn = read_policy_state("p", [arrays[1], 0.02], "here", [])
     assert dqn.weights.shape == (3,)
     assert dqn.exploration == [0.02]
 

@@ -1,0 +1,125 @@
+"""The config of a checkpoint: as a file holds it, or of the trial's params beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from rllib_compat.formats.layouts.folder import Folder, with_text_keys
+from rllib_compat.neutral.records import StandIn
+from rllib_compat.neutral.report import Finding, Verdict
+
+#: `params.pkl` keeps tuples, spaces and classes; `params.json` has only their `repr`.
+_PARAMS = ("params.pkl", "params.json")
+_LEVELS_UP = 3
+#: The rule of what is said of params that are not the checkpoint's own.
+NEIGHBOUR = "params.neighbour"
+#: No config is nested deeper.
+_DEEPEST = 50
+
+
+def config_dict(config: object, where: str, findings: list[Finding]) -> dict[str, Any]:
+    """A config as a plain dict; of an `AlgorithmConfig` object (Ray 2.3 on), its attributes.
+
+    What is a subclass of dict or list anywhere in it becomes a dict or list, with a finding.
+    """
+    if isinstance(config, StandIn) and not config.pairs:
+        config = config.state
+    contents = _Contents()
+    plain = with_text_keys(contents.of(config))
+    findings.extend(
+        Finding.info("config.subclass", Verdict.CONVERTED, where, f"{name}, read as a {kind}")
+        for name, kind in contents.found
+    )
+    return plain
+
+
+class _Contents:
+    """Takes the content out of stand-ins of classes that are dicts or lists.
+
+    Attributes:
+        found: The classes, and what each was read as.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[str, str], None] = {}
+        self._done: dict[int, Any] = {}
+
+    def of(self, value: Any, depth: int = 0) -> Any:
+        """The same value with dicts and lists in the place of their subclasses' stand-ins.
+
+        What stands in several places is looked at once, and a value that contains itself, or is
+        nested deeper than any config, stays as it is.
+        """
+        if id(value) in self._done or depth > _DEEPEST:
+            return self._done.get(id(value), value)
+        self._done[id(value)] = value
+        made: Any = value
+        match value:
+            case dict() if type(value) is dict:
+                made = {key: self.of(inner, depth + 1) for key, inner in value.items()}
+            case list() | tuple() if type(value) in (list, tuple):
+                made = type(value)(self.of(inner, depth + 1) for inner in value)
+            case StandIn(pairs=[_, *_]):
+                self.found[value.label, "dict"] = None
+                made = {key: self.of(inner, depth + 1) for key, inner in value.pairs}
+            case StandIn(items=[_, *_]):
+                self.found[value.label, "list"] = None
+                made = [self.of(inner, depth + 1) for inner in value.items]
+        self._done[id(value)] = made
+        return made
+
+
+def find_params(checkpoint: Path) -> Path | None:
+    """The nearest folder with a trial's params: the checkpoint's own, or one of three above it."""
+    above = [checkpoint, *checkpoint.resolve().parents[:_LEVELS_UP]]
+    return next(filter(_holds_params, above), None)
+
+
+def _find_neighbours(checkpoint: Path) -> list[Path]:
+    """Params in folders beside the checkpoint's, which may be another trial's."""
+    folders = (
+        folder for folder in checkpoint.resolve().parents[:2] for folder in _subfolders(folder)
+    )
+    return [folder / name for folder in folders for name in _PARAMS if (folder / name).is_file()]
+
+
+def _holds_params(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in _PARAMS)
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    try:
+        return sorted(p for p in folder.iterdir() if p.is_dir() and not p.is_symlink())
+    except OSError:
+        return []
+
+
+def read_params(folder: Folder) -> dict[str, Any]:
+    """What the user gave as config, of the trial's params; empty where there are none.
+
+    Params of a neighbour are never used, as they may be another trial's; a finding names them. What
+    is noticed goes to the checkpoint's folder.
+    """
+    place = find_params(folder.root)
+    if place is None:
+        folder.findings += map(_neighbour_finding, _find_neighbours(folder.root)[:1])
+        return {}
+    trial = Folder(place, budget=folder.budget)
+    params: dict[str, Any] = {}
+    for name in _PARAMS:
+        params = config_dict(trial.try_side_file(name), name, folder.findings)
+        if params:
+            message = f"the config was read from {place.name}/{name}"
+            folder.findings.append(Finding.info("params", Verdict.DERIVED, name, message))
+            folder.count_stand_ins(trial.stand_ins)
+            break
+    folder.findings += trial.findings
+    return params
+
+
+def _neighbour_finding(params: Path) -> Finding:
+    message = "a config lies in a folder beside the checkpoint, and was not used"
+    hint = f"give --config {quote(str(params))} if it is the checkpoint's"
+    return Finding.info(NEIGHBOUR, Verdict.NOTE, params.name, message, hint)
