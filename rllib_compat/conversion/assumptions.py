@@ -79,16 +79,17 @@ _SETTINGS = (
         "activation",
         ("activation",),
         (
-            "fcnet_activation",
-            "conv_activation",
-            "post_fcnet_activation",
-            "head_fcnet_activation",
+            # An algorithm's own settings come before those of the model that it has besides.
             "actor_hidden_activation",
             "critic_hidden_activation",
             "Q_model",
             "q_model_config",
             "policy_model",
             "policy_model_config",
+            "fcnet_activation",
+            "conv_activation",
+            "post_fcnet_activation",
+            "head_fcnet_activation",
         ),
     ),
     _Setting("strides and padding", ("stride", "padding"), ("conv_filters",), ("conv",)),
@@ -178,10 +179,10 @@ def _plain(value: object) -> str:
 
 def _source(setting: _Setting, settings: ModelSettings) -> str:
     for key in setting.keys:
-        if settings.model.get(key) is not None:
-            return f"config: model.{key}"
         if settings.config.get(key) is not None:
             return f"config: {key}"
+        if settings.model.get(key) is not None:
+            return f"config: model.{key}"
     return setting.default_source
 
 

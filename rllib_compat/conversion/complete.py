@@ -95,21 +95,23 @@ def _with_algorithm(checkpoint: LegacyCheckpoint, given: str | None) -> LegacyCh
         return replace(checkpoint, algorithm=registry.find(given).name)
     if checkpoint.algorithm and (name := _known(checkpoint.algorithm)):
         return replace(checkpoint, algorithm=name)
-    sign, names = _candidates(checkpoint)
+    sign, left = _candidates(checkpoint)
+    names = _without_variants(left)
     if sign is None or len(names) != 1:
         return replace(checkpoint, algorithm=None)
     message = f"{names[0]}, from {sign.source}"
-    if not sign.guess and (others := [n for n in sign.candidates if n != names[0]]):
+    if others := [name for name in left if name != names[0]]:
         message += f"; so had {', '.join(others)}"
-    severity = Severity.WARNING if sign.guess else Severity.INFO
-    hint = "give --algorithm if it is another one" if sign.guess else ""
+    sure = not sign.guess and not any(registry.of(name).undistributed for name in others)
+    severity = Severity.INFO if sure else Severity.WARNING
+    hint = "" if sure else "give --algorithm if it is another one"
     finding = Finding("derived", severity, Verdict.DERIVED, "algorithm", message, hint)
     return replace(checkpoint, algorithm=names[0]).with_findings([finding])
 
 
 def candidates(checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
     """The algorithms that a checkpoint may be of, as far as the signs show."""
-    return _candidates(checkpoint)[1]
+    return _without_variants(_candidates(checkpoint)[1])
 
 
 def _candidates(checkpoint: LegacyCheckpoint) -> tuple[_Sign | None, tuple[str, ...]]:
@@ -122,7 +124,7 @@ def _candidates(checkpoint: LegacyCheckpoint) -> tuple[_Sign | None, tuple[str, 
         # A sign that contradicts those before it says nothing: people rename folders.
         elif left := tuple(name for name in names if name in sign.candidates):
             names = left
-    return first, _without_variants(_by_memory(names, checkpoint))
+    return first, _by_memory(names, checkpoint)
 
 
 def _signs(checkpoint: LegacyCheckpoint) -> Iterator[_Sign]:

@@ -120,10 +120,22 @@ def test_params_json_serves_where_params_pkl_is_damaged(old):
     assert read_checkpoint(old).config["num_sgd_iter"] == 3
 
 
-@pytest.mark.parametrize("folders", [("logs",), ("trial_1", "trial_2")], ids=len)
-def test_a_neighbours_config_is_named_and_never_used(old, folders):
+def test_a_config_among_logs_beside_the_checkpoint_is_taken_with_a_warning(old):
+    logs = old.parent / "logs"
+    logs.mkdir()
+    for name in ("params.pkl", "params.json"):
+        (old.parent / name).rename(logs / name)
+    checkpoint = read_checkpoint(old)
+    assert checkpoint.config["num_sgd_iter"] == 3
+    assert "beside" in next(f.message for f in checkpoint.findings if f.rule == "params")
+
+
+@pytest.mark.parametrize("folders", [("trial_1",), ("logs_1", "logs_2")], ids=len)
+def test_the_config_of_what_may_be_another_trial_is_named_and_never_used(old, folders):
     for folder in folders:
         (old.parent / folder).mkdir()
+        if folder.startswith("trial"):
+            (old.parent / folder / "checkpoint_7").mkdir()
         shutil.copy(old.parent / "params.json", old.parent / folder)
     for name in ("params.pkl", "params.json"):
         (old.parent / name).unlink()

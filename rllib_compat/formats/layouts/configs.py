@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 from rllib_compat.formats.layouts.folder import Folder, with_text_keys
 from rllib_compat.neutral.records import StandIn
-from rllib_compat.neutral.report import Finding, Verdict
+from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 #: `params.pkl` keeps tuples, spaces and classes; `params.json` has only their `repr`.
 _PARAMS = ("params.pkl", "params.json")
@@ -72,17 +73,29 @@ class _Contents:
 
 
 def find_params(checkpoint: Path) -> Path | None:
-    """The nearest folder with a trial's params: the checkpoint's own, or one of three above it."""
+    """The folder with the params of a checkpoint's trial.
+
+    It is the nearest of the checkpoint's own and three above it; or else the only one beside these
+    that has params and no checkpoint, since people keep checkpoints and logs apart.
+    """
     above = [checkpoint, *checkpoint.resolve().parents[:_LEVELS_UP]]
-    return next(filter(_holds_params, above), None)
+    if own := next(filter(_holds_params, above), None):
+        return own
+    for folder in above[:3]:
+        beside = list(filter(_holds_params, _subfolders(folder)))
+        if len(beside) == 1 and not _holds_checkpoint(beside[0]):
+            return beside[0]
+    return None
 
 
 def _find_neighbours(checkpoint: Path) -> list[Path]:
     """Params in folders beside the checkpoint's, which may be another trial's."""
-    folders = (
-        folder for folder in checkpoint.resolve().parents[:2] for folder in _subfolders(folder)
-    )
+    folders = chain.from_iterable(map(_subfolders, checkpoint.resolve().parents[:2]))
     return [folder / name for folder in folders for name in _PARAMS if (folder / name).is_file()]
+
+
+def _holds_checkpoint(trial: Path) -> bool:
+    return any(trial.glob("checkpoint*"))
 
 
 def _holds_params(folder: Path) -> bool:
@@ -99,7 +112,7 @@ def _subfolders(folder: Path) -> list[Path]:
 def read_params(folder: Folder) -> dict[str, Any]:
     """What the user gave as config, of the trial's params; empty where there are none.
 
-    Params of a neighbour are never used, as they may be another trial's; a finding names them. What
+    Those of a folder beside that may be another trial's are never used; a finding names them. What
     is noticed goes to the checkpoint's folder.
     """
     place = find_params(folder.root)
@@ -111,12 +124,20 @@ def read_params(folder: Folder) -> dict[str, Any]:
     for name in _PARAMS:
         params = config_dict(trial.try_side_file(name), name, folder.findings)
         if params:
-            message = f"the config was read from {place.name}/{name}"
-            folder.findings.append(Finding.info("params", Verdict.DERIVED, name, message))
+            folder.findings.append(_params_finding(folder, f"{place.name}/{name}", place))
             folder.count_stand_ins(trial.stand_ins)
             break
     folder.findings += trial.findings
     return params
+
+
+def _params_finding(folder: Folder, name: str, place: Path) -> Finding:
+    severity, beside, hint = Severity.INFO, "", ""
+    if place != folder.root and place not in folder.root.resolve().parents:
+        severity, beside = Severity.WARNING, ", which lies beside the checkpoint"
+        hint = "give --config if it is not the checkpoint's"
+    message = f"the config was read from {name}{beside}"
+    return Finding("params", severity, Verdict.DERIVED, Path(name).name, message, hint)
 
 
 def _neighbour_finding(params: Path) -> Finding:
