@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from rllib_compat import legacy
-from rllib_compat.legacy import modules
 from tests import old_names
 
 #: Names by which modules know the libraries that they use; nobody imports these from there.
@@ -98,7 +97,7 @@ WAYS: Mapping[str, Callable[[str, str], Any]] = {
 
 def kind_of(value: object) -> str:
     """Whose an object is: "Ray's", "ours" or a "placeholder"."""
-    if modules.is_removed(value):
+    if legacy.is_removed(value):
         return "placeholder"
     home = getattr(value, "__module__", None) or type(value).__module__
     return "ours" if str(home).startswith("rllib_compat") else "Ray's"

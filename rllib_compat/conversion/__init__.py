@@ -10,8 +10,11 @@ from rllib_compat.neutral.public import lazy_exports
 _FILES = {
     "": ("recordings",),
     "compare": ("OutputDifference", "compare as compare_outputs", "float32_errors"),
+    "complete": ("complete as complete_checkpoint",),
     "convert": ("prepare",),
-    "convert_many": ("convert_many as convert_folder",),
+    "convert_many": ("convert_many as convert_folder", "find_jobs"),
+    "identify": ("identify_networks",),
+    "module_source": ("make_module_source",),
     "plan": ("Form", "Plan"),
 }
 

@@ -16,7 +16,7 @@ from rllib_compat.neutral.public import lazy_exports
 
 __all__ = ["activate", "deactivate", "is_active"]
 
-_FILES = {"modules": ("lookup", "redirected")}
+_FILES = {"modules": ("is_removed", "lookup", "redirected")}
 
 __getattr__, _, _lazy = lazy_exports(__name__, _FILES)
 __all__ += _lazy

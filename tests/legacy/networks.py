@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from rllib_compat import Given
-from rllib_compat.conversion import complete as resolve
+from rllib_compat.conversion import complete_checkpoint
 from rllib_compat.conversion.identify import require_facts
 from rllib_compat.conversion.recordings import find_recording, inputs_of
 from rllib_compat.formats import read_checkpoint
@@ -48,12 +48,15 @@ def given_if_asked(case: Case) -> Given:
     return Given(algorithm=case.algorithm) if known else given_of(case)
 
 
+def completed(case: Case) -> LegacyCheckpoint:
+    """A case's checkpoint, with what it does not hold."""
+    return complete_checkpoint(read_checkpoint(case.checkpoint), given_if_asked(case))
+
+
 def read(case: Case) -> tuple[LegacyCheckpoint, dict[str, Network]]:
     """A case's checkpoint, and the network of each policy under its id in the checkpoint."""
-    checkpoint = read_checkpoint(case.checkpoint)
-    given = given_if_asked(case)
-    checkpoint = resolve.complete(checkpoint, given)
-    require_facts(checkpoint, given)
+    checkpoint = completed(case)
+    require_facts(checkpoint, given_if_asked(case))
     networks = {
         policy_id: read_policy(policy, ModelSettings.of(checkpoint, policy)).known
         for policy_id, policy in checkpoint.policies.items()

@@ -15,7 +15,7 @@ import pytest
 
 from rllib_compat import convert, inspect
 from rllib_compat.config import translate
-from rllib_compat.conversion import convert_many
+from rllib_compat.conversion import find_jobs
 from rllib_compat.trials import read_trial
 from tests.security import payloads
 from tests.security.payloads import dumps
@@ -70,7 +70,7 @@ def checkpoints(folder, count):
     for number in range(count):
         (folder / f"{number}").mkdir()
         (folder / f"{number}" / "checkpoint-1").touch()
-    return lambda: convert_many.find_jobs(folder, folder / "out")
+    return lambda: find_jobs(folder, folder / "out")
 
 
 DIMENSIONS = [

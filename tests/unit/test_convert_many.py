@@ -1,13 +1,15 @@
 """Whole folders of checkpoints: all are found, one failure stops nothing, a cut run goes on."""
 
 import json
+import multiprocessing
 import os
 import shutil
 import signal
+from multiprocessing.connection import Connection
 
 import pytest
 
-from rllib_compat.conversion import convert_many as many
+from rllib_compat.conversion import convert_folder, find_jobs
 from rllib_compat.errors import UnknownLayoutError
 from tests.legacy.cases import find
 
@@ -31,11 +33,11 @@ def results(tmp_path):
 
 def test_an_empty_folder_is_told(tmp_path):
     with pytest.raises(UnknownLayoutError, match="no checkpoint below"):
-        many.find_jobs(tmp_path, tmp_path / "out")
+        find_jobs(tmp_path, tmp_path / "out")
 
 
 def test_every_checkpoint_below_a_folder_is_found_once(results, tmp_path):
-    jobs = many.find_jobs(results, tmp_path / "out")
+    jobs = find_jobs(results, tmp_path / "out")
     names = [str(job.new.relative_to(tmp_path / "out")) for job in jobs]
     assert names == [
         "PPO_a/checkpoint_2",
@@ -46,38 +48,40 @@ def test_every_checkpoint_below_a_folder_is_found_once(results, tmp_path):
 
 
 def test_what_was_converted_into_the_same_folder_is_not_taken_for_input(results):
-    before = many.find_jobs(results, results / "out")
+    before = find_jobs(results, results / "out")
     shutil.copytree(FOLDER.checkpoint, results / "out/PPO_a/checkpoint_2")
-    assert many.find_jobs(results, results / "out") == before
+    assert find_jobs(results, results / "out") == before
 
 
 def test_one_failure_stops_nothing_and_a_second_run_goes_on(results, tmp_path):
     out = tmp_path / "out"
-    jobs = many.find_jobs(results, out)
-    first = list(many.convert_many(jobs, out / many.LOG, processes=2, to="msgpack", inputs=5))
+    log = out / "log.jsonl"
+    jobs = find_jobs(results, out)
+    first = list(convert_folder(jobs, log, processes=2, to="msgpack", inputs=5))
     statuses = {os.path.relpath(o.old, results): o.status for o in first}
     assert statuses.pop("PPO_b/checkpoint_3/checkpoint-3") == "refused"
     assert set(statuses.values()) == {"converted"}
-    again = list(many.convert_many(jobs, out / many.LOG, to="msgpack", inputs=5))
+    again = list(convert_folder(jobs, log, to="msgpack", inputs=5))
     assert sorted(o.status for o in again) == ["refused", *["there already"] * 3]
-    logged = [json.loads(line) for line in (out / many.LOG).read_text().splitlines()]
+    logged = [json.loads(line) for line in log.read_text().splitlines()]
     assert len(logged) == 8
 
 
 def test_a_process_that_dies_takes_only_its_own_checkpoint_with_it(results, tmp_path, monkeypatch):
-    jobs = many.find_jobs(results, tmp_path / "out")
-    started = many._Worker.give
+    jobs = find_jobs(results, tmp_path / "out")
+    really = Connection.send
 
-    def give(worker, job):
+    def send(connection, job):
+        (process,) = multiprocessing.active_children()
         dies = job.old.name == "checkpoint-3"
         if dies:  # stopped first, so that it can't be done before it is killed
-            os.kill(worker._process.pid, signal.SIGSTOP)
-        started(worker, job)
+            os.kill(process.pid, signal.SIGSTOP)
+        really(connection, job)
         if dies:
-            os.kill(worker._process.pid, signal.SIGKILL)
+            os.kill(process.pid, signal.SIGKILL)
 
-    monkeypatch.setattr(many._Worker, "give", give)
-    log = tmp_path / "out" / many.LOG
-    outcomes = list(many.convert_many(jobs, log, to="msgpack", inputs=5))
+    monkeypatch.setattr(Connection, "send", send)
+    log = tmp_path / "out/log.jsonl"
+    outcomes = list(convert_folder(jobs, log, to="msgpack", inputs=5))
     assert [o.status for o in outcomes if o.old.endswith("checkpoint-3")] == ["failed"]
     assert sum(o.status == "converted" for o in outcomes) == 3

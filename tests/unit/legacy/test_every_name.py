@@ -6,7 +6,6 @@ pytest.importorskip("ray")
 
 from rllib_compat import legacy
 from rllib_compat.errors import GoneError
-from rllib_compat.legacy import modules
 from rllib_compat.registry import old_names
 from tests import old_imports
 from tests.marks import OTHERS_WARNINGS
@@ -35,10 +34,10 @@ def test_none_is_missing_and_what_is_gone_says_what_to_do():
             missing.append(place)
             continue
         try:
-            found = modules.lookup(*place)
+            found = legacy.lookup(*place)
         except ImportError:  # of a library that Ray's module is about
             continue
-        if modules.is_removed(found):
+        if legacy.is_removed(found):
             with pytest.raises(GoneError) as error:
                 found()
             assert error.value.fix

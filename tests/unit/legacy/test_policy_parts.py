@@ -16,7 +16,7 @@ import torch
 from ray.rllib.policy.sample_batch import SampleBatch
 
 from rllib_compat.config import default_config as config_defaults
-from rllib_compat.legacy.policies.template import build_torch_policy
+from rllib_compat.legacy import lookup
 from rllib_compat.ray_versions import configs
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
@@ -58,7 +58,8 @@ def built(recorded, case):
     separate = any("_value_branch_separate" in name for name in weights)
     model = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh", "vf_share_layers": not separate}
     config["model"] = {**config["model"], **model}
-    policy_class = build_torch_policy(
+    build = lookup("ray.rllib.policy.torch_policy_template", "build_torch_policy")
+    policy_class = build(
         "Built",
         loss_fn=getattr(parts, loss),
         postprocess_fn=getattr(parts, postprocess) if postprocess else None,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rllib_compat import Given
-from rllib_compat.conversion import complete as resolve
+from rllib_compat.conversion import complete_checkpoint
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import (
@@ -17,7 +17,7 @@ from rllib_compat.networks import (
     ModelSettings,
     draw_network,
     from_canonical,
-    optimizers,
+    plan_optimizers,
 )
 from rllib_compat.networks import read as read_policy
 from rllib_compat.neutral import PolicyState, Verdict
@@ -136,7 +136,7 @@ def test_target_networks_of_old_scopes_follow_the_layers_of_the_same_names(ray):
 @pytest.mark.parametrize("ray", ["0.8.7", "2.0.1"])
 def test_both_optimizers_go_on(ray):
     _, policy, network = only(ray=ray, framework="torch")
-    states = optimizers.read(policy, network)
+    states = plan_optimizers({"p": policy}, {"p": network})[0]["p"]
     assert states.keys() == {"actor", "critic"}
     for name, stacks in (("actor", ("pi.",)), ("critic", ("q.", "twin_q."))):
         own = {k: v.shape for k, v in network.arrays.items() if k.startswith(stacks)}
@@ -229,7 +229,7 @@ def test_actions_of_a_real_policy_are_refused_without_their_bounds_and_exact_wit
         ("Box([-2. 0.], [2. 1.], (2,), float32)", True),
     ):
         told = Given(algorithm="DDPG", action_spaces={None: parse_repr(text)})
-        done = resolve.complete(read_checkpoint(case.checkpoint), told)
+        done = complete_checkpoint(read_checkpoint(case.checkpoint), told)
         (policy,) = done.policies.values()
         if not exact:
             with pytest.raises(MissingInformationError, match="range of the actions"):
@@ -280,7 +280,7 @@ def test_a_list_without_names_is_the_same_network():
 def test_a_space_as_old_gym_printed_it_gets_the_bounds_of_its_environment():
     (case,) = find(ray="0.8.5", algorithm="APEX_DDPG")
     checkpoint = read_checkpoint(case.checkpoint)
-    checkpoint = resolve.complete(
+    checkpoint = complete_checkpoint(
         checkpoint, Given(algorithm="APEX_DDPG", action_spaces={None: parse_repr("Box(1,)")})
     )
     space = checkpoint.policies["default_policy"].action_space

@@ -14,7 +14,6 @@ import tree
 from ray.rllib.core.columns import Columns
 
 from rllib_compat import convert
-from rllib_compat.algorithms.sequence_replay import WEIGHTS
 from rllib_compat.conversion import Form
 from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import ModelSettings, read
@@ -130,7 +129,7 @@ def sequences_of(found, learner):
         **{name: found[name] for name in ("actions", "rewards")},
         "obs": behind(found["obs"], found.get("prev_actions"), found.get("prev_rewards")),
         Columns.TERMINATEDS: found["dones"],
-        WEIGHTS: np.ones((count, length), np.float32),
+        "weights": np.ones((count, length), np.float32),
         Columns.LOSS_MASK: np.ones((count, length), bool),
         Columns.STATE_IN: tree.map_structure(
             lambda zeros: np.zeros((count, *zeros.shape), np.float32), states

@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rllib_compat import registry
-from rllib_compat.conversion import complete as resolve
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotConvertibleError
-from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import (
     DEFAULT,
     TARGET_PREFIX,
@@ -29,7 +27,7 @@ from rllib_compat.networks.named import Named
 from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.neutral import ObservationFilter, PolicyState, RunningStat, Verdict
 from tests.legacy.cases import find
-from tests.legacy.networks import given_if_asked, read
+from tests.legacy.networks import completed, read
 
 
 def case_of(name):
@@ -39,9 +37,7 @@ def case_of(name):
 
 def policy_of(name):
     """The only policy of a case, and what its config says of the network."""
-    case = case_of(name)
-    checkpoint = read_checkpoint(case.checkpoint)
-    checkpoint = resolve.complete(checkpoint, given_if_asked(case))
+    checkpoint = completed(case_of(name))
     (policy,) = checkpoint.policies.values()
     return policy, ModelSettings.of(checkpoint, policy)
 
