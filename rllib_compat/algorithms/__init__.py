@@ -14,7 +14,7 @@ and `sac` have what Ray's own learners computed in the old Rays, and compute oth
 from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
-    "catalogs": ("use_legacy_networks",),
+    "catalogs": ("set_catalogs", "use_legacy_networks"),
     "defaults": ("DEFAULTS", "MODEL_DEFAULTS"),
     "dqn": ("may_replay_columns", "replay_columns"),
     "legacy_learners": ("use_legacy_learners",),

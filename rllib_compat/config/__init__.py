@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _FILES = {
     "config.code": ("python_code",),
     "config.files": ("Experiment", "read_data", "read_experiments"),
+    "config.rules.offline": ("learns_on_old_stack",),
     "config.rules": ("every_rule", "find as find_rule"),
     "config.translation": ("Translation",),
     "config.translator": ("translate",),

@@ -9,6 +9,7 @@ all: `atomic_directory`, `atomic_file`.
 from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
+    "": ("files", "layouts"),
     "atomic": ("atomic_directory", "atomic_file"),
     "globals": ("Handling", "list_globals"),
     "layouts": ("read as read_checkpoint",),

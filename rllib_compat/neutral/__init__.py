@@ -7,7 +7,7 @@ errors are in `rllib_compat.errors`.
 from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
-    "": ("spaces",),
+    "": ("digests", "frozen", "policy_id", "public", "spaces"),
     "budget": ("Budget",),
     "checkpoint": (
         "Counters",

@@ -7,6 +7,7 @@ its parts for what stands where old code imported Ray's modules.
 from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
+    "": ("defaults", "subclasses"),
     "classes": ("build_trainer", "class_of_algorithm", "raise_if_removed", "trainer_class"),
     "defaults": ("defaults_of",),
     "fluent": ("LegacyConfig", "config_class"),

@@ -4,7 +4,6 @@ import pytest
 
 from rllib_compat import registry
 from rllib_compat.errors import ConfigError
-from rllib_compat.networks.read import reader
 
 ROWS = list(registry.ALGORITHMS.values())
 
@@ -32,7 +31,6 @@ def test_what_rows_refer_to_exists():
     for row in ROWS:
         assert not row.derives or row.derives in registry.ALGORITHMS
         assert not row.becomes or registry.of(row.becomes).becomes == row.becomes
-        assert not row.reader or callable(reader(row.reader))
 
 
 def test_what_trains_on_can_be_read_and_has_an_algorithm_to_train_it():

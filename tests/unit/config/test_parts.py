@@ -4,8 +4,7 @@ import gymnasium
 import pytest
 
 from rllib_compat.adapters import MappingFn, Readers, Recording
-from rllib_compat.config import translate
-from rllib_compat.config.rules.offline import learns_on_old_stack
+from rllib_compat.config import learns_on_old_stack, translate
 from rllib_compat.errors import ConfigError
 from rllib_compat.neutral import GlobalRef, StandIn, Verdict
 from rllib_compat.trainer import policy_class

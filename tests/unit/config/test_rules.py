@@ -8,8 +8,6 @@ import pytest
 
 from rllib_compat import registry
 from rllib_compat.config import every_rule, find_rule
-from rllib_compat.config.rules import FAMILIES
-from rllib_compat.networks.families.q_head import EXPLORING
 from rllib_compat.neutral import Verdict
 from rllib_compat.ray_versions import configs
 from rllib_compat.registry import keys
@@ -19,11 +17,6 @@ RULES = list(every_rule())
 
 def test_ids_are_unique():
     assert not [name for name, n in Counter(rule.id for rule in RULES).items() if n > 1]
-
-
-def test_rules_know_their_family():
-    for name, family in FAMILIES.items():
-        assert {rule.family for rule in family.rules} == {name}
 
 
 def test_every_key_of_every_living_algorithm_has_a_rule():
@@ -103,7 +96,8 @@ def test_model_targets_are_fields_of_the_model_config():
     from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
     fields = set(DefaultModelConfig.__dataclass_fields__)
+    ours = {"sigma0", "soft_q_temperature", "parameter_noise"}  # of modules of this package
     newer = {f for f in keys.section("model_config") if "layernorm" in f or "fusionnet" in f}
     for rule in RULES:
         if rule.target.startswith("rl_module.model_config."):
-            assert rule.target.rpartition(".")[2] in fields | newer | {*EXPLORING}, rule.id
+            assert rule.target.rpartition(".")[2] in fields | newer | ours, rule.id

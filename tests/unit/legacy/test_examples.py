@@ -22,7 +22,7 @@ from rllib_compat import legacy
 from rllib_compat.adapters import EnvSettings, adapt_env, make_env
 from rllib_compat.errors import CompatError, GoneError
 from rllib_compat.registry import old_names
-from rllib_compat.trainer.subclasses import own_policy
+from rllib_compat.trainer import subclasses
 
 legacy.deactivate()  # to import it is to activate it; each test asks for it
 
@@ -253,7 +253,7 @@ def test_a_trainer_tells_how_to_have_a_policy_that_is_gone():
     )
     trainer = SimpleNamespace(get_default_policy_class=lambda _: policy, algorithm_name=None)
     with pytest.raises(GoneError, match=r"rllib-compat run --old-ray PATH"):
-        own_policy(trainer, {})
+        subclasses.own_policy(trainer, {})
 
 
 OLD_FILES = {
