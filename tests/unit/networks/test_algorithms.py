@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 
 from rllib_compat.errors import CheckpointError, MissingInformationError
-from rllib_compat.networks import ModelSettings, from_canonical
+from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
-from rllib_compat.networks.families.dense import SCHEMES
-from rllib_compat.networks.named import MOVING_AVERAGE
-from rllib_compat.networks.read import is_own
-from rllib_compat.networks.unnamed import Shape
 from rllib_compat.neutral import PolicyState, spaces
 from tests.legacy.cases import find
 from tests.legacy.networks import read
+from tests.unit.networks.dense import policy_rows, value_rows
+from tests.unit.networks.dense import vector_of as drawn
 
 BOX, DISCRETE = spaces.box(-np.inf, np.inf, (4,)), spaces.Discrete(2)
 
@@ -31,12 +29,9 @@ def settings(algorithm, **config):
 
 
 def arrays_of(shares_layers=True, seed=0):
-    shape = Shape(4, (3, 5), 2, shares_layers, False)
     rng = np.random.default_rng(seed)
-    return (
-        {name: rng.normal(size=size) for name, size in shape.policy()},
-        {name: rng.normal(size=size) for name, size in shape.value()},
-    )
+    rows = policy_rows(), value_rows(shares_layers=shares_layers)
+    return [drawn(each, rng)[1] for each in rows]
 
 
 def vector_of(*parts):
@@ -85,15 +80,20 @@ def test_the_copies_that_tensorflow_numbered_become_the_target_network():
 def test_marwils_running_mean_is_found_in_a_vector_and_among_names():
     actor, critic = arrays_of()
     found = policy(vector_of(actor.values(), critic.values(), [98.5]))
-    assert read_policy(found, settings("MARWIL")).state[MOVING_AVERAGE] == pytest.approx(98.5)
+    mean = "moving_average_of_advantage_norm"
+    assert read_policy(found, settings("MARWIL")).state[mean] == pytest.approx(98.5)
 
+    layers = {"hidden.0": "p_func/fc1", "hidden.1": "p_func/fc2", "logits": "p_func/fc_out"}
     named = {
-        f"default_policy/{name}": array
-        for name, array in from_canonical(SCHEMES["marwil"], {**actor, **critic}).items()
+        f"default_policy/{theirs}/{part}": actor[f"{ours}.{part}"]
+        for ours, theirs in layers.items()
+        for part in ("kernel", "bias")
     }
-    found = policy({**named, f"default_policy/{MOVING_AVERAGE}": np.asarray(97.0)})
+    named["default_policy/v_func/value/w"] = critic["value.kernel"]
+    named["default_policy/v_func/value/b"] = critic["value.bias"]
+    found = policy({**named, f"default_policy/{mean}": np.asarray(97.0)})
     reading = read_policy(found, settings("MARWIL"))
-    assert reading.state[MOVING_AVERAGE] == 97.0
+    assert reading.state[mean] == 97.0
     assert np.array_equal(reading.network.arrays["value.kernel"], critic["value.kernel"])
 
 
@@ -150,7 +150,6 @@ def test_what_a_conversion_wrote_is_read_again(algorithm):
             policy_class=f"{module}.{cls}",
             extra={"module_config": dict(network.target.model_config)},
         )
-        assert is_own(written)
         again = read_policy(written, settings(algorithm)).known
     obs = {"obs": np.random.default_rng(0).normal(size=(5, 4))}
     for name, theirs in network.forward(obs).items():

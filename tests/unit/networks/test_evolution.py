@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rllib_compat.errors import CheckpointError, MissingInformationError
-from rllib_compat.networks import ModelSettings, can_hold, from_canonical, with_filter
-from rllib_compat.networks.families import evolution
-from rllib_compat.networks.families.dense import SCHEMES
-from rllib_compat.networks.unnamed import Shape
+from rllib_compat.networks import ModelSettings, can_hold, with_filter
+from rllib_compat.networks import read as read_policy
 from rllib_compat.neutral import ObservationFilter, PolicyState, RunningStat, spaces
 from tests.legacy.cases import find
 from tests.legacy.networks import read
+from tests.unit.networks.dense import policy_rows, torch_names, value_rows, vector_of
 
 BOX = spaces.box(-np.inf, np.inf, (4,))
 EVOLUTION = [*find(algorithm="ES"), *find(algorithm="ARS")]
@@ -34,19 +33,15 @@ def settings(ray="1.13.0", algorithm="ES", **config):
     return ModelSettings.from_config(config, {}, algorithm=algorithm, ray=ray)
 
 
-def arrays_of(shape, rng):
-    rows = dict([*shape.policy(), *shape.value()])
-    return {name: rng.normal(size=size) for name, size in rows.items()}
-
-
 @pytest.mark.parametrize("shares_layers", [True, False])
 def test_torch_kept_the_arrays_by_sorted_names_and_the_value_function_is_told_not_carried(
     shares_layers,
 ):
-    arrays = arrays_of(Shape(4, (3, 5), 2, shares_layers, False), np.random.default_rng(0))
-    named = from_canonical(SCHEMES["torch"], arrays)
+    rows = policy_rows() | value_rows(shares_layers=shares_layers)
+    _, arrays = vector_of(rows, np.random.default_rng(0))
+    named = torch_names(arrays)
     vector = np.concatenate([named[name].reshape(-1) for name in sorted(named)])
-    network = evolution.read(policy(vector), settings(framework="torch")).known
+    network = read_policy(policy(vector), settings(framework="torch")).known
     assert all(np.array_equal(network.arrays[name], arrays[name]) for name in network.arrays)
     assert {name for name in arrays if name.startswith("value")} == set(arrays) - set(
         network.arrays
@@ -55,19 +50,16 @@ def test_torch_kept_the_arrays_by_sorted_names_and_the_value_function_is_told_no
 
 
 def test_tensorflow_kept_only_what_the_actions_depend_on():
-    shape = Shape(4, (3, 5), 2, True, False)
-    rows = dict(shape.policy())
-    vector = np.arange(sum(np.prod(s) for s in rows.values()), dtype=float)
-    network = evolution.read(policy(vector), settings(framework="tf")).known
+    vector = np.arange(sum(np.prod(s) for s in policy_rows().values()), dtype=float)
+    network = read_policy(policy(vector), settings(framework="tf")).known
     assert network.unused == ()
     assert network.arrays["hidden.0.kernel"][0, 0] == 0
     assert network.arrays["logits.bias"][-1] == vector[-1]
 
 
 def test_a_box_action_is_the_output_itself():
-    rows = dict(Shape(4, (3, 5), 2, True, False).policy())
-    vector = np.ones(sum(np.prod(s) for s in rows.values()))
-    reading = evolution.read(
+    vector, _ = vector_of(policy_rows(), np.random.default_rng(0))
+    reading = read_policy(
         policy(vector, spaces.box(-1, 1, (2,))), settings(framework="tf", action_noise_std=0.5)
     )
     network, findings = reading.known, reading.findings
@@ -85,9 +77,8 @@ def test_a_box_action_is_the_output_itself():
     ],
 )
 def test_ray_0_5_did_not_look_at_the_model_config(algorithm, config, hiddens):
-    rows = dict(Shape(4, hiddens, 2, True, False).policy())
-    vector = np.zeros(sum(np.prod(s) for s in rows.values()))
-    reading = evolution.read(policy(vector), settings("0.5", algorithm, **config))
+    vector, _ = vector_of(policy_rows(hiddens), np.random.default_rng(0))
+    reading = read_policy(policy(vector), settings("0.5", algorithm, **config))
     network, findings = reading.known, reading.findings
     assert network.summary.startswith("fc " + "-".join(map(str, [4, *hiddens, 2])) + " tanh")
     assert "normalised" in findings[0].message, "the filter was not stored, which has to be told"
@@ -95,9 +86,9 @@ def test_ray_0_5_did_not_look_at_the_model_config(algorithm, config, hiddens):
 
 def test_a_vector_that_fits_nothing_and_a_size_that_is_not_known_are_errors():
     with pytest.raises(CheckpointError, match="fits no"):
-        evolution.read(policy(np.zeros(11)), settings())
+        read_policy(policy(np.zeros(11)), settings())
     with pytest.raises(MissingInformationError, match="observation"):
-        evolution.read(replace(policy(np.zeros(11)), observation_space=None), settings())
+        read_policy(replace(policy(np.zeros(11)), observation_space=None), settings())
 
 
 @pytest.mark.parametrize("case", EVOLUTION, ids=str)
@@ -128,9 +119,8 @@ def test_the_step_is_what_the_filter_was(demean, destd, clip, count, seed):
     rng = np.random.default_rng(seed)
     stat = RunningStat(count, rng.normal(size=4), rng.uniform(0.1, 1, size=4))
     old = ObservationFilter("MeanStdFilter", demean, destd, clip, [stat])
-    rows = dict(Shape(4, (3, 5), 2, True, False).policy())
-    vector = rng.normal(size=sum(np.prod(s) for s in rows.values()))
-    network = evolution.read(policy(vector), settings(framework="tf")).known
+    vector, _ = vector_of(policy_rows(), rng)
+    network = read_policy(policy(vector), settings(framework="tf")).known
     raw = rng.normal(size=(5, 4))
     held = with_filter(network, old).forward({"obs": raw})
     np.testing.assert_allclose(
@@ -145,9 +135,8 @@ def test_the_module_holds_the_filter_as_constants_and_computes_as_the_network():
     rng = np.random.default_rng(1)
     stat = RunningStat(9, rng.normal(size=4), rng.uniform(1, 2, size=4))
     old = ObservationFilter("MeanStdFilter", stats=(stat,))
-    rows = dict(Shape(4, (3, 5), 2, True, False).policy())
-    vector = rng.normal(size=sum(np.prod(s) for s in rows.values()))
-    network = evolution.read(policy(vector), settings(framework="tf")).known
+    vector, _ = vector_of(policy_rows(), rng)
+    network = read_policy(policy(vector), settings(framework="tf")).known
     network = with_filter(network, old)
     net = GraphNet(network.graph, network.target.model_config["shapes"])
     net.load_state_dict(

@@ -1,22 +1,23 @@
 """Weights as other people's checkpoints held them: what no clean run of one iteration shows."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from rllib_compat.conversion import complete
-from rllib_compat.conversion.identify import add_spaces_of_network
+from rllib_compat import Given
+from rllib_compat.conversion import identify_networks
 from rllib_compat.errors import CheckpointError, MissingInformationError
 from rllib_compat.formats import read_checkpoint
-from rllib_compat.formats.layouts.policies import read_policy_state
 from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
-from rllib_compat.networks.unnamed import Shape
 from rllib_compat.neutral import PolicyState, Severity
 from rllib_compat.neutral.spaces import Discrete, box
 from tests.legacy.cases import find
-from tests.legacy.networks import given_if_asked
+from tests.legacy.networks import completed
+from tests.unit.networks.dense import policy_rows, value_rows
+from tests.unit.networks.dense import vector_of as drawn
 
 FOUR, TWO = box(-np.inf, np.inf, (4,)), Discrete(2)
 PPO = ModelSettings(hiddens=(3, 5), kl_coeff=0.2)
@@ -24,16 +25,11 @@ PPO = ModelSettings(hiddens=(3, 5), kl_coeff=0.2)
 
 def vector_of(kl, *, kl_first, rng):
     """A flat vector of Ray 0.5 – 0.7, the KL coefficient behind the policy or at the end."""
-    shape = Shape(4, (3, 5), 2, shares_layers=False)
-    arrays = {
-        name: rng.normal(size=size).astype(np.float32)
-        for name, size in [*shape.policy(), *shape.value()]
-    }
-    policy, value = (
-        [arrays[n].ravel() for n, _ in rows] for rows in (shape.policy(), shape.value())
+    (policy, actor), (value, critic) = (
+        drawn(rows, rng) for rows in (policy_rows(), value_rows(shares_layers=False))
     )
-    parts = [*policy, [kl], *value] if kl_first else [*policy, *value, [kl]]
-    return np.concatenate([np.float32(part) for part in parts]), arrays
+    parts = [policy, [kl], value] if kl_first else [policy, value, [kl]]
+    return np.concatenate([np.float32(part) for part in parts]), actor | critic
 
 
 def coefficient(ups, downs, initial=0.2):
@@ -65,7 +61,7 @@ def test_a_number_that_no_updates_of_the_kl_coefficient_give_does_not_cut_a_vect
 
 def of_case(**wanted):
     (case,) = find(**wanted)
-    checkpoint = complete.complete(read_checkpoint(case.checkpoint), given_if_asked(case))
+    checkpoint = completed(case)
     (policy,) = checkpoint.policies.values()
     return policy, ModelSettings.of(checkpoint, policy)
 
@@ -114,24 +110,31 @@ def test_a_custom_model_with_weights_of_its_own_is_still_asked_for():
         read_policy(replace(policy, weights=more), replace(settings, custom_model="MyModel"))
 
 
-def test_a_list_of_tf2_with_a_scalar_is_a_list_of_arrays_and_dqns_epsilon_is_not():
+def test_a_list_of_tf2_with_a_scalar_is_a_list_of_arrays_and_dqns_epsilon_is_not(tmp_path):
+    def stored(*state):
+        worker = pickle.dumps({"state": {"default_policy": list(state)}, "filters": {}})
+        (tmp_path / "checkpoint-1").write_bytes(pickle.dumps({"worker": worker}))
+        return read_checkpoint(tmp_path / "checkpoint-1").policies["default_policy"]
+
     arrays = [np.zeros((2, 3), np.float32), np.zeros(3, np.float32)]
-    found = read_policy_state("p", [*arrays, np.float32(0.5)], "here", [])
+    found = stored(*arrays, np.float32(0.5))
     assert [a.shape for a in found.weights] == [(2, 3), (3,), ()]
     assert found.exploration is None
-    dqn = read_policy_state("p", [arrays[1], 0.02], "here", [])
+    dqn = stored(arrays[1], 0.02)
     assert dqn.weights.shape == (3,)
     assert dqn.exploration == [0.02]
 
 
 def test_a_q_networks_head_tells_the_actions():
-    policy, settings = of_case(ray="2.0.1", algorithm="DQN", framework="torch", variant="noduel")
-    bare = replace(policy, action_space=None)
-    network = read_policy(bare, settings).known
-    assert network.choices == policy.action_space.n
-    whole, notes = add_spaces_of_network(bare, network.inputs, {}, network.choices)
-    assert whole.action_space == policy.action_space
-    assert ["Q-value for each" in note.message for note in notes] == [True]
+    (case,) = find(ray="2.0.1", algorithm="DQN", framework="torch", variant="noduel")
+    checkpoint = completed(case)
+    (policy,) = checkpoint.policies.values()
+    bare = checkpoint.with_policies([replace(policy, action_space=None)])
+    config = {key: value for key, value in bare.config.items() if key != "env"}
+    found, networks = identify_networks(replace(bare, config=config), Given())
+    assert networks[policy.policy_id].choices == policy.action_space.n
+    assert found.policies[policy.policy_id].action_space == policy.action_space
+    assert sum("Q-value for each" in note.message for note in found.findings) == 1
 
 
 def test_a_critic_of_continuous_actions_tells_no_choices():
