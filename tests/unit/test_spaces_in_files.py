@@ -28,6 +28,7 @@ from rllib_compat.neutral.spaces import (
     MultiDiscrete,
     TupleSpace,
 )
+from tests.legacy.atari import record_lists
 from tests.legacy.cases import MUSEUM
 
 SPACES = [
@@ -42,6 +43,7 @@ SPACES = [
     g.Tuple([g.Discrete(2), g.Box(0, 1, (2,))]),
     g.Dict(b=g.Discrete(3), a=g.Dict(c=g.MultiBinary(2))),
 ]
+LISTS = record_lists.spaces()
 each_space = pytest.mark.parametrize("space", SPACES, ids=str)
 
 
@@ -67,6 +69,16 @@ def test_ray_reads_what_we_write_as_the_same_space(space):
     from ray.rllib.utils.serialization import gym_space_from_dict
 
     assert gym_space_from_dict(to_ray_dict(spaces.from_object(space))) == space
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_of_varying_length_are_kept_by_all_forms(name):
+    from ray.rllib.utils.serialization import gym_space_from_dict, gym_space_to_dict
+
+    space = spaces.from_object(LISTS[name])
+    assert from_ray_dict(to_ray_dict(space)) == space
+    assert spaces.from_object(gym_space_from_dict(to_ray_dict(space))) == space
+    assert from_ray_dict(gym_space_to_dict(LISTS[name])) == space
 
 
 @each_space

@@ -12,6 +12,9 @@ import pytest
 pytest.importorskip("ray")
 
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.learner import Learner
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
@@ -22,7 +25,8 @@ from rllib_compat.algorithms import (
     use_legacy_learners,
     use_legacy_networks,
 )
-from rllib_compat.algorithms.vtrace import chunks, fragments, vtrace
+from rllib_compat.algorithms.advantages import advantages
+from rllib_compat.algorithms.vtrace import chunks, fragments, sequences, vtrace
 from rllib_compat.ray_versions import modules, releases
 from rllib_compat.runtime import LegacyResults, use_reporting_learner
 from rllib_compat.runtime.learners import TensorFlowRMSprop, use_legacy_optimizer
@@ -43,6 +47,7 @@ RESULTS = SimpleNamespace(
     metrics_num_episodes_for_smoothing=1, input_="sampler", keep_per_episode_custom_metrics=False
 )
 NOW = {"num_env_steps_sampled_lifetime": 0}
+NUMBERS = st.floats(-10, 10, width=32)
 SEEN = gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32)
 LAYERS = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh"}
 #: What is compared of what both tell.
@@ -257,3 +262,45 @@ def test_steps_of_rmsprop_are_those_of_tensorflow(case):
         weight.grad = torch.from_numpy(gradient)
         optimizer.step()
         close(weight.detach().numpy(), after, 1e-6)
+
+
+def test_sequences_keep_what_they_have_once():
+    columns = {
+        Columns.LOSS_MASK: torch.tensor([[True, True, False], [True, False, False]]),
+        Columns.OBS: torch.ones(2, 3, 4),
+        Columns.STATE_IN: {"h": torch.ones(2, 5)},
+        Columns.SEQ_LENS: torch.tensor([2, 1]),
+    }
+    made = sequences(dict(columns))
+    assert made[Columns.OBS].shape == (2, 2, 4)
+    assert made[Columns.OBS][1, 1].sum() == 0
+    assert made[Columns.SEQ_LENS] is not None
+    assert made[Columns.STATE_IN]["h"].shape == (2, 5)
+
+
+@given(
+    st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=12),
+    NUMBERS,
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
+def test_advantages_are_the_discounted_sums_of_surprises(steps, last, gamma, lambda_):
+    rewards, values = (np.array(part) for part in zip(*steps, strict=True))
+    after = [*values[1:], last]
+    surprises = [r + gamma * a - v for r, a, v in zip(rewards, after, values, strict=True)]
+    expected = [
+        sum((gamma * lambda_) ** ahead * s for ahead, s in enumerate(surprises[begin:]))
+        for begin in range(len(steps))
+    ]
+    found = advantages(rewards, values, last, gamma, lambda_)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=12), st.floats(0, 1))
+def test_without_values_advantages_are_discounted_returns(rewards, gamma):
+    found = advantages(np.array(rewards), np.zeros(len(rewards)), 0.0, gamma, 1.0)
+    returns = [
+        sum(gamma**ahead * reward for ahead, reward in enumerate(rewards[begin:]))
+        for begin in range(len(rewards))
+    ]
+    np.testing.assert_allclose(found, returns, rtol=1e-5, atol=1e-5)

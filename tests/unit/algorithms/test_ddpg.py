@@ -1,17 +1,13 @@
 """DDPG and TD3: their configs of every era, what is refused, and noise."""
 
-import numpy as np
 import pytest
 
 pytest.importorskip("ray")
 
-import gymnasium
-import torch
 
 from rllib_compat.algorithms import DEFAULTS
 from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError, RefusedKeysError
-from rllib_compat.networks.modules.exploration import Noise
 from rllib_compat.neutral import Verdict
 from rllib_compat.ray_versions import configs
 from tests.marks import OTHERS_WARNINGS
@@ -106,32 +102,6 @@ def test_torch_regularized_nothing_and_tensorflow_did():
     for framework, l2_reg in (("torch", 0.0), ("tf", 0.3)):
         config = {"env": "Pendulum-v1", "l2_reg": 0.3, "framework": framework}
         assert translate(config, algorithm="TD3").algorithm_config.l2_reg == l2_reg
-
-
-BOX = gymnasium.spaces.Box(np.float32([-1, -2]), np.float32([1, 3]))
-
-
-def test_noise_is_scaled_as_its_schedule_says_and_stays_within_the_bounds():
-    torch.manual_seed(3)
-    noise = Noise({"type": "GaussianNoise", "random_timesteps": 10, "stddev": 0.2}, BOX)
-    zeros = torch.zeros(4000, 2)
-    drawn = noise(zeros, 9)
-    assert (drawn.min(0).values < torch.tensor([-0.9, -1.9])).all()
-    assert (drawn.max(0).values > torch.tensor([0.9, 2.9])).all()
-    for step, size in ((10, 0.2), (5010, 0.2 * 0.51), (10_010, 0.2 * 0.02), (10**6, 0.2 * 0.02)):
-        np.testing.assert_allclose(noise(zeros, step).std(0), size, rtol=0.06)
-    assert noise(torch.full((100, 2), 0.99), 10).max() <= 1.0 + 2.0
-
-
-def test_ornstein_uhlenbeck_noise_goes_back_to_nothing_and_is_as_wide_as_the_range():
-    torch.manual_seed(3)
-    noise = Noise({"type": "OrnsteinUhlenbeckNoise", "random_timesteps": 0}, BOX)
-    drawn = torch.stack([noise(torch.zeros(1, 2), 0)[0] for _ in range(4000)])
-    # Its variance is sigma² / (1 - (1 - theta)²), that of its neighbours (1 - theta) times as much.
-    wanted = 0.1 * 0.2 / (1 - 0.85**2) ** 0.5 * torch.tensor([2.0, 5.0])
-    np.testing.assert_allclose(drawn.std(0), wanted, rtol=0.15)
-    together = (drawn[1:] * drawn[:-1]).mean(0) / drawn.var(0)
-    np.testing.assert_allclose(together, 0.85, atol=0.05)
 
 
 @pytest.mark.parametrize("name", ["DDPG", "TD3", "APEX_DDPG"])

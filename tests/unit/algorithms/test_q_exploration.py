@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("ray")
 
+import gymnasium
 import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
@@ -23,7 +24,7 @@ from rllib_compat.errors import NotYetError
 from rllib_compat.modules import ExploringQModule
 from rllib_compat.networks import Graph
 from rllib_compat.networks.modules import exploration
-from rllib_compat.networks.modules.exploration import NoisyLinear, WeightNoise, noise
+from rllib_compat.networks.modules.exploration import Noise, NoisyLinear, WeightNoise, noise
 from rllib_compat.neutral import PolicyState
 from rllib_compat.policy import actions as choosing
 from rllib_compat.ray_versions import modules
@@ -273,3 +274,29 @@ def test_a_policy_without_ray_says_that_it_does_not_explore_by_noise_on_weights(
         return
     with pytest.raises(NotYetError, match="ParameterNoise"):
         explore(np.zeros((1, 3)), np.random.default_rng(0))
+
+
+BOX = gymnasium.spaces.Box(np.float32([-1, -2]), np.float32([1, 3]))
+
+
+def test_noise_is_scaled_as_its_schedule_says_and_stays_within_the_bounds():
+    torch.manual_seed(3)
+    added = Noise({"type": "GaussianNoise", "random_timesteps": 10, "stddev": 0.2}, BOX)
+    zeros = torch.zeros(4000, 2)
+    drawn = added(zeros, 9)
+    assert (drawn.min(0).values < torch.tensor([-0.9, -1.9])).all()
+    assert (drawn.max(0).values > torch.tensor([0.9, 2.9])).all()
+    for step, size in ((10, 0.2), (5010, 0.2 * 0.51), (10_010, 0.2 * 0.02), (10**6, 0.2 * 0.02)):
+        np.testing.assert_allclose(added(zeros, step).std(0), size, rtol=0.06)
+    assert added(torch.full((100, 2), 0.99), 10).max() <= 1.0 + 2.0
+
+
+def test_ornstein_uhlenbeck_noise_goes_back_to_nothing_and_is_as_wide_as_the_range():
+    torch.manual_seed(3)
+    added = Noise({"type": "OrnsteinUhlenbeckNoise", "random_timesteps": 0}, BOX)
+    drawn = torch.stack([added(torch.zeros(1, 2), 0)[0] for _ in range(4000)])
+    # Its variance is sigma² / (1 - (1 - theta)²), that of its neighbours (1 - theta) times as much.
+    wanted = 0.1 * 0.2 / (1 - 0.85**2) ** 0.5 * torch.tensor([2.0, 5.0])
+    np.testing.assert_allclose(drawn.std(0), wanted, rtol=0.15)
+    together = (drawn[1:] * drawn[:-1]).mean(0) / drawn.var(0)
+    np.testing.assert_allclose(together, 0.85, atol=0.05)

@@ -1,4 +1,4 @@
-"""What Ray removed and this package has: its configs; advantages and microbatches."""
+"""What Ray removed and this package has: its configs, and microbatches."""
 
 import inspect
 
@@ -7,12 +7,8 @@ import pytest
 
 pytest.importorskip("ray")
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from rllib_compat import registry
 from rllib_compat.algorithms import DEFAULTS
-from rllib_compat.algorithms.advantages import advantages
 from rllib_compat.config import default_config, translate
 from rllib_compat.errors import ConfigError
 from rllib_compat.neutral import Severity
@@ -190,37 +186,6 @@ def test_settings_that_contradict_each_other_are_told(name, wrong):
     config = configs.todays_config(name).environment("CartPole-v1").training(**wrong)
     with pytest.raises(ConfigError, match=r"critic|microbatch|pigeon"):
         config.validate()
-
-
-NUMBERS = st.floats(-10, 10, width=32)
-
-
-@given(
-    st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=12),
-    NUMBERS,
-    st.floats(0, 1),
-    st.floats(0, 1),
-)
-def test_advantages_are_the_discounted_sums_of_surprises(steps, last, gamma, lambda_):
-    rewards, values = (np.array(part) for part in zip(*steps, strict=True))
-    after = [*values[1:], last]
-    surprises = [r + gamma * a - v for r, a, v in zip(rewards, after, values, strict=True)]
-    expected = [
-        sum((gamma * lambda_) ** ahead * s for ahead, s in enumerate(surprises[begin:]))
-        for begin in range(len(steps))
-    ]
-    found = advantages(rewards, values, last, gamma, lambda_)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-
-
-@given(st.lists(NUMBERS, min_size=1, max_size=12), st.floats(0, 1))
-def test_without_values_advantages_are_discounted_returns(rewards, gamma):
-    found = advantages(np.array(rewards), np.zeros(len(rewards)), 0.0, gamma, 1.0)
-    returns = [
-        sum(gamma**ahead * reward for ahead, reward in enumerate(rewards[begin:]))
-        for begin in range(len(rewards))
-    ]
-    np.testing.assert_allclose(found, returns, rtol=1e-5, atol=1e-5)
 
 
 def test_microbatches_change_nothing_until_the_batch_is_whole_and_then_what_it_would_have():

@@ -4,11 +4,8 @@ import contextlib
 import threading
 
 import pytest
-import torch
-from ray.rllib.core.columns import Columns
 
 from rllib_compat.adapters import ThreadErrorLearner
-from rllib_compat.algorithms.vtrace import sequences
 
 
 class InThread:
@@ -41,17 +38,3 @@ def test_the_error_is_raised_at_once_and_whenever_it_is_asked_to_learn():
     for _ in range(2):
         with pytest.raises(KeyError, match="rewards"):
             learner.update({})
-
-
-def test_sequences_keep_what_they_have_once():
-    columns = {
-        Columns.LOSS_MASK: torch.tensor([[True, True, False], [True, False, False]]),
-        Columns.OBS: torch.ones(2, 3, 4),
-        Columns.STATE_IN: {"h": torch.ones(2, 5)},
-        Columns.SEQ_LENS: torch.tensor([2, 1]),
-    }
-    made = sequences(dict(columns))
-    assert made[Columns.OBS].shape == (2, 2, 4)
-    assert made[Columns.OBS][1, 1].sum() == 0
-    assert made[Columns.SEQ_LENS] is not None
-    assert made[Columns.STATE_IN]["h"].shape == (2, 5)

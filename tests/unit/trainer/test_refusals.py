@@ -1,0 +1,181 @@
+"""What a config can't have is refused, or told, in words of the config."""
+
+import logging
+import time
+
+import pytest
+
+pytest.importorskip("ray")
+
+import gymnasium.spaces as spaces
+import numpy as np
+
+from rllib_compat.config import translate
+from rllib_compat.errors import ConfigError
+from rllib_compat.registry import keys
+from rllib_compat.trainer import refusals, waiting
+from rllib_compat.trainer.resources import fit_gpus
+from tests.marks import OTHERS_WARNINGS
+
+pytestmark = OTHERS_WARNINGS
+
+NOISE = {"exploration_config": {"type": "OrnsteinUhlenbeckNoise"}}
+
+
+def error_of(call):
+    try:
+        call()
+    except Exception as error:
+        return error
+
+
+def of_ray():
+    from ray.rllib.utils.exploration.ornstein_uhlenbeck_noise import OrnsteinUhlenbeckNoise
+
+    OrnsteinUhlenbeckNoise(None, framework="torch", policy_config={}, model=None)
+
+
+def of_ray_without_a_word():
+    from gymnasium.spaces import Tuple
+    from ray.rllib.utils.exploration.parameter_noise import ParameterNoise
+
+    ParameterNoise(Tuple([]), framework="torch", policy_config={}, model=None)
+
+
+def of_the_user():
+    raise ValueError("mine")
+
+
+@pytest.mark.parametrize(
+    ("config", "call", "is_said"),
+    [
+        (NOISE, of_ray, True),
+        (NOISE, of_ray_without_a_word, True),
+        (NOISE, of_the_user, False),
+        ({"exploration_config": {"type": dict}}, of_ray, False),
+        ({"model": {"custom_model": "mine"}}, of_ray, False),
+        ({}, of_ray, False),
+    ],
+)
+def test_an_error_of_ray_names_the_keys_unless_own_code_may_be_wrong(config, call, is_said):
+    why = refusals.refused(error_of(call), translate(config, algorithm="DQN"))
+    assert (why is not None) == is_said
+    if is_said:
+        assert isinstance(why, ConfigError)
+        assert "$.exploration_config" in str(why)
+        assert why.fix
+
+
+def test_noise_on_weights_that_policies_fail_with_is_refused_by_name():
+    config = {"exploration_config": {"type": "ParameterNoise"}}
+    why = refusals.refused(error_of(of_ray), translate(config, algorithm="PG"))
+    assert why.where == "exploration_config"
+    assert "PG can't be built with 'ParameterNoise'" in str(why)
+
+
+def test_a_model_that_is_no_whole_sac_is_told_where_it_belongs():
+    class Layers:
+        def __init__(self, observations, actions):
+            pass
+
+    config = {"model": {"custom_model": "layers"}}
+    error = error_of(lambda: Layers(None, None, policy_model_config={}))
+    why = refusals.refused(error, translate(config, algorithm="SAC"))
+    assert why.where == "model.custom_model"
+    assert "Q_model.custom_model" in why.fix
+
+
+BOX = spaces.Box(-1, 1, (2,), np.float32)
+BOTH = spaces.Tuple([spaces.Discrete(2), BOX])
+
+
+@pytest.mark.parametrize(
+    ("config", "takes", "refuses"),
+    [
+        ({"exploration_config": {"type": "SoftQ"}}, spaces.Discrete(2), BOX),
+        ({"exploration_config": {"type": "Curiosity"}}, spaces.MultiDiscrete([2, 3]), BOTH),
+        ({"exploration_config": {"type": "GaussianNoise"}}, BOX, spaces.Discrete(2)),
+        ({"exploration_config": {"type": "ParameterNoise"}}, spaces.Discrete(2), BOX),
+        ({"exploration_config": {"type": "ParameterNoise"}}, spaces.Discrete(2), BOTH),
+        ({"model": {"attention_use_n_prev_actions": 2}}, BOX, BOTH),
+    ],
+)
+def test_what_only_some_actions_have_is_refused_with_others(config, takes, refuses):
+    refusals.require_actions(config, [takes, takes])
+    with pytest.raises(ConfigError, match="only, in every Ray") as error:
+        refusals.require_actions(config, [takes, refuses])
+    assert error.value.where.partition(".")[0] in config
+    assert error.value.fix
+
+
+def test_actions_that_are_not_flattened_are_seen_whole():
+    config = {"model": {"attention_use_n_prev_actions": 2}, "_disable_action_flattening": True}
+    refusals.require_actions(config, [BOTH])
+
+
+def test_distributions_of_ones_own_and_spaces_that_nobody_knows_are_not_judged():
+    noise = {"exploration_config": {"type": "ParameterNoise"}}
+    refusals.require_actions(noise, [None])
+    refusals.require_actions({**noise, "model": {"custom_action_dist": "mine"}}, [BOX])
+
+
+ASKED = [
+    ("IMPALA", "0.5.3", "gpu"),
+    ("APEX", "0.6.6", "num_gpus"),
+    ("IMPALA", "1.13.0", "num_gpus"),
+]
+
+
+@pytest.mark.parametrize(("algorithm", "ray", "key"), ASKED)
+def test_a_gpu_that_an_old_default_asks_for_is_left_out_with_a_row(algorithm, ray, key):
+    defaults = keys.default_config(algorithm, ray)
+    assert defaults[key]
+    fitted, (finding,) = fit_gpus({"lr": 1}, defaults, legacy_ray=ray, gpus=0)
+    assert fitted == {"lr": 1, key: 0}
+    assert finding.path == f"$.{key}"
+    assert fit_gpus({}, defaults, legacy_ray=ray, gpus=1) == ({}, [])
+    assert fit_gpus({}, defaults, legacy_ray=None, gpus=0) == ({}, [])
+
+
+def test_until_ray_1_3_a_gpu_was_only_reserved_and_a_trainer_went_on_without():
+    fitted, findings = fit_gpus({"num_gpus": 1}, {}, legacy_ray="1.2.0", gpus=0)
+    assert fitted == {"num_gpus": 0}
+    assert len(findings) == 1
+    for ray in ("1.3.0", None):
+        with pytest.raises(ConfigError, match="there is none"):
+            fit_gpus({"num_gpus": 1}, {}, legacy_ray=ray, gpus=0)
+
+
+@pytest.mark.parametrize("given", [{"num_gpus_per_worker": 1}, {"num_gpus": 2, "_fake_gpus": True}])
+def test_gpus_of_workers_may_come_with_a_node_and_fake_ones_need_none(given):
+    assert fit_gpus(given, {}, legacy_ray="1.13.0", gpus=0) == (given, [])
+
+
+CARTPOLE = {"env": "CartPole-v1"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "there", "said"),
+    [
+        ({"num_workers": 64}, {"CPU": 2.0}, ["64 CPUs", "has 2", "num_workers"]),
+        ({"num_gpus": 4, "num_workers": 0}, {"CPU": 8.0}, ["4 GPUs", "has 0", "num_gpus"]),
+        ({"num_workers": 2}, {"CPU": 2.0}, None),
+        ({"num_workers": 0}, {"CPU": 1.0}, None),
+        ({"num_workers": 64}, None, None),
+    ],
+)
+def test_what_is_lacking_is_named_before_and_while_it_waits(keys, there, said, caplog, monkeypatch):
+    """`num_gpus: 4` on a machine without any hung without a word."""
+    config = translate({**CARTPOLE, **keys}, algorithm="PPO").algorithm_config
+    monkeypatch.setattr(waiting, "_there", lambda: there)
+    monkeypatch.setattr(waiting, "_EVERY", 0.01)
+    with caplog.at_level(logging.WARNING), waiting.tell_of_lacking_resources(config):
+        before = [r.message for r in caplog.records if r.message.startswith("The config")]
+        time.sleep(0.1)
+    repeated = [r.message for r in caplog.records if "Still waiting" in r.message]
+    if said is None:
+        assert (before, repeated) == ([], [])
+    else:
+        assert len(before) == 1
+        assert len(repeated) > 1
+        assert all(part in before[0] for part in said)
