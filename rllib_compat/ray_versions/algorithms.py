@@ -143,13 +143,17 @@ def restores_offline() -> Iterator[None]:
 
 
 def stop_algorithm(algorithm: Algorithm) -> None:
-    """Stops an algorithm, and the thread that IMPALA and APPO learn in.
+    """Stops an algorithm, its learners, and the thread that IMPALA and APPO learn in.
 
-    Rays before 2.56 leave it running: it looks for a batch without end, and keeps a core busy.
-    Where nothing can ask it to stop (before 2.54), what it looks into next ends it.
+    Ray 2.40 leaves learners that are actors to the garbage collector: they keep CPUs and GPUs.
+    Rays before 2.56 leave the thread running: it looks for a batch without end, and keeps a core
+    busy. Where nothing can ask it to stop (before 2.54), what it looks into next ends it.
     """
-    learner: Any = getattr(algorithm.learner_group, "_learner", None)
+    learners: Any = algorithm.learner_group
+    learner = getattr(learners, "_learner", None)
     algorithm.stop()
+    if learners is not None and not learners._is_shut_down:
+        learners.shutdown()
     thread = getattr(learner, "_learner_thread", None)
     if thread is None or not thread.is_alive():
         return
