@@ -89,14 +89,7 @@ GONE: Mapping[str, Mapping[str, str]] = {
         "set_filetype": "trials log JSON and CSV, and whichever is there is read",
     },
     "policy_map": {
-        "create_policy": _TRAINER,
         "session_creator": _SESSION,
-        "update": _TRAINER,
-        "setdefault": _TRAINER,
-        "fromkeys": _TRAINER,
-        "clear": "call trainer.remove_policy()",
-        "pop": "call trainer.remove_policy()",
-        "popitem": "call trainer.remove_policy()",
     },
     "policy": {
         "get_session": _SESSION,

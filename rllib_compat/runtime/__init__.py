@@ -27,12 +27,14 @@ _FILES = {
     "old_stack": ("RunningPlan",),
     "placeholders": ("placeholder_env", "placeholder_multi_agent_env"),
     "policies": ("LegacyPolicy",),
+    "policy_map": ("LegacyPolicies", "Policies"),
     "policy_mapping": ("ONLY_AGENT", "ONLY_POLICY", "resolve_policy_id"),
     "preprocessors": ("LegacyPreprocessor", "flatten_value"),
     "recurrent_states": ("flatten_state", "nest_state"),
+    "remote_workers": ("RemoteWorker",),
     "results": ("RECORDS", "LegacyResults", "complete_evaluation"),
     "user_envs": ("user_env", "with_user_api"),
-    "workers": ("LegacyPolicies", "LegacyWorker", "RemoteWorker", "as_legacy"),
+    "workers": ("LegacyWorker", "as_legacy"),
 }
 
 __getattr__, __dir__, __all__ = lazy_exports(__name__, _FILES)

@@ -10,8 +10,8 @@ from typing import Any
 
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.episode_records import EpisodeRecord, take_records
+from rllib_compat.runtime.remote_workers import RemoteWorker
 from rllib_compat.runtime.results import summarize
-from rllib_compat.runtime.workers import RemoteWorker
 
 
 @public("rllib_compat.adapters")

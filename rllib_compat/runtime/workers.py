@@ -1,13 +1,13 @@
-"""The rollout worker of Ray 0.6 – 2.x, as a view on today's env runner, here or in an actor."""
+"""The rollout worker of Ray 0.6 – 2.x, as a view on today's env runner."""
 
 from __future__ import annotations
 
 import copy
 import socket
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.formats.msgpack.codec import pack, unpack
 from rllib_compat.ray_versions import connectors as ray_connectors
@@ -18,124 +18,12 @@ from rllib_compat.runtime.batches import rollout_batch
 from rllib_compat.runtime.envs import find_creator
 from rllib_compat.runtime.episode_records import EpisodeRecord, take_records
 from rllib_compat.runtime.policies import LegacyPolicy
-from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, resolve_policy_id
+from rllib_compat.runtime.policy_map import LegacyPolicies, Policies
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
 from rllib_compat.runtime.user_envs import list_environments, user_env, with_user_api
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AnyBatch, EnvRunner
-
-
-class Policies(Protocol):
-    """What a trainer knows of its policies, which one of its workers alone does not."""
-
-    def with_learners(self, policy: LegacyPolicy) -> LegacyPolicy:
-        """The same policy, which reaches the learners."""
-
-    def add_policy(self, *args: Any, **kwargs: Any) -> Any:
-        """Adds a policy to learners and workers."""
-
-    def remove_policy(self, *args: Any, **kwargs: Any) -> None:
-        """Removes a policy from learners and workers."""
-
-
-class LegacyPolicies(Mapping[str, LegacyPolicy]):
-    """The policies of a runner by id; each is made when it is asked for.
-
-    Args:
-        env_runner: The runner; its module may be replaced at any time.
-        policies: What lets the policies reach the learners; None where there are none.
-    """
-
-    #: What the map of Ray 1.4 – 2.9 kept on disk: nothing is kept there now.
-    extension = ""
-    path = None
-    policy_states_are_swappable = False
-
-    def __init__(self, env_runner: EnvRunner, policies: Policies | None = None) -> None:
-        self._env_runner = env_runner
-        self._policies = policies
-
-    def __getitem__(self, policy_id: str) -> LegacyPolicy:
-        modules = self._modules()
-        policy_id = resolve_policy_id(policy_id, modules)
-        policy = LegacyPolicy(policy_id, modules[policy_id], self._env_runner.config)
-        return policy if self._policies is None else self._policies.with_learners(policy)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules())
-
-    def __len__(self) -> int:
-        return len(self._modules())
-
-    def __repr__(self) -> str:
-        return f"<policies {', '.join(self)}>"
-
-    def copy(self) -> dict[str, LegacyPolicy]:
-        """The policies as a dict."""
-        return dict(self)
-
-    @property
-    def cache(self) -> dict[str, LegacyPolicy]:
-        """The policies that are in memory: all of them."""
-        return dict(self)
-
-    @property
-    def deque(self) -> list[str]:
-        """The ids of the policies that are in memory."""
-        return list(self)
-
-    @property
-    def valid_keys(self) -> set[str]:
-        """The ids of all policies."""
-        return set(self)
-
-    @property
-    def capacity(self) -> int:
-        """How many policies are in memory at most."""
-        return len(self)
-
-    @property
-    def policy_specs(self) -> dict[str, Any]:
-        """What each policy was made of: `PolicySpec`s."""
-        from ray.rllib.policy.policy import PolicySpec
-
-        return {
-            policy_id: PolicySpec(
-                policy_class=LegacyPolicy,
-                observation_space=module.observation_space,
-                action_space=module.action_space,
-                config={},
-            )
-            for policy_id, module in self._modules().items()
-        }
-
-    @property
-    def policy_config(self) -> dict[str, Any]:
-        """The config of the runner."""
-        return dict(self._env_runner.config.to_dict())
-
-    @property
-    def worker_index(self) -> int:
-        """The number of the worker."""
-        return int(self._env_runner.worker_index or 0)
-
-    @property
-    def num_workers(self) -> int:
-        """How many remote workers there are."""
-        return int(self._env_runner.config.num_env_runners or 0)
-
-    @property
-    def seed(self) -> int | None:
-        """The seed of the config."""
-        found: int | None = self._env_runner.config.seed
-        return found
-
-    def __getattr__(self, name: str) -> Any:
-        raise missing(self, "policy_map", name)
-
-    def _modules(self) -> dict[str, Any]:
-        module = self._env_runner.module
-        return dict(module.items()) if hasattr(module, "items") else {ONLY_POLICY: module}
 
 
 class Sampler:
@@ -750,44 +638,3 @@ def worker_of(env_runner: EnvRunner) -> LegacyWorker:
     known: dict[str, Any] = vars(env_runner)
     worker: LegacyWorker = known.setdefault("legacy_worker", LegacyWorker(env_runner))
     return worker
-
-
-class RemoteWorker:
-    """A remote worker: `worker.foreach_env.remote(f)` runs there, and gives a reference.
-
-    Args:
-        actor: The actor of an env runner.
-    """
-
-    def __init__(self, actor: Any) -> None:
-        self.actor = actor
-
-    def __getattr__(self, name: str) -> RemoteMethod:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return RemoteMethod(self.actor, name)
-
-
-class RemoteMethod:
-    """One method of a remote worker."""
-
-    def __init__(self, actor: Any, name: str) -> None:
-        self._actor = actor
-        self._name = name
-
-    def remote(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls it there.
-
-        Returns:
-            A reference to the result, for `ray.get`.
-        """
-        return self._actor.apply.remote(partial(_call, self._name, args, kwargs))
-
-
-# A function of the module, so that it is pickled by name.
-def _call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], env_runner: EnvRunner) -> Any:
-    worker = as_legacy(env_runner)
-    if name == "apply":  # of old, it gave its function the worker
-        function, *rest = args
-        return function(worker, *rest, **kwargs)
-    return getattr(worker, name)(*args, **kwargs)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.runtime.policies import LegacyPolicy
+from rllib_compat.runtime.policy_map import LegacyPolicies
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
-from rllib_compat.runtime.workers import LegacyPolicies
 from rllib_compat.trainer.running import RunningAlgorithm
 
 

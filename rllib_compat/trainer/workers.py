@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rllib_compat.ray_versions import env_runners, metrics, old_stack, renames
 from rllib_compat.registry.legacy_api import missing
 from rllib_compat.runtime.episode_records import EpisodeRecord
-from rllib_compat.runtime.workers import LegacyWorker, Policies, RemoteWorker, as_legacy
+from rllib_compat.runtime.policy_map import Policies
+from rllib_compat.runtime.remote_workers import RemoteWorker
+from rllib_compat.runtime.workers import LegacyWorker, as_legacy
 from rllib_compat.trainer.running import RunningAlgorithm
 
 if TYPE_CHECKING:

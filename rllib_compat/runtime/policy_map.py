@@ -1,0 +1,179 @@
+"""The policies of a worker by id: the dict of Ray 0.5 – 1.3, and the `PolicyMap` that followed."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rllib_compat.registry.legacy_api import missing
+from rllib_compat.runtime.policies import LegacyPolicy
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY, resolve_policy_id
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner
+
+
+class Policies(Protocol):
+    """What a trainer knows of its policies, which one of its workers alone does not."""
+
+    def with_learners(self, policy: LegacyPolicy) -> LegacyPolicy:
+        """The same policy, which reaches the learners."""
+
+    def add_policy(self, *args: Any, **kwargs: Any) -> Any:
+        """Adds a policy to learners and workers."""
+
+    def remove_policy(self, *args: Any, **kwargs: Any) -> None:
+        """Removes a policy from learners and workers."""
+
+
+if TYPE_CHECKING:
+    _Dict = dict[str, LegacyPolicy]
+else:
+
+    class _Dict(MutableMapping, dict):
+        """A dict for code that asks, whose items are computed: the dict itself stays empty."""
+
+
+class LegacyPolicies(_Dict):
+    """The policies of a runner by id; each is made when it is asked for.
+
+    What is put into the map of a trainer's worker, or taken out, the learners get and lose, too.
+
+    Args:
+        env_runner: The runner; its module may be replaced at any time.
+        policies: What lets the policies reach the learners; None where there are none.
+    """
+
+    #: What the map of Ray 1.4 – 2.9 kept on disk: nothing is kept there now.
+    extension = path = ""
+    policy_states_are_swappable = False
+
+    def __init__(self, env_runner: EnvRunner, policies: Policies | None = None) -> None:
+        self._env_runner = env_runner
+        self._policies = policies
+
+    def __getitem__(self, policy_id: str) -> LegacyPolicy:
+        modules = self._modules()
+        policy_id = resolve_policy_id(policy_id, modules)
+        policy = LegacyPolicy(policy_id, modules[policy_id], self._env_runner.config)
+        return policy if self._policies is None else self._policies.with_learners(policy)
+
+    def __setitem__(self, policy_id: str, policy: LegacyPolicy) -> None:
+        """Adds a policy that begins with the weights of another one, or gives one those weights."""
+        if policy_id in self:
+            self[policy_id].set_weights(policy.get_weights())
+        else:
+            self._trainers("add_policy").add_policy(policy_id, policy=policy)
+
+    def __delitem__(self, policy_id: str) -> None:
+        """Removes a policy from learners and workers."""
+        self._trainers("remove_policy").remove_policy(policy_id)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules())
+
+    def __len__(self) -> int:
+        return len(self._modules())
+
+    def __repr__(self) -> str:
+        return f"<policies {', '.join(self)}>"
+
+    def copy(self) -> dict[str, LegacyPolicy]:
+        """The policies as a dict."""
+        return dict(self)
+
+    def create_policy(
+        self,
+        policy_id: str,
+        policy_cls: type | None = None,
+        observation_space: Any = None,
+        action_space: Any = None,
+        config_override: Mapping[str, Any] | None = None,
+        merged_config: object = None,  # noqa: ARG002 - it is the trainer's with what is different
+    ) -> None:
+        """Adds a policy to learners and workers; see `Trainer.add_policy`.
+
+        Args:
+            policy_id: Its id.
+            policy_cls: Its class.
+            observation_space: What its agents observe.
+            action_space: What its agents do.
+            config_override: What is different for this policy, by legacy keys.
+            merged_config: The same with all that is not.
+        """
+        self._trainers("add_policy").add_policy(
+            policy_id,
+            policy_cls,
+            observation_space=observation_space,
+            action_space=action_space,
+            config=config_override,
+        )
+
+    @property
+    def cache(self) -> dict[str, LegacyPolicy]:
+        """The policies that are in memory: all of them."""
+        return dict(self)
+
+    @property
+    def deque(self) -> collections.deque[str]:
+        """The ids of the policies that are in memory."""
+        return collections.deque(self)
+
+    @property
+    def valid_keys(self) -> set[str]:
+        """The ids of all policies."""
+        return set(self)
+
+    @property
+    def capacity(self) -> int:
+        """How many policies are in memory at most."""
+        return len(self)
+
+    @property
+    def policy_specs(self) -> dict[str, Any]:
+        """What each policy was made of: `PolicySpec`s."""
+        from ray.rllib.policy.policy import PolicySpec
+
+        return {
+            policy_id: PolicySpec(
+                policy_class=LegacyPolicy,
+                observation_space=module.observation_space,
+                action_space=module.action_space,
+                config={},
+            )
+            for policy_id, module in self._modules().items()
+        }
+
+    @property
+    def policy_config(self) -> dict[str, Any]:
+        """The config of the runner."""
+        return dict(self._env_runner.config.to_dict())
+
+    @property
+    def worker_index(self) -> int:
+        """The number of the worker."""
+        return int(self._env_runner.worker_index or 0)
+
+    @property
+    def num_workers(self) -> int:
+        """How many remote workers there are."""
+        return int(self._env_runner.config.num_env_runners or 0)
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of the config."""
+        found: int | None = self._env_runner.config.seed
+        return found
+
+    def _trainers(self, name: str) -> Policies:
+        if self._policies is None:
+            raise missing(self, "remote worker", name)
+        return self._policies
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing(self, "policy_map", name)
+
+    def _modules(self) -> dict[str, Any]:
+        module = self._env_runner.module
+        return dict(module.items()) if hasattr(module, "items") else {ONLY_POLICY: module}
