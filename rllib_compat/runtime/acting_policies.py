@@ -1,0 +1,476 @@
+"""The policy object of Ray 0.5 – 2.x as far as today's `RLModule` answers: it acts, and tells."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rllib_compat.ray_versions import modules, policy_parts, sampling
+from rllib_compat.registry.legacy_api import GONE, missing
+from rllib_compat.runtime.policy_inputs import PolicyInputs, in_numpy, stacked
+from rllib_compat.runtime.postprocessing import has_advantages
+from rllib_compat.runtime.recurrent_states import flatten_state, initial_state
+
+if TYPE_CHECKING:
+    import torch
+
+    from rllib_compat.ray_versions.types import AlgorithmConfig, RLModule
+    from rllib_compat.runtime.models import LegacyModel
+    from rllib_compat.runtime.policy_owner import PolicyOwner
+
+
+class ActingPolicy:
+    """What of a policy needs its module alone, and no learner.
+
+    Observations are preprocessed and filtered already, as workers hand them to a policy.
+
+    Args:
+        policy_id: Its id; the module has the same one.
+        module: The `RLModule` that acts.
+        config: The algorithm's config.
+        owner: What reaches the trainer; None where there is none in this process.
+
+    Attributes:
+        policy_id: Its id.
+        module: The module that acts.
+        action_space: What it gives.
+        framework: "torch", whatever the config says.
+        batch_divisibility_req: Batches may have any number of steps.
+        distributed_world_size: None: learners are distributed, policies are not.
+        action_sampler_fn: None: modules sample.
+        action_distribution_fn: None, likewise.
+    """
+
+    framework = "torch"
+    batch_divisibility_req = 1
+    distributed_world_size = None
+    action_sampler_fn = None
+    action_distribution_fn = None
+
+    def __init__(
+        self,
+        policy_id: str,
+        module: RLModule,
+        config: AlgorithmConfig,
+        *,
+        owner: PolicyOwner | None = None,
+    ) -> None:
+        self.policy_id = policy_id
+        self.module = module
+        self.action_space = module.action_space
+        self._config = config
+        self._owner = owner
+        self._model: LegacyModel | None = None
+        #: What is added to the steps that were sampled, as long as no more are.
+        self._ahead = (0, 0)
+        self._last_timestep: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<policy {self.policy_id!r}: {type(self.module).__name__}>"
+
+    @cached_property
+    def _inputs(self) -> PolicyInputs:
+        # Workers make a policy each time they are asked for one, often only to be told its name.
+        return PolicyInputs(self.module, self._config)
+
+    # What it tells
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The config: the legacy one with the defaults of its Ray, and today's other keys."""
+        known = dict(self._config.to_dict())
+        return known | dict(self._owner.config_of(self.policy_id)) if self._owner else known
+
+    @property
+    def observation_space(self) -> Any:
+        """What it takes: the module's space without the steps before, which have arguments."""
+        return self._inputs.observation_space
+
+    @property
+    def observation_space_struct(self) -> Any:
+        """The same, as the structure of its parts."""
+        return policy_parts.struct_of(self.observation_space)
+
+    @property
+    def action_space_struct(self) -> Any:
+        """What it gives, as the structure of its parts."""
+        return policy_parts.struct_of(self.action_space)
+
+    @property
+    def model(self) -> LegacyModel:
+        """Its network as a `ModelV2`; `model.rl_module` is the module."""
+        if self._model is None:
+            from rllib_compat.runtime.models import make_model
+
+            told, (_, size) = self._model_config(), self._distribution()
+            self._model = make_model(self._whole_module(), self.observation_space, told, size)
+        return self._model
+
+    @property
+    def unwrapped_model(self) -> LegacyModel:
+        """The same: nothing is wrapped around it."""
+        return self.model
+
+    @property
+    def dist_class(self) -> Any:
+        """The class of action distributions; `dist_class(model_out, model)` makes one."""
+        return self._distribution()[0]
+
+    @property
+    def device(self) -> torch.device:
+        """Where it acts."""
+        import torch
+
+        return next((p.device for p in self.module.parameters()), torch.device("cpu"))
+
+    @property
+    def devices(self) -> list[torch.device]:
+        """The same, in a list."""
+        return [self.device]
+
+    @property
+    def max_seq_len(self) -> int:
+        """How many steps a sequence has at most."""
+        return int(self._model_config().get("max_seq_len", 20))
+
+    @property
+    def callbacks(self) -> Any:
+        """The user's callbacks object; None where there is none in this process."""
+        return self._owner.callbacks() if self._owner else None
+
+    @property
+    def global_timestep(self) -> int:
+        """The steps that were sampled so far, or were told, and acted in since."""
+        sampled = self._owner.timestep() if self._owner else 0
+        return sampled + (self._ahead[1] if self._ahead[0] == sampled else 0)
+
+    @global_timestep.setter
+    def global_timestep(self, timestep: int) -> None:
+        sampled = self._owner.timestep() if self._owner else 0
+        self._ahead = sampled, timestep - sampled
+
+    def on_global_var_update(self, global_vars: Mapping[str, Any]) -> None:
+        """Takes the `timestep`; schedules of learners follow their own counters."""
+        self.global_timestep = int(global_vars["timestep"])
+
+    @property
+    def view_requirements(self) -> dict[str, Any]:
+        """The columns of its batches, by name."""
+        return policy_parts.view_requirements(
+            self.observation_space, self.action_space, self._columns(), self.get_initial_state()
+        )
+
+    @property
+    def exploration(self) -> Any:
+        """An exploration object of the old API stack; the module explores by itself."""
+        told = self.config.get("exploration_config") or {"type": "StochasticSampling"}
+        made = policy_parts.exploration(told, self.action_space, self.config, self.model)
+        last = self._last_timestep
+        made.last_timestep = self.global_timestep if last is None else last
+        return made
+
+    def get_exploration_state(self) -> dict[str, Any]:
+        """What its exploration tells: `cur_epsilon` and `last_timestep` where it has an epsilon."""
+        return dict(self.exploration.get_state())
+
+    get_exploration_info = get_exploration_state
+
+    def get_host(self) -> str:
+        """The name of this machine."""
+        return socket.gethostname()
+
+    def apply(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Calls `func(policy, …)`."""
+        return func(self, *args, **kwargs)
+
+    def is_recurrent(self) -> bool:
+        """Whether the module has a state."""
+        return bool(self.module.is_stateful())
+
+    def get_initial_state(self) -> list[Any]:
+        """The recurrent state to begin with, as a flat list of arrays; empty without any."""
+        return initial_state(self.module)
+
+    def num_state_tensors(self) -> int:
+        """How many arrays its state has."""
+        return len(self.get_initial_state())
+
+    # How it acts
+
+    def compute_actions(
+        self,
+        obs_batch: Any,
+        state_batches: Sequence[Any] | None = None,
+        prev_action_batch: Any = None,
+        prev_reward_batch: Any = None,
+        info_batch: Any = None,  # noqa: ARG002 - only policies of people's own looked at them
+        episodes: Any = None,  # noqa: ARG002
+        explore: bool | None = None,
+        timestep: int | None = None,
+        **kwargs: Any,  # noqa: ARG002
+    ) -> tuple[Any, list[Any], dict[str, Any]]:
+        """Computes actions for a batch.
+
+        Args:
+            obs_batch: Observations: an array or tensor `[B, …]`, or a list of them.
+            state_batches: The state before, as the last call returned it; None: the initial one.
+            prev_action_batch: The actions before, for networks that look at them; None: zeros.
+            prev_reward_batch: The rewards before `[B]`, likewise.
+            info_batch: Not looked at.
+            episodes: Not looked at.
+            explore: Whether to sample; None for what the config says.
+            timestep: The steps so far, for schedules of exploration; None for the training's.
+            **kwargs: Not looked at.
+
+        Returns:
+            The actions, the state batches, and what else was computed: `action_dist_inputs`,
+            `action_logp`, `action_prob`, and `vf_preds` or `q_values` where the algorithm has them.
+        """
+        import torch
+        import tree
+
+        if self._owner:
+            self._owner.refresh()
+        explore = self._config.explore if explore is None else explore
+        timestep = self.global_timestep if timestep is None else timestep
+        batch = self._inputs.batch(obs_batch, state_batches, prev_action_batch, prev_reward_batch)
+        with torch.no_grad():
+            if explore:
+                out = dict(self.module.forward_exploration(batch, t=timestep))
+            else:
+                out = dict(self.module.forward_inference(batch))
+            self._add_extras(out, batch)
+            state = flatten_state(out.pop("state_out", []))
+            if self.is_recurrent():
+                out = {n: tree.map_structure(lambda o: o[:, 0], part) for n, part in out.items()}
+            if "actions" not in out:
+                kind = "exploration" if explore else "inference"
+                dist_class = getattr(self.module, f"get_{kind}_action_dist_cls")()
+                dist = dist_class.from_logits(out["action_dist_inputs"])
+                out["actions"] = dist.sample() if explore else sampling.likeliest(dist)
+                if explore:
+                    out["action_logp"] = dist.logp(out["actions"])
+        arrays = tree.map_structure(in_numpy, out)
+        actions = arrays.pop("actions")
+        logp = arrays.setdefault("action_logp", np.zeros(len(tree.flatten(actions)[0]), np.float32))
+        arrays["action_prob"] = np.exp(logp)
+        self._last_timestep = timestep
+        self.global_timestep += len(logp)
+        return actions, [in_numpy(part) for part in state], arrays
+
+    def compute_actions_from_input_dict(
+        self,
+        input_dict: Mapping[str, Any],
+        explore: bool | None = None,
+        timestep: int | None = None,
+        episodes: Any = None,
+        **kwargs: Any,
+    ) -> tuple[Any, list[Any], dict[str, Any]]:
+        """Computes actions for a batch of named parts: `obs`, `state_in_0`, `prev_actions` ….
+
+        Returns:
+            What `compute_actions` returns.
+        """
+        given = dict(input_dict.items())
+        return self.compute_actions(
+            given["obs"],
+            [given[f"state_in_{i}"] for i in range(self.num_state_tensors())]
+            if "state_in_0" in given
+            else None,
+            given.get("prev_actions"),
+            given.get("prev_rewards"),
+            explore=explore,
+            timestep=timestep,
+            episodes=episodes,
+            **kwargs,
+        )
+
+    def compute_single_action(
+        self,
+        obs: Any = None,
+        state: Sequence[Any] | None = None,
+        prev_action: Any = None,
+        prev_reward: Any = None,
+        info: Any = None,
+        episode: Any = None,
+        clip_actions: bool = False,
+        explore: bool | None = None,
+        timestep: int | None = None,
+        *,
+        input_dict: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> tuple[Any, list[Any], dict[str, Any]]:
+        """Computes the action for one observation; see `compute_actions`.
+
+        Args:
+            obs: One observation.
+            state: The state before, without a batch axis.
+            prev_action: The action before.
+            prev_reward: The reward before.
+            info: Not looked at.
+            episode: Not looked at.
+            clip_actions: Whether the action is clipped to its space (Ray 0.8 – 1.0).
+            explore: Whether to sample; None for what the config says.
+            timestep: The steps so far.
+            input_dict: The parts of one step by their names, in the place of the arguments above.
+            **kwargs: Not looked at.
+
+        Returns:
+            The action, the state, and what else was computed, all without a batch axis.
+        """
+        import tree
+
+        if input_dict is not None:
+            names = [f"state_in_{i}" for i in range(self.num_state_tensors())]
+            obs, prev_action = input_dict["obs"], input_dict.get("prev_actions")
+            prev_reward = input_dict.get("prev_rewards")
+            state = [input_dict[n] for n in names] if set(names) <= set(input_dict) else None
+        if isinstance(obs, list):
+            obs = np.asarray(obs)
+        batched = tree.map_structure(lambda o: np.asarray(o)[None], obs)
+        computed = self.compute_actions(
+            batched,
+            [np.asarray(part)[None] for part in state] if state else None,
+            None if prev_action is None else tree.map_structure(_one, prev_action),
+            None if prev_reward is None else np.asarray(prev_reward)[None],
+            [info],
+            None if episode is None else [episode],
+            explore,
+            timestep,
+            **kwargs,
+        )
+        action, after, extras = tree.map_structure(lambda value: value[0], computed)
+        if clip_actions and hasattr(self.action_space, "low"):
+            action = np.clip(action, self.action_space.low, self.action_space.high)
+        return action, after, extras
+
+    def compute_log_likelihoods(
+        self,
+        actions: Any,
+        obs_batch: Any,
+        state_batches: Sequence[Any] | None = None,
+        prev_action_batch: Any = None,
+        prev_reward_batch: Any = None,
+        actions_normalized: bool = True,
+        **kwargs: Any,  # noqa: ARG002
+    ) -> torch.Tensor:
+        """The log of the probability (or density) of actions, `[B]`.
+
+        Args:
+            actions: The actions, as the policy gives them.
+            obs_batch: The observations that they were taken at.
+            state_batches: The states before.
+            prev_action_batch: The actions before.
+            prev_reward_batch: The rewards before.
+            actions_normalized: Whether actions are between -1 and 1; if not, and the config has
+                `normalize_actions`, they are brought there first.
+            **kwargs: Not looked at.
+        """
+        import torch
+        import tree
+
+        if not actions_normalized and self._config.normalize_actions:
+            actions = policy_parts.normalized(actions, self.action_space_struct)
+        batch = self._inputs.batch(obs_batch, state_batches, prev_action_batch, prev_reward_batch)
+        with torch.no_grad():
+            out = self._chosen_by(batch)
+            out = out[:, 0] if self.is_recurrent() else out
+            taken = tree.map_structure(
+                lambda a: torch.as_tensor(a, device=out.device), stacked(actions)
+            )
+            found: torch.Tensor = self.dist_class(out, self.model).logp(taken)
+        return found
+
+    def extra_action_out(
+        self,
+        input_dict: Any,
+        state_batches: Any,  # noqa: ARG002
+        model: Any,
+        action_dist: Any = None,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """What is computed beside actions: `vf_preds` of the last call of `model`, `q_values`."""
+        if modules.chooses_by_q_values(self.module):
+            return {
+                "q_values": in_numpy(
+                    modules.q_values(self.module, self._inputs.batch(input_dict["obs"]))
+                )
+            }
+        if hasattr(self.module, "compute_values"):
+            return {"vf_preds": model.value_function()}
+        return {}
+
+    # What it writes
+
+    def export_model(self, export_dir: str, onnx: int | None = None) -> str:
+        """Writes what acts as `model.pt`, or with an opset as `model.onnx`.
+
+        Returns:
+            The file. `torch.load(…, weights_only=False)` loads `model.pt` where Ray is installed.
+        """
+        from rllib_compat.runtime import exports
+
+        return str(exports.write_model(self.module, export_dir, onnx))
+
+    def export_checkpoint(self, export_dir: str, filename_prefix: str = "model") -> str:  # noqa: ARG002
+        """Writes a checkpoint that `RLModule.from_checkpoint` loads.
+
+        Returns:
+            The folder.
+        """
+        from rllib_compat.runtime import exports
+
+        return str(exports.write_checkpoint(self.module, export_dir))
+
+    def __getattr__(self, name: str) -> Any:
+        own = getattr(type(self), name, None)
+        if isinstance(own, property) and own.fget is not None:
+            return own.fget(self)  # says what it is that is missing
+        raise missing(self, "policy", name)
+
+    def __dir__(self) -> list[str]:
+        there = [n for n in super().__dir__() if n.startswith("_") or hasattr(self, n)]
+        return sorted(set(there) - GONE["policy"].keys())
+
+    # Its parts
+
+    def _whole_module(self) -> RLModule:
+        """The module with its critics, where there is one in this process."""
+        return self.module
+
+    def _model_config(self) -> dict[str, Any]:
+        return dict(self.config.get("model") or {})
+
+    def _distribution(self) -> tuple[Any, int]:
+        squashed = hasattr(self.module, "pi_encoder")
+        return policy_parts.distribution(self.action_space, self._model_config(), squashed)
+
+    def _columns(self) -> list[str]:
+        """The columns of a batch that only some algorithms have."""
+        config = self._config
+        if has_advantages(config):
+            values = ["vf_preds"] if hasattr(self.module, "compute_values") else []
+            return ["action_dist_inputs", "action_logp", "advantages", "value_targets", *values]
+        return ["weights"] if hasattr(config, "n_step") else ["action_dist_inputs", "action_logp"]
+
+    def _add_extras(self, out: dict[str, Any], batch: dict[str, Any]) -> None:
+        """Adds what old policies computed beside actions."""
+        if modules.chooses_by_q_values(self.module):
+            out["q_values"] = out["action_dist_inputs"] = modules.q_values(self.module, batch)
+        elif hasattr(self.module, "compute_values") and "vf_preds" not in out:
+            module = self._whole_module()
+            if not getattr(module, "inference_only", False):
+                out["vf_preds"] = module.compute_values(batch, None)  # type: ignore[attr-defined]
+
+    def _chosen_by(self, batch: dict[str, Any]) -> Any:
+        """What actions are chosen by."""
+        if modules.chooses_by_q_values(self.module):
+            return modules.q_values(self.module, batch)
+        return modules.network_forward(self.module)(batch)["action_dist_inputs"]
+
+
+def _one(value: Any) -> Any:
+    return np.asarray(value)[None]
