@@ -20,10 +20,12 @@ OLD_PACKAGE = "rllib_compat.legacy.old"
 _DQN = "ray.rllib.algorithms.dqn"
 _RAY = "rllib_compat.legacy.ray_api"
 _RLLIB = "rllib_compat.legacy.rllib_api"
+_EXAMPLES = "ray.rllib.examples.envs.classes"
 _EXAMPLE_ENVS = "rllib_compat.legacy.example_envs"
 _MOCK_ENV = f"{OLD_PACKAGE}.ray.rllib.examples.env.mock_env"
 _EXAMPLE_MODELS = "rllib_compat.legacy.example_models"
 _EVOLUTION = "rllib_compat.legacy.evolution"
+_BANDITS = "rllib_compat.legacy.policies.bandits"
 _BUFFERS = "ray.rllib.utils.replay_buffers"
 _MIXINS = "rllib_compat.legacy.policies.mixins"
 _STOCK = "rllib_compat.trainer.stock_policies"
@@ -38,6 +40,9 @@ PACKAGES = ("ray", "gym")
 NAMES = {
     "ray.air.Checkpoint": "ray.train:Checkpoint",
     "ray.init": f"{_RAY}:init",
+    "ray.rllib.contrib.bandits.exploration.UCB": (
+        "ray.rllib.utils.exploration.upper_confidence_bound:UpperConfidenceBound"
+    ),
     "ray.tune.trainable.Trainable": "rllib_compat.tune.trainables:Trainable",
     "ray.rllib.env.multi_agent_env.make_multi_agent": _MAKE_MULTI_AGENT,
     "ray.rllib.env.make_multi_agent": _MAKE_MULTI_AGENT,
@@ -155,6 +160,16 @@ RENAMED_MODULES = (
     ("ray.rllib.agents.dqn.learner_thread", "ray.rllib.execution.learner_thread"),
     ("ray.rllib.agents.impala.vtrace_tf_policy", "ray.rllib.algorithms.impala.impala_tf_policy"),
     ("ray.rllib.algorithms.dqn.learner_thread", "ray.rllib.execution.learner_thread"),
+    ("ray.rllib.contrib.bandits.agents.policy", _BANDITS),
+    ("ray.rllib.contrib.bandits.envs", f"{_EXAMPLES}.multi_agent.bandit_envs_discrete"),
+    ("ray.rllib.contrib.bandits.envs", f"{_EXAMPLES}.multi_agent.bandit_envs_recommender_system"),
+    ("ray.rllib.contrib.bandits.envs.discrete", f"{_EXAMPLES}.multi_agent.bandit_envs_discrete"),
+    (
+        "ray.rllib.contrib.bandits.envs.parametric",
+        f"{_EXAMPLES}.multi_agent.bandit_envs_recommender_system",
+    ),
+    ("ray.rllib.contrib.bandits.exploration", "ray.rllib.utils.exploration.thompson_sampling"),
+    ("ray.rllib.contrib.bandits.models.linear_regression", _BANDITS),
     ("ray.rllib.core.rl_module.marl_module", "ray.rllib.core.rl_module.multi_rl_module"),
     ("ray.rllib.env.apis.task_settable_env", _RLLIB),
     ("ray.rllib.env.atari_wrappers", "ray.rllib.env.wrappers.atari_wrappers"),
@@ -250,6 +265,8 @@ IN_ALGORITHMS = {
     "es.utils": _EVOLUTION,
     "ars.optimizers": _EVOLUTION,
     "ars.utils": _EVOLUTION,
+    "bandit_torch_model": _BANDITS,
+    "bandit_torch_policy": _BANDITS,
     "pg": "rllib_compat.legacy.policies.pg",
     "pg.utils": "rllib_compat.legacy.policies.pg",
     "qmix.mixers": "rllib_compat.legacy.policies.qmix",

@@ -1,6 +1,6 @@
 """Records what small parts of an old Ray compute: ranks, steps, mixers, buffers, schedules.
 
-Usage: `python record_parts.py OUT.npz`, with the Python of an environment that has Ray 1.13.0 and
+Usage: `python small.py OUT.npz`, with the Python of an environment that has Ray 1.13.0 and
 torch (it runs on Python 3.8). `tests/unit/legacy/test_small_parts.py` runs the same `compute` with
 what an old import gives today, and compares.
 """
