@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.formats.layouts import search
+from rllib_compat.formats.manifest import NAME as MANIFEST
 from rllib_compat.neutral.errors import CompatError, UnknownLayoutError
 from rllib_compat.neutral.frozen import frozen
 
@@ -84,19 +85,29 @@ def find_jobs(folder: str | Path, out: str | Path) -> list[Job]:
         UnknownLayoutError: There is no such folder, or no checkpoint in it.
     """
     folder, out = Path(folder), Path(out)
+    if not folder.is_dir():
+        there = folder.exists()
+        raise UnknownLayoutError(
+            "It is a file, not a folder." if there else "No such folder.",
+            where=str(folder),
+            fix="Leave out --recursive." if there else "Check the path.",
+        )
     found = list(search.find_checkpoints(folder, skip=out.absolute()))
     if not found:
         raise UnknownLayoutError(
-            "There is no checkpoint below this folder." if folder.is_dir() else "No such folder.",
+            "There is no checkpoint below this folder.",
             where=str(folder),
             fix="Give a folder that has `checkpoint-N` files or checkpoint folders below it.",
         )
-    beside = Counter(old.parent for old in found)
-    return [Job(old, out / _name(old, folder, beside[old.parent] == 1)) for old in found]
+    below = Counter(above for old in found for above in old.parents)
+    return [Job(old, out / _name(old, folder, below[old.parent] == 1)) for old in found]
 
 
 def _name(old: Path, folder: Path, alone: bool) -> Path:
-    """The path below the output folder: a file that is alone in its folder takes its name."""
+    """The path below the output folder; a file that is all there is below a folder takes its name.
+
+    So no checkpoint is written into the folder of another.
+    """
     takes_it = alone and old.parent != folder and old.is_file()
     relative = (old.parent if takes_it else old).relative_to(folder)
     return relative if relative.parts else Path(old.name)
@@ -114,7 +125,9 @@ def convert_many(
         **options: What `convert` takes beside the paths.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    there = [job for job in jobs if job.new.exists() and not options.get("overwrite")]
+    # A folder without a manifest is no conversion that came to its end; `convert` refuses it.
+    again = options.get("overwrite")
+    there = [job for job in jobs if not again and (job.new / MANIFEST).is_file()]
     done = {job.new for job in there}
     waiting = [job for job in reversed(jobs) if job.new not in done]
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)

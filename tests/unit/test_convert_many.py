@@ -47,6 +47,21 @@ def test_every_checkpoint_below_a_folder_is_found_once(results, tmp_path):
     ]
 
 
+def test_no_checkpoint_is_written_into_the_folder_of_another(results, tmp_path):
+    inner = results / "PPO_a/checkpoint_2/again/checkpoint_1"
+    shutil.copytree(results / "PPO_b/checkpoint_2", inner)
+    targets = [job.new for job in find_jobs(results, tmp_path)]
+    assert len(targets) == 5
+    assert not [new for new in targets if set(new.parents) & set(targets)]
+
+
+def test_a_folder_that_no_conversion_has_made_is_not_taken_for_one(results, tmp_path):
+    jobs = find_jobs(results / "PPO_a", tmp_path / "out")
+    (jobs[0].new / "notes").mkdir(parents=True)
+    (outcome,) = convert_folder(jobs, tmp_path / "log.jsonl", to="msgpack")
+    assert (outcome.status, "there already" in outcome.message) == ("refused", True)
+
+
 def test_what_was_converted_into_the_same_folder_is_not_taken_for_input(results):
     before = find_jobs(results, results / "out")
     shutil.copytree(FOLDER.checkpoint, results / "out/PPO_a/checkpoint_2")
