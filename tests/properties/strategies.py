@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta, timezone
 from pathlib import Path
 
 import numpy as np
@@ -144,6 +145,20 @@ stand_ins = st.builds(
 )
 hashables = st.one_of(int64s, text, st.tuples(text, int64s), global_refs)
 
+_whole = st.integers(-50, 50)
+#: What configs hold of the standard library and of numpy beside numbers and text.
+standard_values = st.one_of(
+    st.datetimes(timezones=st.sampled_from([None, timezone.utc, timezone(timedelta(hours=-3))])),
+    st.dates(),
+    st.times(),
+    st.timedeltas(),
+    st.decimals(allow_nan=False),
+    st.uuids(),
+    st.builds(range, _whole, _whole, st.integers(1, 5)),
+    st.builds(slice, st.none() | _whole, _whole, st.none() | _whole),
+    (simple_dtypes | structured_dtypes).filter(lambda dtype: dtype.itemsize > 0),
+)
+
 #: Everything that a reader may put into a neutral state's free fields.
 neutral = nested(
     st.one_of(
@@ -155,6 +170,7 @@ neutral = nested(
         global_refs,
         stand_ins,
         any_space,
+        standard_values,
     ),
     keys | st.tuples(text, int64s) | st.just("$"),
 )

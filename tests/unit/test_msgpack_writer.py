@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 
 import msgpack_numpy
@@ -329,6 +330,32 @@ def test_lists_that_share_each_other_a_billion_times_stay_small():
     assert len(pack(to_plain(value))) < 5_000
     with pytest.raises(BudgetExceededError):
         writer._RayForm(Budget()).convert(value, "config")
+
+
+class Level(Enum):
+    EASY = 1
+
+
+@pytest.mark.parametrize(
+    ("odd", "kept"),
+    [
+        (Level.EASY, StandIn(GlobalRef(__name__, "Level"), args=("<Level.EASY: 1>",))),
+        (Level, GlobalRef(__name__, "Level")),
+        (len, GlobalRef("builtins", "len")),
+        (slice("a", 2), StandIn(GlobalRef("builtins", "slice"), args=("slice('a', 2, None)",))),
+    ],
+    ids=repr,
+)
+def test_what_has_no_form_is_kept_as_an_inert_record_and_never_costs_the_weights(
+    tmp_path, odd, kept
+):
+    whole = checkpoint()
+    whole = replace(whole, config={**whole.config, "env_config": {"odd": odd}})
+    findings = writer.write(whole, tmp_path)
+    assert [f.path for f in findings if f.path == "config.env_config.odd"]
+    back = read_back(tmp_path, whole)
+    assert_same(back.config["env_config"]["odd"], kept)
+    assert_same(back.policies, whole.policies)
 
 
 def test_shared_tuples_are_bounded():

@@ -21,10 +21,14 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
 from functools import reduce
 from operator import getitem
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeAlias
+from uuid import UUID
 
 import numpy as np
 
@@ -40,7 +44,7 @@ from rllib_compat.neutral.checkpoint import (
     RunningStat,
     Source,
 )
-from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
+from rllib_compat.neutral.errors import BudgetExceededError, CorruptCheckpointError
 from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
@@ -51,6 +55,8 @@ _KIND = "$"
 _LONG = 64  # numbers; shorter arrays are written as they are
 _OF_RECORD = 600  # bytes of memory, about; a deque is the largest
 _LONGEST_INTEGER = 2048
+_LONGEST_RANGE = 10_000_000
+_LONGEST_TEXT = 10_000
 
 _RECORDS: Mapping[str, type] = {
     cls.__name__: cls
@@ -68,7 +74,34 @@ _RECORDS: Mapping[str, type] = {
     )
 }
 
-# Kinds whose value is one scalar: to its plain form, and back.
+
+def _dtype_to_plain(dtype: np.dtype[Any]) -> Any:
+    if dtype.hasobject or not dtype.itemsize:
+        raise ValueError("a type without a form")
+    return np.empty(0, dtype)
+
+
+def _time_to_plain(value: datetime | time) -> str:
+    if value.tzinfo is not None and type(value.tzinfo) is not timezone:
+        raise ValueError("a time in a zone with rules of its own")
+    return value.isoformat()
+
+
+def _slice_to_plain(value: slice) -> list[int | None]:
+    parts = [value.start, value.stop, value.step]
+    if not all(type(part) in (int, type(None)) for part in parts):
+        raise ValueError("a slice of something else than integers")
+    return parts
+
+
+def _range_of(parts: list[int]) -> range:
+    made = range(*parts)
+    if len(made) > _LONGEST_RANGE:
+        raise ValueError("a range that is longer than any list")
+    return made
+
+
+# Kinds whose value has one plain form: to it, and back. Where there is none, the first raises.
 _SCALARS: Mapping[str, tuple[type[Any], Callable[[Any], Any], Callable[[Any], Any]]] = {
     "Severity": (Severity, lambda v: v.value, Severity),
     "Verdict": (Verdict, lambda v: v.value, Verdict),
@@ -76,6 +109,19 @@ _SCALARS: Mapping[str, tuple[type[Any], Callable[[Any], Any], Callable[[Any], An
     "Path": (Path, str, Path),
     "PurePosixPath": (PurePosixPath, str, PurePosixPath),
     "PureWindowsPath": (PureWindowsPath, str, PureWindowsPath),
+    "dtype": (np.dtype, _dtype_to_plain, lambda v: v.dtype),
+    "datetime": (datetime, _time_to_plain, datetime.fromisoformat),
+    "date": (date, date.isoformat, date.fromisoformat),
+    "time": (time, _time_to_plain, time.fromisoformat),
+    "timedelta": (
+        timedelta,
+        lambda v: [v.days, v.seconds, v.microseconds],
+        lambda v: timedelta(*v),
+    ),
+    "range": (range, lambda v: [v.start, v.stop, v.step], _range_of),
+    "slice": (slice, _slice_to_plain, lambda v: slice(*v)),
+    "Decimal": (Decimal, str, Decimal),
+    "UUID": (UUID, str, UUID),
 }
 
 _SEQUENCES: Mapping[str, type[Any]] = {
@@ -101,8 +147,9 @@ def to_plain(
             They are referred to instead of written twice.
         budget: What the job may cost.
 
+    What the neutral state does not know becomes an inert record, with its text.
+
     Raises:
-        CheckpointError: `value` holds an object that the neutral state does not know.
         BudgetExceededError: It is nested too deep, or unfolds to too many values.
     """
     return _Encoder(_find_shared(value), placed or {}, budget or Budget()).encode(value, "$", 0)
@@ -218,7 +265,8 @@ class _Encoder:
                 for f in fields(value)
             }
             return {_KIND: record, "v": parts}
-        return _encode_scalar(value, path)
+        form = _encode_scalar(value)
+        return self._encode(_as_record(value), path, depth) if form is _NO_FORM else form
 
     def _encode_items(self, items: Iterable[Any], path: str, depth: int) -> list[Any]:
         return [self.encode(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(items)]
@@ -240,10 +288,17 @@ def _stands_for_more(array: Any) -> bool:
     return bool(array.size > _LONG and 0 in array.strides)
 
 
-def _encode_scalar(value: object, path: str) -> Any:
+#: What `_encode_scalar` gives where there is none.
+_NO_FORM = object()
+
+
+def _encode_scalar(value: object) -> Any:
     for kind, (cls, encode, _) in _SCALARS.items():
         if isinstance(value, cls):
-            return {_KIND: kind, "v": encode(value)}
+            try:
+                return {_KIND: kind, "v": encode(value)}
+            except ValueError:
+                return _NO_FORM
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         # Hexadecimal: Python refuses decimal text of thousands of digits, and is slow at it.
         return {_KIND: "int", "v": hex(value)}
@@ -255,11 +310,14 @@ def _encode_scalar(value: object, path: str) -> Any:
         value, (bool, int, float, complex, str, bytes, np.ndarray, np.generic)
     ):
         return value
-    raise CheckpointError(
-        f"The neutral state has no form for {type(value).__module__}.{type(value).__qualname__}.",
-        where=path,
-        fix="This is a gap in rllib-compat; please report it with the path above.",
-    )
+    return _NO_FORM
+
+
+def _as_record(value: object) -> GlobalRef | StandIn:
+    """An inert record of what has no form: the name of a class or function, or an object's text."""
+    cls = value if isinstance(value, (type, FunctionType, BuiltinFunctionType)) else type(value)
+    ref = GlobalRef(str(cls.__module__), cls.__qualname__)
+    return ref if cls is value else StandIn(ref, args=(repr(value)[:_LONGEST_TEXT],))
 
 
 def _integer(text: str) -> int:
