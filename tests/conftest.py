@@ -64,6 +64,13 @@ def disks_keep_what_they_get_when_they_like():
 
 
 @pytest.fixture(autouse=True)
+def stopped_algorithms_are_not_waited_for():
+    """`Algorithm.stop` waits for Ray's monitor, which sleeps for 0.7 seconds at a time."""
+    if (ray := sys.modules.get("ray.tune.utils.util")) is not None:
+        ray.UtilMonitor.join = lambda monitor, timeout=None: None
+
+
+@pytest.fixture(autouse=True)
 def what_ray_does_to_msgpack_ends_with_the_test():
     with checkpoints.unpatched_msgpack():
         yield

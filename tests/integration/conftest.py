@@ -22,16 +22,6 @@ def no_call_starts_a_ray():
     auto_init_hook.enable_auto_connect = True
 
 
-@pytest.fixture(autouse=True, scope="session")
-def nobody_waits_for_monitors():
-    """A trainer and its algorithm would wait 0.7 s each for threads that end by themselves."""
-    from ray.tune.utils import UtilMonitor
-
-    UtilMonitor.join = lambda *_: None
-    yield
-    del UtilMonitor.join
-
-
 @pytest.fixture(scope="module")
 def small_ray(request):
     """One small Ray for a file; a conversion alone would start its own. `CPUS` is its size."""
