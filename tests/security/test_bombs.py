@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from tests.marks import marked
 from tests.security import bombs
 
+#: Of what is alike and as costly, a push tries one.
+LIKE_OTHERS = {
+    *("many binaries", "empty dicts", "empty deques", "names", "deques that are read"),
+    *("msgpack of empty maps", "many texts that backtrack", "a discrete of our own"),
+}
 
-@pytest.mark.parametrize("bomb", bombs.BOMBS)
+
+@pytest.mark.parametrize("bomb", marked(bombs.BOMBS, bombs.BOMBS.keys() - LIKE_OTHERS))
 def test_a_bomb_does_not_go_off(bomb):
     row = bombs.cost(bomb)
     assert not any(outcome.startswith("UNCAUGHT") for outcome in row["outcomes"].values()), row

@@ -33,6 +33,7 @@ from rllib_compat.errors import (
 from rllib_compat.runtime.offline import files
 from rllib_compat.trainer.checkpoints import unpack
 from rllib_compat.trainer.rollouts import Recorder
+from tests.marks import marked
 from tests.security import payloads
 from tests.security.canary import MODULE, watched
 from tests.security.payloads import dumps
@@ -239,7 +240,11 @@ STARTS = {
 }
 
 
-@pytest.mark.parametrize("start", STARTS)
+#: Each start takes a process that imports Ray; a push tries one for each that imports code.
+ON_EACH_PUSH = ("evaluate", "evaluate --config", "evaluate --env", "convert", "train")
+
+
+@pytest.mark.parametrize("start", marked(STARTS, ON_EACH_PUSH))
 def test_modules_beside_a_checkpoint_pass_for_no_package(start, tmp_path):
     """A flag that names code made everything that lay there a module for Ray and gymnasium."""
     here = payloads.v0_1(tmp_path / "here").parent

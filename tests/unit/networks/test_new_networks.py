@@ -36,7 +36,7 @@ from rllib_compat.ray_versions import configs, modules
 from rllib_compat.trainer import defaults_of
 from rllib_compat.trainer.defaults import merge
 from tests.legacy.new_networks import cases
-from tests.marks import OTHERS_WARNINGS
+from tests.marks import OTHERS_WARNINGS, marked
 
 pytestmark = OTHERS_WARNINGS
 
@@ -413,7 +413,7 @@ OBSERVATIONS += ["camera", "cameras"]
 ACTIONS = ["discrete", "several", "continuous", "tuple_of_actions", "dict_of_actions"]
 
 
-@pytest.mark.parametrize("ray", ["0.8.5", "1.0.1", "1.13.0", None])
+@pytest.mark.parametrize("ray", marked(["0.8.5", "1.0.1", "1.13.0", None], ["0.8.5", None]))
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_each_config_makes_a_network_or_is_refused_with_a_reason(algorithm, ray):
     drawn = random.Random(f"{algorithm} {ray}")

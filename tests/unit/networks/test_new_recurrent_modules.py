@@ -3,6 +3,7 @@
 The truth is the module itself, with the weights that it begins with.
 """
 
+import itertools
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 
@@ -74,13 +75,21 @@ def computed(algorithm, module, batch):
     return module.critics(batch) if algorithm == "RNNSAC" else module.forward_train(batch)
 
 
-@pytest.mark.parametrize("activation", [None, "tanh", "relu", "linear"])
-@pytest.mark.parametrize("back", [{}, BACK], ids=["", "back"])
+KINDS = [("PPO", False), *((name, True) for name in ("PPO", "A2C", "IMPALA", "R2D2", "RNNSAC"))]
+CASES = list(itertools.product(KINDS, ({}, BACK), (None, "tanh", "relu", "linear")))
+#: The default activation with each, and each activation with one.
+ON_EACH_PUSH = [case for case in CASES if case[2] is None or case[:2] == (("PPO", True), {})]
+
+
 @pytest.mark.parametrize(
-    ("algorithm", "shares"),
-    [("PPO", False), *((name, True) for name in ("PPO", "A2C", "IMPALA", "R2D2", "RNNSAC"))],
+    ("kind", "back", "activation"),
+    [
+        pytest.param(*case, marks=() if case in ON_EACH_PUSH else pytest.mark.nightly)
+        for case in CASES
+    ],
 )
-def test_a_new_network_is_read_as_what_it_computes(algorithm, shares, back, activation):
+def test_a_new_network_is_read_as_what_it_computes(kind, back, activation):
+    algorithm, shares = kind
     model = {**MODEL, **back, "vf_share_layers": shares}
     if activation is not None:
         model["fcnet_activation"] = activation

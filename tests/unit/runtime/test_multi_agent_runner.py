@@ -18,7 +18,7 @@ from rllib_compat.ray_versions.multi_agent_runner import EnvToModulePipeline, Mo
 from rllib_compat.ray_versions.sampling import TIMED
 from rllib_compat.runtime import add_preprocessors
 from tests.marks import marked
-from tests.unit.runtime.test_single_agent_runner import ACTIONS, ASKED, STEPS, told
+from tests.unit.runtime.test_single_agent_runner import ACTIONS, STEPS, cases, told
 
 pytestmark = [
     pytest.mark.matrix,
@@ -180,8 +180,7 @@ def told_of_all(episode):
     return {**parts, "all": (ended, episode.env_t_started, episode.env_t)}
 
 
-@pytest.mark.parametrize("asked", marked(ASKED, [STEPS], pytest.mark.newest))
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "asked"), cases(CASES, "a policy for each", "with states"))
 def test_what_is_sampled_directly_is_what_ray_samples(name, asked):
     runner, found = sampled(DrawsInTorch, CASES[name](), asked)
     other, expected = sampled(GoesRaysWay, CASES[name](), asked)
@@ -200,7 +199,7 @@ def test_what_is_sampled_directly_is_what_ray_samples(name, asked):
 
 
 @pytest.mark.parametrize("memory", [False, True])
-@pytest.mark.parametrize("actions", marked(ACTIONS, ("numbers", "nested"), pytest.mark.newest))
+@pytest.mark.parametrize("actions", marked(ACTIONS, ("numbers", "nested")))
 def test_a_step_that_is_not_explored_has_one_probability(actions, memory):
     config = (recurrent if memory else ppo)(Obeys, actions=ACTIONS[actions])
     runner = CompatMultiAgentEnvRunner(config=config.env_runners(explore=False))

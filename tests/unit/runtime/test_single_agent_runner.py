@@ -128,11 +128,20 @@ def told(episode):
 
 
 STEPS = [{"num_timesteps": n} for n in (1, 40, 2 * TIMED, 0, 3)]
-ASKED = [STEPS, [{"num_episodes": 3}, {"num_episodes": 1}], [{}, {}]]
+OTHERWISE = {"episodes": [{"num_episodes": 3}, {"num_episodes": 1}], "fragments": [{}, {}]}
 
 
-@pytest.mark.parametrize("asked", marked(ASKED, [STEPS], pytest.mark.newest))
-@pytest.mark.parametrize("name", CASES)
+def cases(names, *on_each_push):
+    """All are asked for steps; on each push, some are asked for episodes and fragments, too."""
+    made = [pytest.param(name, STEPS, id=name) for name in names]
+    for name in names:
+        mark = pytest.mark.newest if name in on_each_push else pytest.mark.nightly
+        for kind, asked in OTHERWISE.items():
+            made.append(pytest.param(name, asked, id=f"{name}, {kind}", marks=mark))
+    return made
+
+
+@pytest.mark.parametrize(("name", "asked"), cases(CASES, "filter", "recurrent, the step before"))
 def test_what_is_sampled_directly_is_what_ray_samples(name, asked):
     runner, found = sampled(DrawsInTorch, CASES[name](), asked)
     other, expected = sampled(GoesRaysWay, CASES[name](), asked)
@@ -352,7 +361,7 @@ class Obeys(gymnasium.Env):
 
 
 @pytest.mark.parametrize("memory", [False, True])
-@pytest.mark.parametrize("actions", marked(ACTIONS, ("numbers", "nested"), pytest.mark.newest))
+@pytest.mark.parametrize("actions", marked(ACTIONS, ("numbers", "nested")))
 def test_a_step_that_is_not_explored_has_one_probability(actions, memory):
     """Zero, as in Ray 1.13.0; Ray's deterministic distributions tell one for each number."""
     config = (recurrent if memory else ppo)(Obeys)
