@@ -8,9 +8,10 @@ from ray.rllib.connectors import module_to_env as of_ray
 from ray.rllib.core.columns import Columns
 
 from rllib_compat.ray_versions import sampling
+from rllib_compat.ray_versions.env_runners import foreach_env_runner
 
 if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import EnvRunner, RLModule
+    from rllib_compat.ray_versions.types import Algorithm, EnvRunner, RLModule
 
 
 class GetActions(of_ray.GetActions):  # type: ignore[misc]  # Ray has no types
@@ -30,9 +31,23 @@ class GetActions(of_ray.GetActions):  # type: ignore[misc]  # Ray has no types
         batch.setdefault(Columns.ACTION_LOGP, logp)
 
 
+def replace_in_workers(algorithm: Algorithm) -> None:
+    """Puts the connector into env runners of classes that are not ours, which stay otherwise.
+
+    Those that replace failed ones later have Ray's again.
+    """
+    if not algorithm.config.enable_env_runner_and_connector_v2:
+        return
+    for group in (algorithm.env_runner_group, algorithm.eval_env_runner_group):
+        if group is not None:
+            foreach_env_runner(group, replace_get_actions)
+
+
 def replace_get_actions(runner: EnvRunner) -> None:
     """Puts the connector in the place of Ray's in a runner's pipeline; a user's own stays."""
-    pipeline = runner._module_to_env
+    pipeline = getattr(runner, "_module_to_env", None)
+    if pipeline is None:  # a class of the user's that has none
+        return
     pipeline.connectors = [
         GetActions(c.input_observation_space, c.input_action_space)
         if type(c) is of_ray.GetActions

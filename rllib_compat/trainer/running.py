@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 
 from rllib_compat.league.memory import has_policies, share_frozen
 from rllib_compat.neutral.errors import RayNotSupportedError
-from rllib_compat.ray_versions import algorithms, checkpoints, env_runners, episodes, metrics
+from rllib_compat.ray_versions import (
+    algorithms,
+    checkpoints,
+    env_runners,
+    episodes,
+    get_actions,
+    metrics,
+)
 from rllib_compat.runtime.callbacks import CallbackAdapter
+from rllib_compat.runtime.env_runners import has_own_env_runners
 from rllib_compat.trainer import coefficients
 
 if TYPE_CHECKING:
@@ -48,6 +56,8 @@ class RunningAlgorithm:
         checkpoints.keep_optimizers_through_restores(self.algorithm)
         metrics.start_counting(self.algorithm)
         env_runners.wait_for_samples(self.algorithm)
+        if has_own_env_runners(self.algorithm.config) or self.algorithm.config.output:
+            get_actions.replace_in_workers(self.algorithm)
         if has_policies(self.algorithm):
             share_frozen(self.algorithm, capacity=self._frozen)
         self._started()

@@ -9,11 +9,20 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.core.rl_module.torch import TorchRLModule
+from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.utils.test_utils import check
 
 from rllib_compat.adapters import CompatEnvRunner, mean_std_filter
 from rllib_compat.config import translate
-from rllib_compat.ray_versions import connectors, env_runners, episodes, modules, sampling
+from rllib_compat.ray_versions import (
+    algorithms,
+    connectors,
+    env_runners,
+    episodes,
+    get_actions,
+    modules,
+    sampling,
+)
 from rllib_compat.ray_versions.sampling import TIMED
 from rllib_compat.runtime import add_preprocessors, set_previous_steps
 from tests.marks import marked
@@ -370,3 +379,14 @@ def test_a_step_that_is_not_explored_has_one_probability(actions, memory):
         logp = np.array(episode.get_extra_model_outputs("action_logp"))
         assert logp.shape == (len(episode),)
         assert not logp.any()
+
+
+def test_so_it_has_in_an_env_runner_of_ones_own():
+    config = ppo(Obeys).environment(env_config={"actions": ACTIONS["numbers"]})
+    config.env_runners(explore=False, env_runner_cls=SingleAgentEnvRunner)
+    with algorithms.small_algorithm(config) as algorithm:
+        get_actions.replace_in_workers(algorithm)
+        (episode,) = algorithm.env_runner.sample(num_timesteps=4)
+        logp = np.array(episode.get_extra_model_outputs("action_logp"))
+    assert logp.shape == (4,)
+    assert not logp.any()
