@@ -308,7 +308,7 @@ TRAINING: dict[str, dict[str, Any]] = {
     "seed": {"seed": 3},
     "one optimizer": {"simple_optimizer": True},
     "no GAE": {"use_gae": False},
-    "no critic": {"use_critic": False, "use_gae": False},
+    "no critic": {"use_critic": False, "use_gae": False, "batch_mode": "complete_episodes"},
     "no KL": {"kl_coeff": 0.0},
     "no V-trace": {"vtrace": False},
     "KL of APPO": {"use_kl_loss": True},

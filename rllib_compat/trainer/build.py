@@ -107,6 +107,7 @@ class AlgorithmBuilder:
             refusals.require_actions(self.config, [policy.action_space for policy in policies])
         else:
             refusals.require_discrete_sac(algorithm)
+            refusals.require_recording(algorithm)
         return algorithm
 
     def _algorithm_config(self) -> AlgorithmConfig:

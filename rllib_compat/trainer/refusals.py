@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -12,6 +13,10 @@ from rllib_compat.config.rules.exploration import type_name
 from rllib_compat.neutral.errors import CompatError, ConfigError, RayNotSupportedError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import algorithms, modules
+from rllib_compat.ray_versions.learners import local_learner
+from rllib_compat.runtime.offline.files import read_lines
+from rllib_compat.runtime.offline.fit import require_fit
+from rllib_compat.runtime.offline.inputs import converted_from
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -190,6 +195,28 @@ def require_discrete_sac(algorithm: Algorithm) -> None:
                 where="the environment's action space",
                 fix="Install a newer Ray, or train DQN.",
             )
+
+
+def require_recording(algorithm: Algorithm) -> None:
+    """Refuses to learn from a converted recording whose steps are not those of the policy.
+
+    Args:
+        algorithm: What was built, of the new API stack; what learns from anything else is left.
+
+    Raises:
+        ConfigError: They are not; see `require_fit`.
+    """
+    file = converted_from(algorithm.config.input_)
+    learner = local_learner(algorithm)
+    if file is None or learner is None:
+        return
+    module = next(iter(learner.module.values()))  # recordings train one policy
+    try:
+        for _, columns in itertools.islice(read_lines(file), 1):
+            require_fit(columns, module.observation_space, module.action_space, str(file))
+    except CompatError:
+        algorithms.stop_algorithm(algorithm)
+        raise
 
 
 #: What torch says where it is to draw of a distribution whose parameters are NaN, or vanish.

@@ -127,6 +127,12 @@ def exploration_config(value: Any, context: Context) -> Outcome:
             f"torch's policies of {context.algorithm} never trained the networks of Curiosity",
             "leave it out, or train PPO",
         )
+    if asked == "Curiosity" and context.algorithm in ("APEX", "DQN", "SAC", "SimpleQ"):
+        return refuse(
+            "policies with a target network have no place for the networks of Curiosity; with it, "
+            "Ray 1.13.0 failed, too",
+            "leave it out, or train PPO",
+        )
     if context.stack == "old":
         if asked == RANDOM:  # Ray's draws single arrays only
             value = {**value, "type": ImportedName("rllib_compat.adapters", "RandomActions")}

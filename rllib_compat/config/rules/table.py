@@ -429,7 +429,7 @@ FAMILIES = families(
         kept("vf_clip_param", v.BOUND, "training.*", algorithms=PPO),
         kept("vf_loss_coeff", v.NUMBER, "training.*", algorithms=ACTOR_CRITIC),
         kept("use_gae", v.FLAG, "training.*", "the new API stack always estimates advantages with GAE", convert=training.use_gae, needs_old=common.is_false, algorithms=(*PPO, "APPO"), hint="lambda_=1.0 comes nearest on the new API stack"),
-        kept("use_critic", v.FLAG, "training.*", "the new API stack always trains a critic", needs_old=common.is_false, algorithms=PPO),
+        kept("use_critic", v.FLAG, "training.*", "the new API stack always trains a critic", convert=training.use_critic, needs_old=common.is_false, algorithms=PPO),
         kept("entropy_coeff", v.SCHEDULED, "training.*", convert=training.entropy_coeff, algorithms=ACTOR_CRITIC),
         converted("entropy_coeff_schedule", v.SCHEDULE, "training.entropy_coeff", "`entropy_coeff` takes the schedule itself; it has to begin at step 0", old="training.*", convert=training.entropy_coeff_schedule, algorithms=ACTOR_CRITIC),
         lost("straggler_mitigation", "late samples were dropped in Ray 0.6 only", hint="env_runners(sample_timeout_s=) bounds how long an env runner is waited for"),

@@ -295,9 +295,28 @@ def vf_share_layers(value: object, context: Context) -> Outcome:
 
 def use_gae(value: object, context: Context) -> Outcome:
     """Whether advantages are estimated with GAE, as the new API stack always does."""
+    cut = context.get("batch_mode") != "complete_episodes"
+    if not value and context.stack == "old" and context.algorithm == "PPO" and cut:
+        return refuse(
+            "without GAE, PPO learns from whole episodes alone, in every Ray: nothing tells what "
+            "a cut one would still have given",
+            'set batch_mode to "complete_episodes"',
+        )
     if value or context.stack == "old":
         return Outcome({context.target: bool(value)})
     return Outcome()
+
+
+def use_critic(value: object, context: Context) -> Outcome:
+    """Whether PPO has a critic, as the new API stack always does."""
+    if value:
+        return Outcome({context.target: True})
+    if context.get("use_gae", True):
+        return refuse(
+            "GAE needs a critic; without one, every Ray ended in an error at the first batch",
+            'set use_gae to False, too, and batch_mode to "complete_episodes"',
+        )
+    return Outcome({context.target: False} if context.stack == "old" else {})
 
 
 # IMPALA and APPO

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import tempfile
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from rllib_compat.neutral.deferred import PUBLIC, Deferred, Writer
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import public
-from rllib_compat.runtime.offline.files import ONE_POLICY, find_files, from_json
+from rllib_compat.runtime.offline.files import ONE_POLICY, find_files, from_json, read_lines
 
 #: Columns that number steps; a recording without them counts nothing.
 COUNTERS = ("t", "eps_id", "unroll_id", "agent_index")
@@ -105,6 +106,14 @@ def as_parquet(source: str | Sequence[str]) -> str | list[str]:
         pq.write_table(table, Path(folder.name) / "episodes.parquet", row_group_size=64)
         _FOLDERS[key] = folder
     return _FOLDERS[key].name
+
+
+def converted_from(folder: object) -> Path | None:
+    """The first file of the recordings that a folder was made of; None: it is not of ours."""
+    for key, kept in _FOLDERS.items():
+        if kept.name == folder:
+            return Path(key[0][0])
+    return None
 
 
 def _refuse_parquet(sources: Sequence[str]) -> None:
@@ -217,6 +226,8 @@ def _shift(values: Any, steps: object) -> Any:
 def _reader_class() -> Callable[..., Any]:
     from ray.rllib.offline.json_reader import JsonReader, from_json_data
 
+    from rllib_compat.runtime.offline.fit import require_fit
+
     class Reader(JsonReader):  # type: ignore[misc]  # Ray has no types
         """Ray's reader; packed columns are unpacked without executing anything."""
 
@@ -227,6 +238,9 @@ def _reader_class() -> Callable[..., Any]:
             policies = self.ioctx.worker.policy_map if self.ioctx.worker else {}
             for policy in policies.values():
                 require_actions_as_they_are(policy.config, policy.action_space_struct)
+            for name, columns in itertools.islice(read_lines(Path(files[0])), 1):
+                if (policy := policies.get(name)) is not None:
+                    require_fit(columns, policy.observation_space, policy.action_space, files[0])
 
         def next(self) -> Any:
             batch = super().next()

@@ -134,7 +134,7 @@ class TestExploration:
 
     @pytest.mark.parametrize(
         ("kind", "algorithm"),
-        [("Curiosity", "DQN"), ("Curiosity", "SimpleQ"), ("Curiosity", "APEX"), ("SoftQ", "PPO")],
+        [("Curiosity", "PPO"), ("Curiosity", "A2C"), ("SoftQ", "PPO")],
     )
     def test_classes_need_the_old_stack(self, kind, algorithm):
         translation = translate({"exploration_config": {"type": kind}}, algorithm=algorithm)
@@ -269,6 +269,7 @@ class TestExploration:
         [
             *(("R2D2", kind, kind) for kind in ("ParameterNoise", "GaussianNoise")),
             *(("RNNSAC", kind, kind) for kind in ("ParameterNoise", "Curiosity")),
+            *((name, "Curiosity", "1.13.0 failed") for name in ("DQN", "SimpleQ", "APEX", "SAC")),
             ("SAC", "UpperConfidenceBound", "BanditLinUCB"),
             ("PPO", "ThompsonSampling", "BanditLinTS"),
         ],
@@ -279,6 +280,13 @@ class TestExploration:
         (finding,) = (f for f in translation.report if f.path == "$.exploration_config")
         assert finding.hint
         assert word in finding.message + finding.hint
+
+    @pytest.mark.parametrize("key", ["use_gae", "use_critic"])
+    def test_advantages_without_a_critic_need_whole_episodes(self, key):
+        config = {"use_gae": False, key: False}
+        assert translate(config, algorithm="PPO").refused
+        assert translate({"use_critic": False}, algorithm="PPO").refused  # and GAE with one
+        assert not translate(config | {"batch_mode": "complete_episodes"}, algorithm="PPO").refused
 
     @pytest.mark.parametrize(
         ("algorithm", "name", "value"),
