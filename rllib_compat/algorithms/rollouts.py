@@ -22,6 +22,7 @@ from ray.rllib.utils.numpy import convert_to_numpy
 from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space, unbatch
 
 from rllib_compat.algorithms.noise import Array
+from rllib_compat.neutral.checkpoint import cut_to_integers
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import connectors, env_runners, environments, sampling
 
@@ -141,6 +142,7 @@ class _Player:
         self._forward = sampling.forward_of(self._module, explore=True)
         self._seen = _preprocessor(self._env.observation_space, self._module.observation_space)
         self._filter = connectors.observation_filter(env_runner)
+        self._integers = getattr(connectors.filter_connector(env_runner), "integers", None)
         self._actions = get_base_struct_from_space(self._env.action_space)
         limit = getattr(getattr(self._env, "spec", None), "max_episode_steps", None)
         self._most_steps = limit or _MOST_STEPS
@@ -163,7 +165,9 @@ class _Player:
     def _act(self, observation: object, *, noisy: bool) -> Any:
         seen = self._seen(observation)
         if self._filter is not None:
-            seen = self._filter(seen, update=True)
+            # Ray's makes integers of integers, which old Rays did from 1.10 on only.
+            seen = self._filter(np.asarray(seen, np.float32), update=True)
+            seen = cut_to_integers(seen, self._integers)
         batch = {Columns.OBS: torch.as_tensor(np.asarray(seen, np.float32)[None])}
         inputs = self._forward(batch)[Columns.ACTION_DIST_INPUTS]
         known = sampling.draw(self._distribution, inputs.numpy())

@@ -135,15 +135,20 @@ def observation_filter(env_runner: EnvRunner) -> Any:
 
 def observation_filters(env_runner: EnvRunner) -> dict[Any, Any]:
     """The filters in a runner's pipeline, by what they are kept by: None for one agent."""
-    from ray.rllib.connectors.env_to_module import MeanStdFilter
-
-    found = (c for c in env_runner._env_to_module.connectors if isinstance(c, MeanStdFilter))
-    connector = next(found, None)
+    connector = filter_connector(env_runner)
     if connector is None:
         return {}
     if connector._filters is None:
         connector._init_new_filters()
     return dict(connector._filters)
+
+
+def filter_connector(env_runner: EnvRunner) -> Any:
+    """The connector that filters observations in a runner's pipeline; None: there is none."""
+    from ray.rllib.connectors.env_to_module import MeanStdFilter
+
+    found = (c for c in env_runner._env_to_module.connectors if isinstance(c, MeanStdFilter))
+    return next(found, None)
 
 
 def filter_buffer_state(told: Any) -> list[dict[str, Any]]:

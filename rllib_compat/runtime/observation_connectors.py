@@ -344,12 +344,17 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
         if not self._multi_agent and (kind := integer_type(space)) is not None:
             self._integers[None] = kind
 
+    @property
+    def integers(self) -> str | None:
+        """The type of integers that one agent's observations are cut to; None: they are floats."""
+        return self._integers.get(None)
+
     def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **others: Any) -> Any:
         """Replaces each episode's last observation by the normalised one."""
         batch = super().__call__(batch=batch, episodes=episodes, **others)
-        if (kind := self._integers.get(None)) is not None:
+        if self.integers is not None:
             for episode in episodes:
-                cut = cut_to_integers(episode.get_observations(-1), kind)
+                cut = cut_to_integers(episode.get_observations(-1), self.integers)
                 episode.set_observations(at_indices=-1, new_data=cut)
         return batch
 

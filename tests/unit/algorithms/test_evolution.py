@@ -204,14 +204,28 @@ class Line(gymnasium.Env):
         return self.step_number, float(action[0]), self.step_number == 3, False, {}
 
 
-def runner_on_a_line(**settings):
+class Bytes(Line):
+    """The same, where steps are seen as bytes."""
+
+    observation_space = gymnasium.spaces.Box(0, 255, (2,), np.uint8)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset()
+        return np.array([7, 0], np.uint8), {}
+
+    def step(self, action):
+        step, *rest = super().step(action)
+        return np.array([70 * step, step], np.uint8), *rest
+
+
+def runner_on_a_line(line=Line, *, filter_keeps_integers=False, **settings):
     from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
     from rllib_compat.runtime import add_preprocessors
 
-    config = configs.todays_config("ARS").environment(Line)
+    config = configs.todays_config("ARS").environment(line)
     config.rl_module(model_config={"fcnet_hiddens": []}).env_runners(**settings)
-    add_preprocessors(config)
+    add_preprocessors(config, filter_keeps_integers=filter_keeps_integers)
     return SingleAgentEnvRunner(config=config)
 
 
@@ -238,6 +252,23 @@ def test_perturbations_are_mirrored_and_filters_count_every_observation(monkeypa
     runner = runner_on_a_line()
     found, _ = tried(monkeypatch, runner)
     assert connectors.observation_filter(runner).running_stats.n == found.steps == 6
+    runner.stop()
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_filters_make_integers_of_integers_if_those_of_the_ray_did(monkeypatch, keeps):
+    runner = runner_on_a_line(Bytes, filter_keeps_integers=keeps)
+    seen, forward = [], rollouts.sampling.forward_of(runner.module, explore=True)
+
+    def seeing(batch):
+        seen.append(batch["obs"].numpy())
+        return forward(batch)
+
+    monkeypatch.setattr(rollouts.sampling, "forward_of", lambda *_, **__: seeing)
+    tried(monkeypatch, runner)
+    seen = np.concatenate(seen)
+    assert np.array_equal(seen, seen.round()) is keeps
+    assert seen.any()
     runner.stop()
 
 
