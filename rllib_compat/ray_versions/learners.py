@@ -203,8 +203,15 @@ class ThreadErrorLearner:
 
     def update(self, *args: object, **kwargs: object) -> Any:
         """Hands a batch to the thread."""
+        return self._unless_failed("update", args, kwargs)
+
+    def update_from_episodes(self, *args: object, **kwargs: object) -> Any:
+        """Hands episodes to the thread; what Ray 2.40 calls."""
+        return self._unless_failed("update_from_episodes", args, kwargs)
+
+    def _unless_failed(self, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         if self._error is None:
-            result = super().update(*args, **kwargs)  # type: ignore[misc]
+            result = getattr(super(), name)(*args, **kwargs)
         if self._error is not None:
             raise self._error
         return result

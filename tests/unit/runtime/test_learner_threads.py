@@ -22,6 +22,8 @@ class InThread:
         thread.start()
         assert self._agg_event.wait(timeout=20)
 
+    update_from_episodes = update
+
     def _learn(self, batch):
         with contextlib.suppress(KeyError):  # which ends the thread
             self._update(batch)
@@ -32,9 +34,10 @@ class Telling(ThreadErrorLearner, InThread):
     """The same, with errors."""
 
 
-def test_the_error_is_raised_at_once_and_whenever_it_is_asked_to_learn():
-    learner = Telling()
-    learner.update({"rewards": [1.0]})
+@pytest.mark.parametrize("update", ["update", "update_from_episodes"])
+def test_the_error_is_raised_at_once_and_whenever_it_is_asked_to_learn(update):
+    learn = getattr(Telling(), update)
+    learn({"rewards": [1.0]})
     for _ in range(2):
         with pytest.raises(KeyError, match="rewards"):
-            learner.update({})
+            learn({})
