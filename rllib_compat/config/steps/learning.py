@@ -254,16 +254,19 @@ GRADIENTS = (
 
 # Successors
 
+
+def _simple_q(_: SettingsView, context: Context) -> Change | None:
+    plain = {TYPE: buffer_type(False, context)}
+    return Change({"training.double_q": False, "training.dueling": False, **plain})
+
+
 SUCCESSORS = (
     Step(
         "simple_q",
         "SimpleQ is DQN without double-Q, dueling and prioritized replay.",
         legacy=("SimpleQ",),
-        sets={
-            "training.double_q": False,
-            "training.dueling": False,
-            "training.replay_buffer_config.type": "EpisodeReplayBuffer",
-        },
+        sets={"training.double_q": False, "training.dueling": False, TYPE: COMPUTED},
         unless_given=True,
+        change=_simple_q,
     ),
 )

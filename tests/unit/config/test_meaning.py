@@ -640,6 +640,14 @@ class TestAlgorithms:
         assert translation.algorithm == "DQN"
         assert setting(translation, "training.dueling") is False
 
+    @pytest.mark.parametrize(
+        ("stack", "buffer"), [("new", "EpisodeReplayBuffer"), ("old", "MultiAgentReplayBuffer")]
+    )
+    def test_successors_have_a_buffer_of_their_stack(self, stack, buffer):
+        translation = translate({}, algorithm="SimpleQ", api_stack=stack)
+        kind = setting(translation, "training.replay_buffer_config.type")
+        assert getattr(kind, "name", kind) == buffer
+
 
 def test_an_lstm_knows_its_sequences():
     config = {"model": {"use_lstm": True}}
