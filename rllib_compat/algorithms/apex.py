@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 import tree
 from ray.rllib.core.columns import Columns
-from ray.rllib.utils.schedules.scheduler import Scheduler
 
 from rllib_compat.algorithms.base import register
 from rllib_compat.algorithms.distributed_replay import (
     DistributedReplayAlgorithm,
     DistributedReplayConfig,
-    exploration_share,
 )
 from rllib_compat.algorithms.dqn import DQN, DQNConfig
 from rllib_compat.algorithms.objectives import td_targets
+from rllib_compat.algorithms.sampling import set_epsilon_of_worker
 from rllib_compat.algorithms.transitions import N_STEP
 from rllib_compat.ray_versions import modules, replay
 
@@ -37,9 +36,7 @@ class APEXConfig(DistributedReplayConfig, DQNConfig):
 
     def explore_as_worker(self, module: RLModule, worker: int) -> None:
         """Lets a module act at random as often as its env runner should; noisy ones never do."""
-        if worker and hasattr(module, "epsilon_schedule"):
-            epsilon = epsilon_of_worker(worker, self.num_env_runners)
-            module.epsilon_schedule = Scheduler(fixed_value_or_schedule=epsilon)
+        set_epsilon_of_worker(module, worker, self.num_env_runners)
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def errors_of_worker(self, module: RLModule, rows: object) -> Any:
@@ -61,11 +58,6 @@ class APEXConfig(DistributedReplayConfig, DQNConfig):
             self.gamma ** batch[N_STEP],
         )
         return (values.gather(-1, actions).squeeze(-1) - target).cpu().numpy()
-
-
-def epsilon_of_worker(worker: int, workers: int) -> float:
-    """How probably an env runner (1, 2, …) acts at random: the first 0.4, the last 0.4 ** 8."""
-    return exploration_share((worker - 1) / max(1, workers - 1))
 
 
 register(APEX, APEXConfig)

@@ -9,8 +9,8 @@ from rllib_compat.algorithms.ddpg import DDPG, DDPGConfig
 from rllib_compat.algorithms.distributed_replay import (
     DistributedReplayAlgorithm,
     DistributedReplayConfig,
-    exploration_share,
 )
+from rllib_compat.algorithms.sampling import exploration_share
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import RLModule

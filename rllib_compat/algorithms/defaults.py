@@ -156,6 +156,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             **_PRIORITIES,
             buffer_size=_buffer_capacity("R2D2"),
             burn_in=0,
+            per_worker_exploration=False,
         ),
         "RNNSAC": _defaults(
             "RNNSAC",
@@ -166,6 +167,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             burn_in=0,
             grad_clip=None,
             num_env_runners=0,
+            per_worker_exploration=False,
         ),
         "Random": {},
         "TD3": _ddpg(

@@ -31,7 +31,7 @@ from rllib_compat.algorithms.off_policy import (
     replay_settings,
 )
 from rllib_compat.algorithms.replay import DrawnRows, TransitionReplayBuffer, count_of
-from rllib_compat.algorithms.sampling import steps_sampled
+from rllib_compat.algorithms.sampling import modules_of, steps_sampled
 from rllib_compat.algorithms.transitions import Array, NStepTransitions
 from rllib_compat.neutral.errors import CompatError, ConfigError
 from rllib_compat.neutral.frozen import frozen
@@ -361,7 +361,7 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
             )  # none of its training steps has rounds: env runners go on between them
         elif self.replay is None or self.config.num_env_runners:
             logger.warning(
-                "The replay buffer of %s is not distributed, and all env runners explore alike.",
+                "The replay buffer of %s is not distributed.",
                 type(self).__name__,
             )
 
@@ -381,6 +381,8 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
     def training_step(self) -> None:
         """Takes what env runners and shards have ready, and asks them for more."""
         if not isinstance(self.replay, ShardedReplayBuffer):
+            if self.config.num_env_runners:
+                env_runners.foreach_env_runner(self.env_runner_group, explore_as_worker)
             super().training_step()
             return
         self._require_env_runners()
@@ -527,9 +529,7 @@ def sample_into(env_runner: EnvRunner, shards: Sequence[Any]) -> SampleResult:
         shards: The actors.
     """
     config, worker = env_runner.config, env_runner.worker_index
-    if config.per_worker_exploration:
-        # Each time: an env runner that has died was made anew.
-        config.explore_as_worker(env_runner.module, worker)
+    explore_as_worker(env_runner)
     episodes = env_runner.sample()
     chunks = _chunks_of(env_runner)
     made = [rows for episode in episodes if len(episode) and (rows := chunks.transitions(episode))]
@@ -545,6 +545,13 @@ def sample_into(env_runner: EnvRunner, shards: Sequence[Any]) -> SampleResult:
             name: told for name, told in metrics.items() if not name.startswith(_OF_EPISODES)
         }
     return SampleResult(sum(len(episode) for episode in episodes), metrics)
+
+
+def explore_as_worker(env_runner: EnvRunner) -> None:
+    """Lets an env runner explore by its share; each time, as one that has died was made anew."""
+    if env_runner.config.per_worker_exploration:
+        for module in modules_of(env_runner):
+            env_runner.config.explore_as_worker(module, env_runner.worker_index)
 
 
 def tells_of_episodes(worker: int, workers: int) -> bool:
@@ -564,8 +571,3 @@ def _chunks_of(env_runner: Any) -> NStepTransitions:
         )
     found: NStepTransitions = env_runner.waiting_transitions
     return found
-
-
-def exploration_share(exponent: float) -> float:
-    """How much an env runner explores, by its place from 0 (most) to 1 (least)."""
-    return float(0.4 ** (1.0 + 7.0 * exponent))

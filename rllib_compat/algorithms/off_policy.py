@@ -22,7 +22,13 @@ from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
 from ray.rllib.core.columns import Columns
 
 from rllib_compat.algorithms.replay import MultiAgentReplayBuffer, ToTrain
-from rllib_compat.algorithms.sampling import on_env_runners, sample_at_least, steps_sampled
+from rllib_compat.algorithms.sampling import (
+    modules_of,
+    on_env_runners,
+    sample_at_least,
+    set_epsilon_of_worker,
+    steps_sampled,
+)
 from rllib_compat.ray_versions import (
     checkpoints,
     configs,
@@ -161,8 +167,12 @@ class Rounds:
 
 
 def _sample(env_runner: Any, make: Callable[[Any, list[Any]], Any], least: int) -> tuple[int, Any]:
+    config = env_runner.config
+    if getattr(config, "per_worker_exploration", False):
+        for module in modules_of(env_runner):
+            set_epsilon_of_worker(module, env_runner.worker_index, config.num_env_runners)
     episodes = sample_at_least(env_runner, least)
-    return sum(e.env_steps() for e in episodes), make(env_runner.config, episodes)
+    return sum(e.env_steps() for e in episodes), make(config, episodes)
 
 
 def _sample_with_metrics(env_runner: Any, **how: Any) -> tuple[int, Any, Any]:

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
+from ray.rllib.utils.schedules.scheduler import Scheduler
 
 from rllib_compat.ray_versions import env_runners, training_steps
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
 
-    from rllib_compat.ray_versions.types import EnvRunner
+    from rllib_compat.ray_versions.types import EnvRunner, RLModule
 
 _COUNTED = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
 
@@ -49,6 +51,31 @@ def sample_at_least(env_runner: EnvRunner, least: int) -> list[Any]:
     while sum(episode.env_steps() for episode in episodes) < least:
         episodes += env_runner.sample(num_episodes=1)
     return episodes
+
+
+def exploration_share(place: float) -> float:
+    """How much an env runner explores, by its place from 0 (most) to 1 (least)."""
+    return float(0.4 ** (1 + 7 * place))
+
+
+def epsilon_of_worker(worker: int, workers: int) -> float:
+    """How probably an env runner (1, 2, …) acts at random: the first 0.4, the last 0.4 ** 8."""
+    return exploration_share((worker - 1) / max(1, workers - 1))
+
+
+def set_epsilon_of_worker(module: Any, worker: int, workers: int) -> None:
+    """Lets a module act at random as often as its env runner should; one without epsilon can't.
+
+    The algorithm's own env runner (0) explores by the schedule that all have.
+    """
+    if worker and getattr(module, "epsilon_schedule", None) is not None:
+        module.epsilon_schedule = Scheduler(epsilon_of_worker(worker, workers))
+
+
+def modules_of(env_runner: EnvRunner) -> list[RLModule]:
+    """The modules of an env runner, one a policy."""
+    module = env_runner.module
+    return list(module.values()) if isinstance(module, MultiRLModule) else [module]
 
 
 def steps_sampled(algorithm: Algorithm) -> int:

@@ -240,6 +240,8 @@ class SequenceReplayConfig(RemovedAlgorithmConfig):
         "prioritized_replay_beta": "How far importance weights make up for that.",
         "prioritized_replay_eps": "What is added to each error.",
         "num_steps_sampled_before_learning_starts": "After how many sampled steps it learns.",
+        "per_worker_exploration": "Whether each env runner has an epsilon of its own, from 0.4 to "
+        "0.4 ** 8; one of them: 0.4.",
         "training_intensity": "How many steps are learned from for each one that is sampled, if "
         "env runners sampled `rollout_fragment_length` steps at a time, as Ray's DQN counts: "
         "whole episodes are more. None: one update for each round of all env runners.",

@@ -36,12 +36,6 @@ Stack = Literal["auto", "new", "old"]
 _ONLY_OLD = r"model\.no_final_linear|sac\.Q_model\..*"
 _ATTENTION = r"|model\.(use_attention|attention_\w+)"
 
-#: The readers of networks that an attention net is put into.
-_ACTOR_CRITICS = ("actor_critic", "appo")
-
-#: How many steps an attention net remembers: in training and in acting, 50 by default.
-_MEMORIES = ("attention_memory_training", "attention_memory_inference")
-
 #: The algorithms whose torch policies made their optimizer with `lr`, before a schedule was asked.
 _LR_FIRST = (*registry.family("PPO"), "A2C", "A3C")
 
@@ -375,13 +369,4 @@ def _old_network_rules(algorithm: str, config: Mapping[str, Any]) -> re.Pattern[
     """
     if not fresh.makes(algorithm, config):
         return None
-    return re.compile(_ONLY_OLD + (_ATTENTION if _takes_attention(algorithm, config) else ""))
-
-
-def _takes_attention(algorithm: str, config: Mapping[str, Any]) -> bool:
-    """Whether attention nets train on the new API stack, where all steps have one memory."""
-    model = config.get("model")
-    settings = model if isinstance(model, Mapping) else {}
-    training, acting = (settings.get(key, 50) for key in _MEMORIES)
-    row = registry.of(algorithm)
-    return row.reader in _ACTOR_CRITICS and not row.offline and bool(training == acting)
+    return re.compile(_ONLY_OLD + (_ATTENTION if fresh.takes_attention(algorithm) else ""))

@@ -83,6 +83,12 @@ def makes(algorithm: str, config: Mapping[str, Any]) -> bool:
     return drawer(algorithm) is not None and not described and not only_todays(config)
 
 
+def takes_attention(algorithm: str) -> bool:
+    """Whether new networks of an algorithm may have an attention net, which trains here."""
+    of_policies = drawer(algorithm) is actor_critic.draw and not registry.of(algorithm).offline
+    return of_policies or algorithm == "R2D2"
+
+
 def attends(algorithm: str, config: Mapping[str, Any]) -> bool:
     """Whether new networks of an algorithm have an attention net, as a legacy config asks.
 
@@ -90,4 +96,4 @@ def attends(algorithm: str, config: Mapping[str, Any]) -> bool:
     """
     model = config.get("model")
     asked = isinstance(model, Mapping) and bool(model.get("use_attention"))
-    return asked and drawer(algorithm) is actor_critic.draw
+    return asked and takes_attention(algorithm)

@@ -30,6 +30,7 @@ _FILES = {
     "policies": ("LegacyPolicy",),
     "policy_map": ("LegacyPolicies", "Policies"),
     "policy_mapping": ("ONLY_AGENT", "ONLY_POLICY", "resolve_policy_id"),
+    "postprocessing": ("postprocess",),
     "preprocessors": ("LegacyPreprocessor", "flatten_value"),
     "recurrent_states": ("flatten_state", "nest_state"),
     "remote_workers": ("RemoteWorker",),

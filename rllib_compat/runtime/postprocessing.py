@@ -57,10 +57,11 @@ def postprocess(
     if has_advantages(config):
         critic = bool(getattr(config, "use_critic", True)) and "vf_preds" in batch
         values = np.asarray(batch["vf_preds"]) if critic else np.zeros(len(rewards))
-        lambda_ = float(config.lambda_) if critic and getattr(config, "use_gae", True) else 1.0
-        last = value_after(batch) if critic else 0.0
-        batch["advantages"] = advantages(rewards, values, last, config.gamma, lambda_)
-        batch["value_targets"] = (batch["advantages"] + values).astype(np.float32)
+        gae = critic and bool(getattr(config, "use_gae", True))
+        lambda_, last = (float(config.lambda_), value_after(batch)) if gae else (1.0, 0.0)
+        made = advantages(rewards, values, last, config.gamma, lambda_)
+        targets = (made + values).astype(np.float32) if critic else np.zeros_like(made)
+        batch["advantages"], batch["value_targets"] = made, targets
     elif hasattr(config, "n_step"):
         if isinstance(config.n_step, int) and config.n_step > 1:
             look_ahead(batch, config.n_step, config.gamma)

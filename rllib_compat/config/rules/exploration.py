@@ -48,7 +48,7 @@ _BEST = _BANDITS["BanditLinUCB"]
 #: Whose old policies on torch took the best action each time where they were told of that class,
 #: with Discrete actions: by Q-values, or by what a distribution is made of. All others, and all
 #: with Thompson sampling, failed (asked of Ray 1.13.0).
-_BEST_BY_Q = ("DQN", "SimpleQ", "APEX")
+_BEST_BY_Q = ("DQN", "SimpleQ", "APEX", "R2D2")
 _BEST_OF_DISTRIBUTION = ("A2C", "A3C", "PG", "MARWIL", "BC")
 _SCHEDULE = {"initial_epsilon": 1.0, "final_epsilon": 0.05, "epsilon_timesteps": 10000}
 #: What epsilon fell to at once behind the random steps of `ParameterNoise`.
@@ -271,15 +271,18 @@ def exploration_config_of_sequences(value: Any, context: Context) -> Outcome:
     on TensorFlow.
     """
     kind, of_q = type_name(value), context.algorithm == "R2D2"
-    if kind == PER_WORKER_EPSILON and not context.get("num_workers"):
-        kind = EPSILON_GREEDY  # which it was without workers
+    if kind == PER_WORKER_EPSILON:  # without workers, it was no other than epsilon-greedy
+        outcome = exploration_config_of_sequences({**value, "type": EPSILON_GREEDY}, context)
+        return replace(outcome, settings={**outcome.settings, PER_WORKER: True})
     if kind == RANDOM:
         return Outcome({EPSILON: 1.0}, Verdict.CONVERTED, "all actions are drawn at random")
+    if of_q and kind in _BEST:
+        return exploration_config(value, context)
     if kind not in (None, EPSILON_GREEDY, SOFT_Q, SAMPLING):
         ways = "with epsilon-greedy actions, by soft Q, by sampling or at random"
-        failed = "" if kind == PER_WORKER_EPSILON else "; with that, Ray 1.13.0 failed, too"
+        failed = "with that, Ray 1.13.0 failed, too"
         return refuse(
-            f"{context.algorithm} explores {ways}, not by {kind}{failed}",
+            f"{context.algorithm} explores {ways}, not by {kind}; {failed}",
             "leave it out, or override `_forward_exploration` of "
             f"rllib_compat.modules.{context.algorithm}Module",
         )

@@ -2,8 +2,8 @@
 
 A unit's memory is what went into it in the last `attention_memory_inference` steps, zeros before
 the first one: the states `memory_0`, `memory_1`, … `[memory, attention_dim]`, oldest first. In
-training, old Rays remembered `attention_memory_training` steps in front of each sequence; modules
-have one memory for both. Canonical arrays beside those of the trunk, a unit `{i}` each::
+training it is as long: no Ray read `attention_memory_training`. Canonical arrays beside those of
+the trunk, a unit `{i}` each::
 
     embed                     the dense layer in front
     attention.{i}             qkv, pos, out, u, v; gamma, beta of its layer norm
@@ -39,7 +39,6 @@ from rllib_compat.networks.trunks.complex import COMPLEX, second_names
 from rllib_compat.networks.trunks.dense import Trunk
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 _GATE = ("w_r", "w_z", "w_h", "u_r", "u_z", "u_h", "bias_z")
 
@@ -230,22 +229,6 @@ def _require_units(named: Named) -> int:
     return units
 
 
-def findings(named: Named, core: Core) -> list[Finding]:
-    """What the module can't do as that Ray did."""
-    training = model_setting(named.settings.model, "attention_memory_training")
-    if training == core.memory[0]:
-        return []
-    return [
-        named.note(
-            f"training remembered {training} steps in front of a sequence, acting "
-            f"{core.memory[0]}; the module remembers as many for both",
-            "actions are as before; further training sees another memory",
-            severity=Severity.WARNING,
-            verdict=Verdict.DERIVED,
-        )
-    ]
-
-
 def read_attention(policy: PolicyState, settings: ModelSettings) -> Reading:
     """Reads the network of an actor-critic with attention."""
     if not isinstance(policy.weights, dict):
@@ -281,4 +264,4 @@ def read_attention(policy: PolicyState, settings: ModelSettings) -> Reading:
     length = sequence_length(settings)
     target = own_actor_critic(graph, named.arrays, max_seq_len=length)
     network = named.network("attention", summary, graph, target)
-    return named.reading(network, *findings(named, core))
+    return named.reading(network)

@@ -16,6 +16,7 @@ from rllib_compat.networks import refusals
 from rllib_compat.networks.drawing import Arrays, NewModel, on_torch, since
 from rllib_compat.networks.families import q_head, q_rl_module
 from rllib_compat.networks.families.actor_critic import wrapper
+from rllib_compat.networks.families.attention import add_attention
 from rllib_compat.networks.families.dense import draw_trunk
 from rllib_compat.networks.families.q_head import MODULE, RECURRENT, Head
 from rllib_compat.networks.families.q_names import read_named
@@ -30,6 +31,8 @@ from rllib_compat.neutral.errors import ConfigError, NotConvertibleError
 from rllib_compat.neutral.report import Finding
 from rllib_compat.neutral.spaces import Discrete, Space
 
+#: What remembers earlier steps, by its key.
+_MEMORIES = {"use_attention": "an attention net", "use_lstm": "an LSTM"}
 #: What a base model gives where it has no hidden layers to tell.
 _FEATURES = 256
 
@@ -38,7 +41,7 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
     """Draws a Q-network.
 
     Raises:
-        ConfigError: Actions are not discrete, or there is an LSTM that only R2D2 has.
+        ConfigError: Actions are not discrete, or there is a memory that only R2D2 has.
     """
     if not isinstance(actions, Discrete):
         raise ConfigError(
@@ -46,21 +49,14 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
             where="action_space",
             fix="Train SAC, DDPG or TD3, or make the environment's actions Discrete.",
         )
-    if settings.model.get("use_attention") and since(settings, "1.2"):
-        of_r2d2 = settings.algorithm == "R2D2"
+    memory = next((key for key in _MEMORIES if settings.model.get(key)), None)
+    if memory is not None and settings.algorithm != "R2D2":
         raise ConfigError(
-            f"{settings.algorithm} has "
-            + ("an LSTM here, and no attention net." if of_r2d2 else "no attention net."),
-            where="model.use_attention",
-            fix="Set use_lstm." if of_r2d2 else "Leave it out, or train PPO, APPO or IMPALA.",
-        )
-    if settings.model.get("use_lstm") and settings.algorithm != "R2D2":
-        raise ConfigError(
-            f"{settings.algorithm} asks its network without states, and so learned with an LSTM in "
-            "no Ray.",
-            where="model.use_lstm",
+            f"{settings.algorithm} asks its network without states, and so learned with "
+            f"{_MEMORIES[memory]} in no Ray.",
+            where=f"model.{memory}",
             fix="Train R2D2, or leave it out. legacy_ray='today' makes today's networks, which may "
-            "have one.",
+            "have an LSTM.",
         )
     head = Head.of(settings)
     if settings.algorithm == "SimpleQ":  # which ignored them
@@ -122,8 +118,9 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     build = Builder()
     inputs: Mapping[str, tuple[int, ...]]
     states: Mapping[str, str] = {}
-    if "lstm" in named:
-        core = add_lstm(build, named, trunk)
+    if "lstm" in named or "embed" in named:
+        add = add_lstm if "lstm" in named else add_attention
+        core = add(build, named, trunk)
         inputs, states, features = core.inputs, core.states, core.value
     else:
         inputs = {"obs": _observation(named, trunk)}
@@ -131,9 +128,12 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     outputs = q_head.add(build, named, features, head)
     graph = Graph(inputs, tuple(build.steps), outputs, states)
     _compare(named, graph, head)
-    return reading(
-        named, graph, head, findings, f"LSTM over {trunk.kind}" if states else trunk.kind
-    )
+    memory = f"{_memory(named)} over " if states else ""
+    return reading(named, graph, head, findings, memory + trunk.kind)
+
+
+def _memory(named: Named) -> str:
+    return "LSTM" if "lstm" in named else "attention"
 
 
 def reading(named: Named, graph: Graph, head: Head, findings: list[Finding], base: str) -> Reading:
@@ -247,7 +247,7 @@ def _describe(named: Named, graph: Graph, head: Head) -> str:
     parts = [
         "Q " + "-".join(map(str, [*graph.inputs["obs"], *base])),
         "head " + ("-".join(map(str, named.sizes("advantage_hidden"))) or "without layers"),
-        *(["LSTM"] if graph.states else []),
+        *([_memory(named)] if graph.states else []),
         *(["dueling"] if head.dueling else []),
         *([f"{head.num_atoms} atoms"] if head.num_atoms > 1 else []),
         *(["noisy (means)"] if head.noisy else []),

@@ -24,6 +24,7 @@ from typing import TypeAlias
 import numpy as np
 
 from rllib_compat.networks import refusals
+from rllib_compat.networks.families.attention import ATTENTION_TABLES, CONSTANT
 from rllib_compat.networks.families.dense import trunk_of
 from rllib_compat.networks.families.q_head import Head
 from rllib_compat.networks.families.recurrent import LSTM_TABLES
@@ -455,9 +456,12 @@ def read_named(policy: PolicyState, settings: ModelSettings) -> tuple[Named, Tru
     if not isinstance(policy.weights, dict):
         return read_unnamed(policy, settings)
     plain, _ = plain_names(policy)
+    plain = {name: array for name, array in plain.items() if not CONSTANT.fullmatch(name)}
     torch = any(name.endswith((".weight", ".bias", ".w")) for name in plain)
     scheme, trunk = "torch" if torch else "keras", trunk_of(plain, policy)
     base = (*trunk.tables[scheme], *LSTM_TABLES[scheme])
+    if torch:  # keras' attention has no names of its own
+        base += ATTENTION_TABLES[scheme]
     if torch:
         table, unused = torch_names(plain, base)
     else:

@@ -7,7 +7,8 @@ A case holds, by name:
     config.*            the settings that matter, as the old Ray knew them, as text
     batch.*             sequences as they came out of a replay buffer, `[B, T, …]`, padded with
                         zeros: obs, actions, rewards, dones, weights; `state_in_0` and `state_in_1`
-                        `[B, …]`, and `seq_lens` `[B]`
+                        `[B, …]` (of an attention net the memories of its units), and `seq_lens`
+                        `[B]`
     weights.*, targets.*    before, by the old names
     loss.*              total_loss, mean_q, min_q, max_q, mean_td_error
     td_errors           one a sequence
@@ -40,7 +41,22 @@ CASES = {
     "burn-in": {"burn_in": 2, "double_q": False, "dueling": False, "h_function_epsilon": 0.1},
     "dueling": {"hiddens": [7], "gamma": 0.9, "lr": 0.01, "adam_epsilon": 1e-5},
     "without-h": {"use_h_function": False, "burn_in": 1, "grad_clip": None},
+    "attention": {"burn_in": 1, "lr": 0.01},
 }
+#: Each with two units, so that there are two states, too.
+MODELS = {
+    "attention": {
+        "use_attention": True,
+        "attention_num_transformer_units": 2,
+        "attention_dim": 4,
+        "attention_num_heads": 2,
+        "attention_head_dim": 3,
+        "attention_position_wise_mlp_dim": 5,
+        "attention_memory_inference": 3,
+        "attention_memory_training": 7,
+    }
+}
+LSTM = {"use_lstm": True, "lstm_cell_size": CELLS}
 KEPT = (
     "adam_epsilon burn_in double_q dueling gamma grad_clip h_function_epsilon hiddens lr n_step "
     "use_h_function"
@@ -58,9 +74,8 @@ def record(case, out):
         config["model"],
         fcnet_hiddens=[5],
         fcnet_activation="tanh",
-        use_lstm=True,
-        lstm_cell_size=CELLS,
         max_seq_len=STEPS - config["burn_in"],
+        **MODELS.get(case, LSTM),
     )
     torch.manual_seed(7)
     random = np.random.RandomState(7)
@@ -74,15 +89,17 @@ def record(case, out):
     found = {"config." + name: np.asarray(str(config[name])) for name in KEPT.split()}
     found.update(named("weights", policy.get_weights()))
     found.update(named("targets", {n: w.numpy() for n, w in target.state_dict().items()}))
-    batch = made_up(random)
+    attends = "attention_memory_inference", "attention_dim"
+    state = [MODELS[case][key] for key in attends] if case in MODELS else [CELLS]
+    batch = made_up(random, state)
     found.update(named("batch", batch))
     found.update(learned(policy, batch))
     found.update(replayed(random, config))
     np.savez_compressed(str(Path(out) / (case + ".npz")), **found)
 
 
-def made_up(random):
-    """Sequences, padded."""
+def made_up(random, state):
+    """Sequences, padded, with states of a shape."""
     count = len(SEQUENCES)
     batch = {
         "obs": random.uniform(-2, 2, (count, STEPS, SEEN)).astype(np.float32),
@@ -90,8 +107,8 @@ def made_up(random):
         "rewards": random.uniform(-3, 6, (count, STEPS)).astype(np.float32),
         "dones": np.zeros((count, STEPS), bool),
         "weights": random.uniform(0.2, 1, (count, 1)).repeat(STEPS, 1).astype(np.float32),
-        "state_in_0": random.uniform(-1, 1, (count, CELLS)).astype(np.float32),
-        "state_in_1": random.uniform(-1, 1, (count, CELLS)).astype(np.float32),
+        "state_in_0": random.uniform(-1, 1, [count, *state]).astype(np.float32),
+        "state_in_1": random.uniform(-1, 1, [count, *state]).astype(np.float32),
         "seq_lens": np.array([steps for steps, _ in SEQUENCES], np.int32),
     }
     for row, (steps, done) in enumerate(SEQUENCES):

@@ -605,6 +605,9 @@ SEQUENCES = {
     "lstm-steps-before": {"hiddens": [8], "model": dict(LSTM, **BOTH)},
     "no-dueling": {"hiddens": [8], "dueling": False, "model": LSTM},
     "no-hiddens": {"hiddens": [], "dueling": False, "model": LSTM},
+    "attention": {"hiddens": [8], "model": ATTENTION},
+    "attention-steps-before": {"hiddens": [8], "model": dict(ATTENTION, **STEPS)},
+    "attention-no-hiddens": {"hiddens": [], "dueling": False, "model": ATTENTION},
 }
 
 

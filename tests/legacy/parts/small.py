@@ -31,6 +31,13 @@ from ray.rllib.utils.torch_utils import (
 )
 from ray.rllib.utils.window_stat import WindowStat
 
+#: What is asked of `compute_advantages`.
+ADVANTAGES = {
+    "": {},
+    "_without_gae": {"use_gae": False},
+    "_without_critic": {"use_gae": False, "use_critic": False},
+}
+
 
 def fill(module):
     """Gives a module weights that anybody can make."""
@@ -112,8 +119,10 @@ def compute():
     normc_initializer(0.5)(initial)
     found["normc"] = initial.numpy()
     batch = SampleBatch({"rewards": np.arange(4.0), "vf_preds": np.ones(4, np.float32)})
-    made = compute_advantages(batch, 0.5, gamma=0.9, lambda_=0.8)
-    found["advantages"], found["value_targets"] = made["advantages"], made["value_targets"]
+    for name, told in ADVANTAGES.items():
+        made = compute_advantages(batch.copy(), 0.5, gamma=0.9, lambda_=0.8, **told)
+        for column in ("advantages", "value_targets"):
+            found[column + name] = made[column]
     for name, made in (
         ("constant", schedules.ConstantSchedule(0.3, framework=None)),
         (

@@ -1,5 +1,6 @@
 """APEX and APEX_DDPG: configs of every era, shares of exploration, shards, who owes what."""
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,13 +11,14 @@ pytest.importorskip("ray")
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from ray.rllib.utils.schedules.scheduler import Scheduler
 
 from rllib_compat.algorithms import (
     MultiAgentReplayBuffer,
     TransitionReplayBuffer,
     distributed_replay,
 )
-from rllib_compat.algorithms.apex import APEX, APEXConfig, epsilon_of_worker
+from rllib_compat.algorithms.apex import APEX, APEXConfig
 from rllib_compat.algorithms.apex_ddpg import APEX_DDPGConfig, scale_of_worker
 from rllib_compat.algorithms.distributed_replay import (
     DistributedReplayAlgorithm,
@@ -24,6 +26,7 @@ from rllib_compat.algorithms.distributed_replay import (
     ShardedReplayBuffer,
 )
 from rllib_compat.algorithms.replay import WEIGHTS
+from rllib_compat.algorithms.sampling import epsilon_of_worker
 from rllib_compat.algorithms.transitions import N_STEP
 from rllib_compat.config import translate
 from rllib_compat.errors import CompatError, ConfigError
@@ -31,6 +34,7 @@ from rllib_compat.networks.modules.exploration import Noise
 from rllib_compat.neutral import Severity, Verdict
 from rllib_compat.ray_versions import env_runners, releases
 from tests.marks import OTHERS_WARNINGS
+from tests.unit.algorithms.test_losses import RECORDS
 from tests.unit.algorithms.test_replay import chunk, seen
 
 pytestmark = OTHERS_WARNINGS
@@ -58,12 +62,15 @@ def test_each_worker_explores_as_much_as_it_did(workers):
     numbers = range(1, workers + 1)
     assert [epsilon_of_worker(i, workers) for i in numbers] == pytest.approx(epsilons)
     assert [scale_of_worker(i, workers) for i in numbers] == pytest.approx(scales)
+    if workers == 2:
+        recorded = json.loads((RECORDS / "sequences.json").read_text())
+        assert recorded["R2D2 of two workers"]["epsilons"] == pytest.approx(epsilons)
     told = [i for i in numbers if distributed_replay.tells_of_episodes(i, workers)]
     assert told == list(numbers)[-workers // 3 :]  # as Ray 1.13.0 wrote it
 
 
 def test_a_workers_module_explores_by_its_own_share_however_much_was_sampled():
-    module = SimpleNamespace(epsilon_schedule=None)
+    module = SimpleNamespace(epsilon_schedule=Scheduler(1.0))
     config = APEXConfig().env_runners(num_env_runners=5)
     config.explore_as_worker(module, 2)
     for step in (0, 10**6):

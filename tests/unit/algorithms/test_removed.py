@@ -85,6 +85,7 @@ def test_defaults_are_those_of_the_last_ray_that_had_the_algorithm(name):
         buffer = older | older["replay_buffer_config"] | last["replay_buffer_config"]
         buffer |= {"buffer_size": buffer["capacity"], "burn_in": buffer["replay_burn_in"]}
         last = buffer | last | {key: buffer[key] for key in ("buffer_size", "burn_in")}
+        last["per_worker_exploration"] = False  # a class asked for it
     if name == "RNNSAC":
         last = last | {
             f"{new}_lr": last["optimization"][f"{old}_learning_rate"]

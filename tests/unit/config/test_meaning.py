@@ -257,7 +257,7 @@ class TestExploration:
     def test_what_only_the_old_stack_has_is_refused_with_why_it_is_the_new_one(
         self, algorithm, says, fix
     ):
-        model = {"use_attention": True, "attention_memory_training": 7}
+        model = {"use_attention": True}
         translation = translate({"model": model}, algorithm=algorithm, api_stack="new")
         assert translation.refused
         (finding,) = (f for f in translation.report if f.path == "$.model.use_attention")

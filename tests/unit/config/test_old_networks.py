@@ -16,7 +16,7 @@ def verdict(translation, rule):
     return next(row.verdict for row in translation.report if row.rule == rule)
 
 
-@pytest.mark.parametrize("algorithm", ["PPO", "APPO", "IMPALA", "A2C", "PG"])
+@pytest.mark.parametrize("algorithm", ["PPO", "APPO", "IMPALA", "A2C", "PG", "R2D2"])
 def test_an_attention_net_stays_on_the_new_api_stack(algorithm):
     made = translated(algorithm, old_networks=True)
     assert (made.api_stack, made.refused) == ("new", False)
@@ -26,11 +26,6 @@ def test_an_attention_net_stays_on_the_new_api_stack(algorithm):
 
 def test_networks_of_today_need_the_old_api_stack_for_attention():
     assert translated("PPO").api_stack == translated("A2C").api_stack == "old"
-
-
-def test_what_the_new_api_stack_would_do_otherwise_stays_on_the_old_one():
-    config = {"model": {**ATTENTION["model"], "attention_memory_training": 7}}
-    assert translated("PPO", config, old_networks=True).api_stack == "old"
 
 
 @pytest.mark.parametrize("algorithm", ["MARWIL", "BC"])

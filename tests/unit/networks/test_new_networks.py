@@ -437,9 +437,10 @@ def test_a_stored_model_config_imports_nobodys_code():
         configured._class("somebodys:Module")
 
 
+@pytest.mark.parametrize("memory", ["use_lstm", "use_attention"])
 @pytest.mark.parametrize("algorithm", ["DQN", "SimpleQ", "APEX", "R2D2"])
-def test_of_all_q_networks_only_those_of_r2d2_have_an_lstm(algorithm):
-    config = {"model": {"use_lstm": True, "lstm_cell_size": 4}}
+def test_of_all_q_networks_only_those_of_r2d2_remember(algorithm, memory):
+    config = {"model": {memory: True, "lstm_cell_size": 4}}
     settings = ModelSettings.from_config(config, {}, algorithm=algorithm, ray="1.13.0")
     seen, acts = box(-1.0, 1.0, (3,)), Discrete(2)
     if algorithm == "R2D2":
