@@ -18,6 +18,8 @@ _CLIPPED_ERROR = Version("1.12")
 _AGENTS_STEPS = Version("1.13")
 #: The first Ray whose filter of observations gave numbers of the type that it took.
 _FILTERED_TYPE = Version("1.10")
+#: The first Ray whose IMPALA told the entropy of a step, not that of all.
+_MEAN_ENTROPY = Version("1.4")
 #: The first Ray whose SAC took Huber's loss for the error of a critic.
 _HUBER = Version("1.1")
 
@@ -41,6 +43,7 @@ class LegacyTraining:
             environments.
         huber_loss: Whether the loss of SAC's critics was Huber's, and weighted by the importance of
             what is replayed; else it was the mean squared error.
+        reports_summed_entropy: Whether the entropy that IMPALA told was that of all steps together.
         filter_keeps_integers: Whether a filter of observations made integers of integers.
         vtrace_drops_last_step: Whether the last step of a fragment of IMPALA and APPO is the
             bootstrap value alone (`vtrace_drop_last_ts`, which Rays before 1.9 did not ask).
@@ -56,6 +59,7 @@ class LegacyTraining:
     clips_value_function: bool
     schedules_count_agent_steps: bool = False
     huber_loss: bool = True
+    reports_summed_entropy: bool = False
     filter_keeps_integers: bool = False
     vtrace_drops_last_step: bool = True
     vtrace: bool = True
@@ -80,6 +84,7 @@ class LegacyTraining:
             clips_value_function=ray < _CLIPPED_ERROR,
             schedules_count_agent_steps=ray >= _AGENTS_STEPS,
             huber_loss=ray >= _HUBER,
+            reports_summed_entropy=ray < _MEAN_ENTROPY,
             filter_keeps_integers=ray >= _FILTERED_TYPE,
             **settings,
         )

@@ -249,8 +249,8 @@ class LegacyIMPALALearner(LegacyVTraceLearner):
         names = ("logp", "gains", "errors", "entropy")
         pi_loss, vf_loss, entropy = summed_actor_critic_terms(*(of[name] for name in names))
         loss = pi_loss + config.vf_loss_coeff * vf_loss - weight * entropy
-        told = {"pi_loss": pi_loss, "vf_loss": vf_loss, "entropy": of["entropy"].mean()}
-        return {"total_loss": loss, **told}
+        told = entropy if self.legacy.reports_summed_entropy else of["entropy"].mean()
+        return {"total_loss": loss, "pi_loss": pi_loss, "vf_loss": vf_loss, "entropy": told}
 
 
 class LegacyAPPOLearner(LegacyVTraceLearner):

@@ -76,6 +76,15 @@ OF_EARLY_SAC = {
         ("out", "out"),
     )
 }
+#: TensorFlow's layers of IMPALA.
+OF_EARLY_IMPALA = {
+    "fc_1": SEPARATE["_hidden_layers.0._model.0"],
+    "fc_2": SEPARATE["_hidden_layers.1._model.0"],
+    "fc_out": HEADS["_logits._model.0"],
+    "fc_value_1": SEPARATE["_value_branch_separate.0._model.0"],
+    "fc_value_2": SEPARATE["_value_branch_separate.1._model.0"],
+    "value_out": HEADS["_value_branch._model.0"],
+}
 
 
 class Recorded(Recording):
@@ -94,6 +103,10 @@ class Recorded(Recording):
             layers = OF_SAC if self.ray == RECORDS.name else OF_EARLY_SAC
         if self.recurrent:
             layers = OF_LSTM
+        if self.told().get("framework") == "tf":
+            kernels = {"kernel": "weight", "bias": "bias"}
+            split = ([*name.split("/"), array] for name, array in self.below(kind).items())
+            return {f"{OF_EARLY_IMPALA[n]}.{kernels[part]}": a.T for n, part, a in split}
         split = ((name.rpartition("."), array) for name, array in self.below(kind).items())
         found = {f"{layers[n]}.{part}": a for (n, _, part), a in split if n in layers}
         if self.algorithm in REPLAYING:
@@ -215,6 +228,19 @@ def test_critics_learned_from_squares_of_errors_in_ray_0_8(case):
             close(state[name], after, 1e-5, "update")
         assert theirs["mean_td_error"] > 1  # where both ways differ
         for name in ("critic_loss", "actor_loss", "alpha_loss", "mean_q", "max_q", "min_q"):
+            close(told[name], theirs[name], 1e-4, "loss")
+
+
+@pytest.mark.parametrize("case", sorted(path.stem for path in EARLY.glob("impala-*.npz")))
+def test_impala_learned_on_tensorflow_as_ray_0_8_recorded(case):
+    recorded = Recorded(case, EARLY)
+    learner = recorded.learner()
+    for number in (1, 2):
+        told, theirs = recorded.update(learner), recorded.below(f"told.{number}")
+        state = learner.module[MODULE].get_state()
+        for name, after in recorded.whole(number).items():
+            close(state[name], after, 1e-5, "update")
+        for name in ("policy_loss", "vf_loss", "entropy", "vf_explained_var"):
             close(told[name], theirs[name], 1e-4, "loss")
 
 
