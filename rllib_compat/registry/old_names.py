@@ -17,6 +17,7 @@ from typing import Any
 #: The package that user code gets old modules from.
 OLD_PACKAGE = "rllib_compat.legacy.old"
 
+_DDPG = "rllib_compat.legacy.policies.ddpg"
 _DQN = "ray.rllib.algorithms.dqn"
 _RAY = "rllib_compat.legacy.ray_api"
 _RLLIB = "rllib_compat.legacy.rllib_api"
@@ -256,10 +257,15 @@ RENAMED_MODULES = (
 #: The last part of a module, below `agents` or `algorithms` → ours with the same names.
 IN_ALGORITHMS = {
     f"{stem}{ending}": f"rllib_compat.legacy.policies.{stem}"
-    for stem in ("a3c", "appo", "marwil", "pg", "ppo", "r2d2", "simple_q", "vtrace")
+    for stem in ("a3c", "appo", "ddpg", "marwil", "pg", "ppo", "r2d2", "simple_q", "vtrace")
     for ending in ("_policy", "_tf_policy", "_torch_policy")
 } | {
     "ars.ars": _EVOLUTION,
+    "ddpg.OBSOLETED_ddpg_policy": _DDPG,
+    "ddpg.ddpg_tf_model": _DDPG,
+    "ddpg.ddpg_torch_model": _DDPG,
+    "ddpg.noop_model": _DDPG,
+    "ddpg.utils": _DDPG,
     "es.es": _EVOLUTION,
     "es.optimizers": _EVOLUTION,
     "es.utils": _EVOLUTION,

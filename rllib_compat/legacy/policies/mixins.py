@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from ray.rllib.policy import torch_mixins
+from ray.rllib.policy.sample_batch import SampleBatch
 from ray.rllib.policy.torch_mixins import (
     EntropyCoeffSchedule,
     KLCoeffMixin,
@@ -13,6 +15,7 @@ from ray.rllib.policy.torch_mixins import (
 )
 
 __all__ = [
+    "ComputeTDErrorMixin",
     "EntropyCoeffSchedule",
     "KLCoeffMixin",
     "LearningRateSchedule",
@@ -29,10 +32,34 @@ class ValueNetworkMixin(torch_mixins.ValueNetworkMixin):  # type: ignore[misc]  
 
 
 class TargetNetworkMixin(torch_mixins.TargetNetworkMixin):  # type: ignore[misc]
-    """Ray's; in some modules until Ray 1.x it took spaces and config."""
+    """Ray's, whose target begins as a whole copy; in some modules it took spaces and config."""
 
-    def __init__(self, *_: object) -> None:
-        torch_mixins.TargetNetworkMixin.__init__(self)
+    def __init__(self: Any, *_: object) -> None:
+        self.update_target(tau=1.0)
+
+
+class ComputeTDErrorMixin:
+    """Gives a policy `compute_td_error`, by which workers weigh steps before they are replayed.
+
+    Args:
+        loss_fn: A loss that keeps `td_error` in `model.tower_stats`.
+    """
+
+    def __init__(self: Any, loss_fn: Callable[..., Any]) -> None:
+        def compute_td_error(
+            obs_t: Any,
+            act_t: Any,
+            rew_t: Any,
+            obs_tp1: Any,
+            done_mask: Any,
+            importance_weights: Any,
+        ) -> Any:
+            steps = {"obs": obs_t, "actions": act_t, "rewards": rew_t, "new_obs": obs_tp1}
+            steps |= {"terminateds": done_mask, "weights": importance_weights}
+            loss_fn(self, self.model, None, self._lazy_tensor_dict(SampleBatch(steps)))
+            return self.model.tower_stats["td_error"]
+
+        self.compute_td_error = compute_td_error
 
 
 #: What each mixin takes out of a config.
@@ -54,6 +81,12 @@ def setup(*mixins: type) -> Callable[[Any, object, object, Any], None]:
             mixin.__init__(policy, *_ARGUMENTS[mixin](config))  # type: ignore[misc]
 
     return setup_mixins
+
+
+def q_stats(policy: Any, name: str) -> dict[str, Any]:
+    """The mean, the greatest and the least of what critics have said in the last loss."""
+    said = torch.stack(policy.get_tower_stats(name))
+    return {"mean_q": said.mean(), "max_q": said.max(), "min_q": said.min()}
 
 
 def tower_mean(policy: Any, name: str) -> float:
