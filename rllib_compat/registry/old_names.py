@@ -30,7 +30,9 @@ _BANDITS = "rllib_compat.legacy.policies.bandits"
 _BUFFERS = "ray.rllib.utils.replay_buffers"
 _MIXINS = "rllib_compat.legacy.policies.mixins"
 _STOCK = "rllib_compat.trainer.stock_policies"
+_SYNC = "rllib_compat.legacy.sync_clients"
 _TORCH = "rllib_compat.legacy.torch_functions"
+_TUNE_FUNCTIONS = "rllib_compat.legacy.tune_functions"
 _UTILITIES = "rllib_compat.legacy.utilities"
 _MAKE_MULTI_AGENT = "rllib_compat.legacy.example_envs:make_multi_agent"
 
@@ -76,6 +78,16 @@ MODULES = {
     "ray.rllib.examples.policy.rock_paper_scissors_dummies": _EXAMPLE_MODELS,
     "ray.rllib.rollout": "rllib_compat.legacy.rollout",
     "ray.tune": "rllib_compat.tune",
+    "ray.tune.sync_client": _SYNC,
+    "ray.tune.track": "rllib_compat.legacy.track",
+    "ray.tune.track.session": "rllib_compat.legacy.track",
+    "ray.tune.trial": _TUNE_FUNCTIONS,
+    "ray.tune.utils": _TUNE_FUNCTIONS,
+    "ray.tune.utils.mock": _SYNC,
+    "ray.tune.utils.util": _TUNE_FUNCTIONS,
+    "ray.tune.utils.visual_utils": _TUNE_FUNCTIONS,
+    "ray.tune.sample": _TUNE_FUNCTIONS,
+    "ray.tune.search.sample": _TUNE_FUNCTIONS,
     "ray.utils": _RAY,
     "ray.tune.logger": "rllib_compat.tune.loggers",
     "ray.tune.logger.csv": "rllib_compat.tune.loggers",

@@ -139,8 +139,8 @@ def of_ddpg(found):
         found[name + ".rates"] = [made.param_groups[0]["lr"] for made in optimizers]
         for step in range(3):
             parts.apply_gradients_fn(policy, None)
-            found["%s.stepped.%d" % (name, step)] = policy.model.policy_variables()[0].clone()
-            found["%s.critic.%d" % (name, step)] = policy.model.q_variables()[0].clone()
+            found[f"{name}.stepped.{step}"] = policy.model.policy_variables()[0].clone()
+            found[f"{name}.critic.{step}"] = policy.model.q_variables()[0].clone()
         found[name + ".steps"] = policy.global_step
         columns = [batch[n] for n in ("obs", "actions", "rewards", "new_obs", ENDED, "weights")]
         torch.manual_seed(4)
