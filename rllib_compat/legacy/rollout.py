@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
+import argparse
 import collections
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
+from rllib_compat.trainer.classes import class_of_algorithm
 from rllib_compat.trainer.inference import ComputedAction, Request
 from rllib_compat.trainer.rollouts import Episode, Recorder, make_env, roll_out, write_video
 
 __all__ = [
+    "EXAMPLE_USAGE",
     "DefaultMapping",
     "RolloutSaver",
+    "create_parser",
     "default_policy_agent_mapping",
     "keep_going",
+    "main",
     "rollout",
+    "run",
 ]
+
+EXAMPLE_USAGE = """
+rollout.py checkpoint_10/checkpoint-10 --run DQN --env CartPole-v0 --steps 1000 --out rollouts.pkl
+"""
+
+#: Flags → what argparse is told; a flag without anything else is a switch.
+_FLAGS: dict[str, dict[str, Any]] = {
+    "--local-mode": {"help": "means nothing to Ray any more"},
+    "--render": {"help": "show the environment"},
+    "--no-render": {"help": "which is the default"},
+    "--video-dir": {"type": str, "help": "a folder for videos"},
+    "--steps": {"default": 10000, "help": "how many at most; 0: any number"},
+    "--episodes": {"default": 0, "help": "how many; 0: any number"},
+    "--out": {"default": None, "help": "a file for the steps"},
+    "--config": {"type": json.loads, "default": "{}", "help": "what replaces the checkpoint's"},
+    "--save-info": {"help": "write infos, too"},
+    "--use-shelve": {"help": "write a shelf"},
+    "--track-progress": {"help": "keep the progress in a file beside it"},
+}
 
 
 class DefaultMapping(collections.defaultdict[Any, Any]):
@@ -175,3 +201,67 @@ class _TrainerActor:
             explore=explore,
         )
         return ComputedAction(action, state, extras)
+
+
+def create_parser(parser_creator: Callable[..., Any] | None = None) -> Any:
+    """The parser of the flags.
+
+    Args:
+        parser_creator: What makes a parser; that of argparse by default.
+    """
+    parser = (parser_creator or argparse.ArgumentParser)(
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Plays a trained algorithm.",
+        epilog=EXAMPLE_USAGE,
+    )
+    parser.add_argument("checkpoint", type=str, nargs="?", help="none: nothing is trained")
+    required = parser.add_argument_group("required named arguments")
+    required.add_argument("--run", type=str, required=True, help="the algorithm")
+    required.add_argument("--env", type=str, help="the environment; by default the config's")
+    for flag, told in _FLAGS.items():
+        switch: dict[str, Any] = (
+            {} if "type" in told or "default" in told else {"action": "store_true"}
+        )
+        parser.add_argument(flag, **told, **switch)
+    return parser
+
+
+def run(args: Any, parser: Any) -> None:
+    """Plays a checkpoint, which is read as data, or an algorithm that is not trained.
+
+    Args:
+        args: What the parser has found.
+        parser: The parser, which tells what is missing.
+    """
+    given = {**args.config, **args.config.get("evaluation_config", {})}
+    config = {key: value for key, value in given.items() if key != "evaluation_config"}
+    if args.env:
+        config["env"] = args.env
+    kind = class_of_algorithm(args.run)
+    if args.checkpoint and not config:
+        trainer = kind.from_checkpoint(args.checkpoint)
+    elif "env" in config:
+        trainer = kind(config=config)
+        if args.checkpoint:
+            trainer.restore(args.checkpoint)
+    else:
+        parser.error("the following arguments are required: --env")
+    steps, episodes = int(args.steps), int(args.episodes)
+    saved = {"use_shelve": args.use_shelve, "save_info": args.save_info}
+    with RolloutSaver(args.out, write_update_file=args.track_progress, **saved) as saver:
+        video = args.video_dir and str(Path(args.video_dir).expanduser())
+        rollout(trainer, args.env, steps, episodes, saver, not args.render, video)
+    trainer.stop()
+
+
+def main() -> None:
+    """Plays what the command line says.
+
+    Raises:
+        ValueError: How to write is said, and not where.
+    """
+    parser = create_parser()
+    args = parser.parse_args()
+    if (args.use_shelve or args.track_progress) and not args.out:
+        raise ValueError("--use-shelve and --track-progress say how to write: give --out, too.")
+    run(args, parser)

@@ -109,7 +109,7 @@ class FunctionBasedClient(SyncClient):
 
 
 def _call(function: Callable[..., Any], *arguments: object) -> bool:
-    """Calls a function with as many of three arguments as it takes."""
+    """Calls a function with the two or three arguments that it takes."""
     try:
         inspect.signature(function).bind(*arguments)
     except TypeError:
@@ -138,7 +138,7 @@ class CommandBasedClient(SyncClient):
         self,
         sync_up_template: str,
         sync_down_template: str,
-        delete_template: str = noop_template,
+        delete_template: str | None = noop_template,
         exclude_template: str | None = None,
     ) -> None:
         for template in (sync_up_template, sync_down_template):
@@ -148,7 +148,8 @@ class CommandBasedClient(SyncClient):
         if exclude_template and "pattern}" not in exclude_template:
             raise ValueError(f"{exclude_template!r} leaves out nothing: it has no {{pattern}}.")
         self.sync_up_template, self.sync_down_template = sync_up_template, sync_down_template
-        self.delete_template, self.exclude_template = delete_template, exclude_template
+        self.delete_template = delete_template or noop_template
+        self.exclude_template = exclude_template
         self.cmd_process: subprocess.Popen[bytes] | None = None
         self.logfile: IO[bytes] | None = None
         self._last = ""
@@ -243,12 +244,8 @@ class CommandBasedClient(SyncClient):
     def _start(self, command: str) -> None:
         self._last, out = command, self.logfile
         # The templates are those of the user's own code.
-        self.cmd_process = subprocess.Popen(
-            command,
-            shell=True,
-            stdout=out,
-            stderr=subprocess.PIPE,
-        )
+        kept: dict[str, Any] = {"stdout": out, "stderr": subprocess.PIPE}
+        self.cmd_process = subprocess.Popen(command, shell=True, **kept)  # noqa: S602
 
 
 def get_sync_client(sync_function: Any, delete_function: Any = None) -> SyncClient | None:

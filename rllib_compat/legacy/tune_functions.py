@@ -98,10 +98,8 @@ def load_results_to_df(directory: str, result_name: str = "result.json") -> Any:
     rows = []
     for file in sorted(Path(directory).rglob(result_name)):
         config = json.loads(file.with_name("params.json").read_text("utf-8"))
-        results = file.read_text("utf-8").split("\n")
-        last: dict[str, Any] = next(
-            (json.loads(line) for line in reversed(results) if line.strip()), {}
-        )
+        results = filter(str.strip, reversed(file.read_text("utf-8").split("\n")))
+        last: dict[str, Any] = json.loads(next(results, "{}"))
         rows.append({**flatten_dict(config), **flatten_dict(last)})
     return pd.DataFrame(rows)
 

@@ -29,6 +29,13 @@ def tune_context() -> Any:
     return _of_tune("get_context")()
 
 
+def make_parser(parser_creator: Callable[..., Any] | None = None, **told: Any) -> Any:
+    """The parser of a trial's flags, which Ray has kept for itself since 2.0."""
+    from ray.tune.experiment import config_parser
+
+    return config_parser._make_parser(parser_creator, **told)
+
+
 def is_in_trial() -> bool:
     """Whether Tune runs the calling function; outside, contexts have no trial, or say so aloud."""
     try:

@@ -77,6 +77,7 @@ MODULES = {
     "ray.rllib.examples.models.trajectory_view_utilizing_models": _EXAMPLE_MODELS,
     "ray.rllib.examples.policy.rock_paper_scissors_dummies": _EXAMPLE_MODELS,
     "ray.rllib.rollout": "rllib_compat.legacy.rollout",
+    "ray.rllib.train": "rllib_compat.legacy.rllib_train",
     "ray.tune": "rllib_compat.tune",
     "ray.tune.sync_client": _SYNC,
     "ray.tune.track": "rllib_compat.legacy.track",

@@ -4,11 +4,13 @@ Usage: `python tuning.py OUT.npz` there (Python 3.8); `tests/unit/legacy/test_sm
 the same with old imports.
 """
 
+import json
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+from ray.rllib import evaluate, train
 from ray.tune import sync_client
 from ray.tune.trial import create_logdir
 from ray.tune.utils import detect_checkpoint_function, detect_reporter
@@ -106,6 +108,26 @@ def of_functions(found, folder):
     found["folders"] = [*told, Path(second).name[:5], len(Path(second).name)]
 
 
+def of_parsers(found):
+    lines = {
+        train: ["", '--run PPO --env E --stop {"a":1} -v --num-samples 3', "-f x --torch --resume"],
+        evaluate: ["c --run PPO", '--run DQN --env E --steps 5 --config {"a":1} --use-shelve'],
+    }
+    for module, given in lines.items():
+        parser = module.create_parser()
+        for line in given:
+            told = vars(parser.parse_args(line.split()))
+            known = sorted((name, value) for name, value in told.items() if name not in GONE)
+            found.setdefault(module.__name__.rpartition(".")[2], []).append(json.dumps(known))
+        actions = {a.dest: a for a in parser._actions if a.dest not in GONE}
+        kinds = [(n, a.option_strings, str(a.nargs), a.required) for n, a in actions.items()]
+        found[module.__name__.rpartition(".")[2]].append(json.dumps(sorted(kinds)))
+
+
+#: Flags that Tune's parser has no more; where results go is another place for another user.
+GONE = {"sync_on_checkpoint", "sync_function", "queue_trials", "local_dir"}
+
+
 def compute():
     """Every answer, by name."""
     found = {}
@@ -113,6 +135,7 @@ def compute():
         of_commands(found, folder)
         of_clients(found)
         of_functions(found, folder)
+    of_parsers(found)
     return {name: np.array([str(value) for value in told]) for name, told in found.items()}
 
 

@@ -1,0 +1,122 @@
+"""`ray.rllib.train` of Ray 0.5 – 2.2: its parser and what it ran, as `rllib-compat train` does."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import ray
+from ray.tune import schedulers
+
+from rllib_compat import tune
+from rllib_compat.legacy.ray_api import DEFAULT_RESULTS_DIR
+from rllib_compat.legacy.ray_api import init as init_ray
+from rllib_compat.ray_versions.tune import make_parser
+from rllib_compat.tune import experiments
+
+__all__ = ["EXAMPLE_USAGE", "IS_NOTEBOOK", "create_parser", "main", "run"]
+
+EXAMPLE_USAGE = """
+train.py --run PPO --env CartPole-v0 --stop '{"training_iteration": 10}'
+train.py -f experiments.yaml
+"""
+IS_NOTEBOOK = False
+
+#: Flags beside those of Tune → what argparse is told; a flag without anything else is a switch.
+_FLAGS: dict[str, dict[str, Any]] = {
+    "--ray-address": {"type": str, "help": "a running cluster"},
+    "--ray-ui": {"help": "start the dashboard"},
+    "--no-ray-ui": {"help": "there is none unless it is asked for"},
+    "--local-mode": {"help": "means nothing to Ray any more"},
+    "--ray-num-cpus": {"type": int, "help": "CPUs of a Ray that is started"},
+    "--ray-num-gpus": {"type": int, "help": "GPUs of a Ray that is started"},
+    "--ray-num-nodes": {"type": int, "help": "start nodes with `ray start`"},
+    "--ray-object-store-memory": {"type": int, "help": "bytes"},
+    "--experiment-name": {"type": str, "default": "default", "help": "a folder's name"},
+    "--local-dir": {"type": str, "default": DEFAULT_RESULTS_DIR, "help": "where results go"},
+    "--upload-dir": {"type": str, "default": "", "help": "a URI for them"},
+    "--framework": {"choices": ["tf", "tf2", "tfe", "torch"], "help": "as the config's key"},
+    "-v": {"help": "log_level INFO"},
+    "-vv": {"help": "log_level DEBUG"},
+    "--resume": {"help": "go on with an experiment"},
+    "--trace": {"help": "eager_tracing"},
+    "--env": {"type": str, "help": "an environment"},
+    "--torch": {"help": "--framework torch"},
+    "--eager": {"help": "--framework tfe"},
+}
+#: Flags that go into an experiment as they are.
+_OF_AN_EXPERIMENT = (
+    *("run", "checkpoint_freq", "checkpoint_at_end", "keep_checkpoints_num"),
+    *("checkpoint_score_attr", "local_dir", "stop", "restore", "num_samples"),
+)
+
+
+def create_parser(parser_creator: Callable[..., Any] | None = None) -> Any:
+    """The parser of the flags.
+
+    Args:
+        parser_creator: What makes a parser; that of argparse by default.
+    """
+    parser = make_parser(
+        parser_creator,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Trains an algorithm.",
+        epilog=EXAMPLE_USAGE,
+    )
+    for flag, told in _FLAGS.items():
+        switch: dict[str, Any] = (
+            {} if "type" in told or "choices" in told else {"action": "store_true"}
+        )
+        parser.add_argument(flag, **told, **switch)
+    parser.add_argument("-f", "--config-file", type=str, help="a file of experiments")
+    return parser
+
+
+def run(args: Any, parser: Any) -> None:
+    """Runs the experiments of a file or of flags.
+
+    Args:
+        args: What the parser has found.
+        parser: The parser, which tells what is missing.
+    """
+    if args.config_file:
+        found = experiments.read(args.config_file)
+    else:
+        spec = {name: getattr(args, name) for name in _OF_AN_EXPERIMENT}
+        spec["config"] = dict(args.config, env=args.env)
+        if args.upload_dir:
+            spec["upload_dir"] = args.upload_dir
+        found = {args.experiment_name: spec}
+    for spec in found.values():
+        config = spec.setdefault("config", {})
+        if not spec.get("run"):
+            parser.error("the following arguments are required: --run")
+        if not spec.get("env") and not config.get("env"):
+            parser.error("the following arguments are required: --env")
+        config.update(_settings(args))
+    init_ray(
+        args.ray_address,
+        include_dashboard=args.ray_ui,
+        object_store_memory=args.ray_object_store_memory,
+        num_cpus=args.ray_num_cpus,
+        num_gpus=args.ray_num_gpus,
+        local_mode=args.local_mode,
+    )
+    scheduler = schedulers.create_scheduler(args.scheduler, **args.scheduler_config)
+    tune.run_experiments(found, scheduler=scheduler, resume=args.resume)
+    ray.shutdown()
+
+
+def _settings(args: Any) -> dict[str, Any]:
+    """What flags say of each experiment's config."""
+    framework = "torch" if args.torch else "tfe" if args.eager else args.framework
+    level = "DEBUG" if args.vv else "INFO" if args.v else None
+    told = {"framework": framework, "log_level": level, "eager_tracing": args.trace or None}
+    return {key: value for key, value in told.items() if value is not None}
+
+
+def main() -> None:
+    """Trains what the command line says."""
+    parser = create_parser()
+    run(parser.parse_args(), parser)
