@@ -142,9 +142,7 @@ class CommandBasedClient(SyncClient):
         exclude_template: str | None = None,
     ) -> None:
         for template in (sync_up_template, sync_down_template):
-            for field in ("{source}", "{target}"):
-                if not isinstance(template, str) or field not in template:
-                    raise ValueError(f"{template!r} copies nothing: it has no {field}.")
+            _require(template, "{source}", "{target}")
         if exclude_template and "pattern}" not in exclude_template:
             raise ValueError(f"{exclude_template!r} leaves out nothing: it has no {{pattern}}.")
         self.sync_up_template, self.sync_down_template = sync_up_template, sync_down_template
@@ -246,6 +244,11 @@ class CommandBasedClient(SyncClient):
         # The templates are those of the user's own code.
         kept: dict[str, Any] = {"stdout": out, "stderr": subprocess.PIPE}
         self.cmd_process = subprocess.Popen(command, shell=True, **kept)  # noqa: S602
+
+
+def _require(template: object, *fields: str) -> None:
+    if lacking := [field for field in fields if field not in str(template)]:
+        raise ValueError(f"{template!r} copies nothing: it has no {lacking[0]}.")
 
 
 def get_sync_client(sync_function: Any, delete_function: Any = None) -> SyncClient | None:

@@ -174,6 +174,19 @@ RENAMED_MODULES = (
     ("ray.rllib.agents.dqn.learner_thread", "ray.rllib.execution.learner_thread"),
     ("ray.rllib.agents.impala.vtrace_tf_policy", "ray.rllib.algorithms.impala.impala_tf_policy"),
     ("ray.rllib.algorithms.dqn.learner_thread", "ray.rllib.execution.learner_thread"),
+    *(
+        (f"ray.rllib.{place}", "rllib_compat.legacy.policies.alpha_zero")
+        for place in (
+            "algorithms.alpha_zero.alpha_zero",
+            "algorithms.alpha_zero.mcts",
+            "algorithms.alpha_zero.models.custom_torch_models",
+            "algorithms.alpha_zero.ranked_rewards",
+            "contrib.alpha_zero.core.alpha_zero_trainer",
+            "contrib.alpha_zero.core.mcts",
+            "contrib.alpha_zero.core.ranked_rewards",
+            "contrib.alpha_zero.models.custom_torch_models",
+        )
+    ),
     ("ray.rllib.contrib.bandits.agents.policy", _BANDITS),
     ("ray.rllib.contrib.bandits.envs", f"{_EXAMPLES}.multi_agent.bandit_envs_discrete"),
     ("ray.rllib.contrib.bandits.envs", f"{_EXAMPLES}.multi_agent.bandit_envs_recommender_system"),
