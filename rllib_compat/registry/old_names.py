@@ -292,6 +292,10 @@ IN_ALGORITHMS = {
     "ddpg.ddpg_torch_model": _DDPG,
     "ddpg.noop_model": _DDPG,
     "ddpg.utils": _DDPG,
+    **dict.fromkeys(
+        ("dreamer.dreamer", "dreamer.dreamer_model", "dreamer.utils", "dreamer_torch_policy"),
+        "rllib_compat.legacy.policies.dreamer",
+    ),
     "es.es": _EVOLUTION,
     "es.optimizers": _EVOLUTION,
     "es.utils": _EVOLUTION,
