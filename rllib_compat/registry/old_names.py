@@ -296,6 +296,13 @@ IN_ALGORITHMS = {
         ("dreamer.dreamer", "dreamer.dreamer_model", "dreamer.utils", "dreamer_torch_policy"),
         "rllib_compat.legacy.policies.dreamer",
     ),
+    **dict.fromkeys(
+        (
+            "slateq.slateq",
+            *("slateq_tf_model", "slateq_tf_policy", "slateq_torch_model", "slateq_torch_policy"),
+        ),
+        "rllib_compat.legacy.policies.slateq",
+    ),
     "es.es": _EVOLUTION,
     "es.optimizers": _EVOLUTION,
     "es.utils": _EVOLUTION,
