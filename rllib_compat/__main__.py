@@ -1,6 +1,14 @@
 """`python -m rllib_compat` is `rllib-compat`."""
 
-from rllib_compat.cli import main
+import os
+import sys
 
 if __name__ == "__main__":
+    # `-m` puts the working directory in front of all that is installed, where a file that came with
+    # a stranger's checkpoint would be any module.
+    if sys.path[0] == os.getcwd() and not getattr(sys.flags, "safe_path", False):  # noqa: PTH109
+        del sys.path[0]
+
+    from rllib_compat.cli import main
+
     main()

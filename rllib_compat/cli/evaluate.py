@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rllib_compat.cli import options, output
+from rllib_compat.cli import named_modules, options, output
 
 if TYPE_CHECKING:
     from rllib_compat.trainer.rollouts import Episode
@@ -125,7 +125,7 @@ def _evaluate(
     from rllib_compat.trainer import actors, rollouts
 
     overrides = dict(given["config"] or {})
-    options.find_modules(given["env"], given["policy_mapping_fn"], given["trust"])
+    named_modules.find_modules(given["env"], given["policy_mapping_fn"], given["trust"])
     if given["policy_mapping_fn"]:
         overrides["multiagent"] = {
             **overrides.get("multiagent", {}),

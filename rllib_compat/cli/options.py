@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from rllib_compat.cli.named_modules import find_modules
 from rllib_compat.neutral.public import import_attribute
 from rllib_compat.neutral.text import printable
 
@@ -216,54 +213,16 @@ def _environment(text: str) -> Any:
         return text
 
 
-class _NamedModules(MetaPathFinder):
-    """Finds in the working directory the modules that the caller has named, and no others.
-
-    It comes after all that is installed. Were the whole directory on the path, a file that lies
-    there with a stranger's checkpoint would be any module that Ray or gymnasium tries to import.
-    """
-
-    def __init__(self) -> None:
-        self.names: set[str] = set()
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """A top-level module that was named; those of a package are found by its own path."""
-        if path is not None or fullname not in self.names:
-            return None
-        return PathFinder.find_spec(fullname, [str(Path.cwd())], target)
-
-
-_named_modules = _NamedModules()
-
-
-def find_modules(*texts: object) -> None:
-    """Lets the modules that the caller names be imported from the working directory, too.
-
-    Args:
-        texts: `module:Class` or `module.Class`, or containers of such text.
-    """
-    if _named_modules not in sys.meta_path:
-        sys.meta_path.append(_named_modules)
-    for text in texts:
-        if isinstance(text, str):
-            module = text.partition(":")[0].partition(".")[0]
-            if module != text and module.isidentifier():
-                _named_modules.names.add(module)
-        elif isinstance(text, Mapping):
-            find_modules(*text.values())
-        elif isinstance(text, (list, tuple)):
-            find_modules(*text)
-
-
 def imported(path: str) -> Any:
     """What `module:name` names; the caller says so, and it is imported."""
     module, _, name = path.partition(":")
     try:
         return import_attribute(module, name)
     except ImportError as error:
-        raise click.UsageError(f"{path} can't be imported: {error}") from error
+        raise click.UsageError(
+            f"{path} can't be imported: {error}. Of this folder, the command imports modules that "
+            "it names, and no others; to have all of them, set PYTHONPATH=."
+        ) from error
 
 
 legacy_ray_option = click.option(

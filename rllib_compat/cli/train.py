@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rllib_compat.cli import options, output
+from rllib_compat.cli import named_modules, options, output
 from rllib_compat.neutral.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _experiments(files: list[str], given: dict[str, Any]) -> list[Experiment]:
             output.progress(f"{name}: the flags replace {names} of the file.")
         specs[name] = {**one, **spec}
     if not given["dry_run"]:
-        options.find_modules(specs, keys)  # such as an environment in a module beside the file
+        named_modules.find_modules(specs, keys)  # such as an environment beside the file
     return experiments.prepare(
         specs, keys=keys, legacy_ray=given["legacy_ray"], on_unknown=given["on_unknown"]
     )
@@ -205,7 +205,7 @@ def _run(experiments: list[Experiment], given: dict[str, Any]) -> list[dict[str,
     from ray.tune.schedulers import create_scheduler
 
     from rllib_compat import tune
-    from rllib_compat.ray_versions import startup
+    from rllib_compat.ray_versions import startup, worker_start
     from rllib_compat.tune.experiments import check_resources
     from rllib_compat.tune.progress import Progress, summary
 
@@ -214,12 +214,14 @@ def _run(experiments: list[Experiment], given: dict[str, Any]) -> list[dict[str,
             output.progress(f"{experiment.name} has no stop criterion: end it with Ctrl-C.")
     with startup.quiet_logs(), contextlib.ExitStack() as after:
         if not ray.is_initialized():
+            named_modules.find_in_workers()
             ray.init(
                 address=given["ray_address"],
                 num_cpus=given["ray_num_cpus"],
                 num_gpus=given["ray_num_gpus"],
                 object_store_memory=given["ray_object_store_memory"],
                 include_dashboard=given["ray_ui"],
+                job_config=worker_start.job_without_working_directory(),
             )
             after.callback(ray.shutdown)
         if not given["queue_trials"]:

@@ -13,6 +13,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -172,7 +173,8 @@ class _Worker:
         self._process: BaseProcess = context.Process(
             target=_work, args=(theirs, self._options), daemon=True
         )
-        self._process.start()
+        with _safe_path():
+            self._process.start()
         theirs.close()  # so that the end of the process ends the connection
 
     def give(self, job: Job) -> None:
@@ -200,6 +202,22 @@ class _Worker:
         self.connection.close()
         self._process.terminate()
         self._process.join()
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Has Python processes that are started in the block import nothing from where they start.
+
+    Before they are told the path of this one, they would (Python 3.10 does not know the variable).
+    """
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["PYTHONSAFEPATH"]
+        if before is not None:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 def _work(connection: Connection, options: Mapping[str, Any]) -> None:

@@ -1,8 +1,6 @@
 """Switching the old imports on and off, here and in Ray's workers.
 
-Ray's workers unpickle and import the user's code, too. Ray reads a job's config from an environment
-variable where it starts under its own job server, and merges it with what `ray.init` is given. So
-the hook reaches the workers whoever calls `ray.init`, also on the other nodes of a cluster.
+Ray's workers unpickle and import the user's code, too.
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ import builtins
 import collections
 import collections.abc
 import importlib
-import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,17 +19,16 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.legacy import import_hooks, old_ray_examples
+from rllib_compat.ray_versions import worker_start
 from rllib_compat.registry import old_names
 from rllib_compat.runtime.user_envs import TODAYS_GYM, OldGymApi
 
 _original_import = builtins.__import__
 _original_import_module = importlib.import_module
 
-_JOB_CONFIG = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 _PACKAGES = "RLLIB_COMPAT_LEGACY_PACKAGES"
 _OLD_RAY = "RLLIB_COMPAT_OLD_RAY"
-_HOOK_KEY = "worker_process_setup_hook"
-_HOOK = f"{__name__}.activate_worker"
+_IN_WORKERS = f"{__name__}:activate_worker"
 
 #: Names that were added to modules of numpy and Python.
 _restored: list[tuple[ModuleType, str]] = []
@@ -146,33 +142,17 @@ def configure_workers(packages: Iterable[str] = (), old_ray: str | None = None) 
 
     Where the user has a hook of his own, they do so when they unpickle the first old module.
     """
-    config: dict[str, Any] = json.loads(os.environ.get(_JOB_CONFIG, "{}"))
-    runtime_env = config.setdefault("runtime_env", {})
-    runtime_env.setdefault(_HOOK_KEY, _HOOK)
     variables = {_PACKAGES: ",".join(sorted(packages)), _OLD_RAY: old_ray}
-    if variables := {name: value for name, value in variables.items() if value}:
-        runtime_env.setdefault("env_vars", {}).update(variables)
-    os.environ[_JOB_CONFIG] = json.dumps(config)
+    told = {name: value for name, value in variables.items() if value}
+    worker_start.call_in_workers(_IN_WORKERS, told)
 
 
 def reset_workers() -> None:
     """Undoes `configure_workers`."""
-    config: dict[str, Any] = json.loads(os.environ.get(_JOB_CONFIG, "{}"))
-    runtime_env = config.get("runtime_env", {})
-    if runtime_env.get(_HOOK_KEY) == _HOOK:
-        del runtime_env[_HOOK_KEY]
-    variables = runtime_env.get("env_vars", {})
-    for name in (_PACKAGES, _OLD_RAY):
-        variables.pop(name, None)
-    if not variables:
-        runtime_env.pop("env_vars", None)
-    if any(runtime_env.values()) or len(config) > 1:
-        os.environ[_JOB_CONFIG] = json.dumps(config)
-    else:
-        os.environ.pop(_JOB_CONFIG, None)
+    worker_start.call_no_more(_IN_WORKERS, (_PACKAGES, _OLD_RAY))
 
 
 def activate_worker() -> None:
-    """What Ray calls in each worker process of a driver that is active."""
+    """What is called in each worker process of a driver that is active."""
     packages = filter(None, os.environ.get(_PACKAGES, "").split(","))
     activate(packages, old_ray=os.environ.get(_OLD_RAY))

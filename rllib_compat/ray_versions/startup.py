@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from rllib_compat.ray_versions.worker_start import job_without_working_directory
+
 #: Methods of torch's optimizers that import its compiler when they are first called (torch 2.x,
 #: `torch/_compile.py`), only to mark themselves as not compiled.
 _MARKED = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
@@ -71,6 +73,7 @@ def quiet_ray(*, num_cpus: int) -> Iterator[None]:
                     configure_logging=False,
                     log_to_driver=False,
                     object_store_memory=128 * 1024 * 1024,
+                    job_config=job_without_working_directory(),
                 )
             yield
     finally:

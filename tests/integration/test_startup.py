@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from tests.legacy.cases import find
+from tests.security import planted
 
 SCRIPT = """
 import sys
@@ -51,3 +52,13 @@ def test_what_ray_says_about_its_own_old_parts_is_not_printed_with_the_report(tm
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (tmp_path / "new").is_dir(), done.stderr
     assert "DeprecationWarning" not in done.stdout + done.stderr
+
+
+@pytest.mark.ray
+@pytest.mark.nightly
+@pytest.mark.slow("a command of its own, which starts Ray")
+@pytest.mark.parametrize("verb", planted.WITH_RAY)
+def test_workers_import_no_module_of_the_folder_but_those_that_are_named(verb, tmp_path):
+    """Ray's workers looked for everything in the folder first, for numpy as for TensorFlow."""
+    code, imported, asked = planted.start(planted.plant(tmp_path), verb, "rllib-compat")
+    assert (code, imported, asked) == (0, set(), verb == "train")

@@ -6,13 +6,9 @@ import contextlib
 import io
 import json
 import os
-import shutil
 import signal
-import subprocess
-import sys
 import time
 import zipfile
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +30,7 @@ from rllib_compat.runtime.offline import files
 from rllib_compat.trainer.checkpoints import unpack
 from rllib_compat.trainer.rollouts import Recorder
 from tests.marks import marked
-from tests.security import payloads
+from tests.security import payloads, planted
 from tests.security.canary import MODULE, watched
 from tests.security.payloads import dumps
 
@@ -224,51 +220,18 @@ def test_safetensors_has_a_form_for_it_or_an_error_says_so(tmp_path):
         assert not (tmp_path / "new").exists()
 
 
-#: A checkpoint that acts: only then Ray looks for TensorFlow.
-PLAYS = ["evaluate", "real", "--run", "PPO", "--env", "CartPole-v1", "--episodes", "1"]
-
-#: What each verb is started with, in a stranger's folder.
-STARTS = {
-    "evaluate": ["evaluate", "checkpoint-1", "--run", "PPO"],
-    "evaluate --config": [*PLAYS, "--config", '{"explore": false}'],
-    "evaluate --config FILE": [*PLAYS, "--config", "odd.json"],
-    "evaluate --env": ["evaluate", "checkpoint-1", "--run", "PPO", "--env", "own_env:Env"],
-    "convert": ["convert", "checkpoint-1", "new", "--env", "own_env:Env", "--trust", "own_env:f"],
-    "convert --model": ["convert", "checkpoint-1", "new", "--model", "own_env:Env"],
-    "verify": ["verify", "checkpoint-1", "checkpoint-1", "--env", "own_env:Env"],
-    "train": ["train", "-f", "train.yaml", "--dry-run"],
-}
+#: What imports most.
+OFTEN = {"convert --env", "convert --recursive", "evaluate --config", "train --dry-run", "upgrade"}
 
 
-#: Each start takes a process that imports Ray; a push tries one for each that imports code.
-ON_EACH_PUSH = ("evaluate", "evaluate --config", "evaluate --env", "convert", "train")
-
-
-@pytest.mark.parametrize("start", marked(STARTS, ON_EACH_PUSH))
-def test_modules_beside_a_checkpoint_pass_for_no_package(start, tmp_path):
+@pytest.mark.parametrize("verb", marked(planted.STARTS, OFTEN))
+def test_modules_beside_a_checkpoint_pass_for_no_package(verb, tmp_path):
     """A flag that names code made everything that lay there a module for Ray and gymnasium."""
-    here = payloads.v0_1(tmp_path / "here").parent
-    for name in ("numpy", "ale_py", "lz4", "gymnasium", "tensorflow", "jax", "cv2", "wandb"):
-        (here / f"{name}.py").write_text(f"open('imported {name}', 'w').close()")
-    (here / "own_env.py").write_text("open('asked for', 'w').close()")
-    shutil.copytree(resources.files("rllib_compat") / "demo_data", here / "real")
-    (here / "odd.json").write_text('{"model": {"custom_options": {"x": "tensorflow.x"}}}')
-    (here / "train.yaml").write_text("x: {run: PPO, env: 'own_env:Env'}")
-    # As the command is started: not with `-m`, which puts the folder in front of all others.
-    code = f"from rllib_compat.cli import main; main({STARTS[start]})"
-    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONSAFEPATH": "1"}
-    subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path[:] = [p for p in sys.path if p]\n{code}"],
-        cwd=here,
-        env=environ,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert not list(here.glob("imported*"))
-    asked = "--env" in STARTS[start] and "own_env:Env" in STARTS[start]
-    if asked or start == "train":  # that one is a dry run
-        assert (here / "asked for").exists() == asked
+    here = planted.plant(tmp_path)
+    way = list(planted.WAYS)[len(verb) % 2]  # `python -m tests.security.planted` starts both
+    _, imported, asked = planted.start(here, verb, way)
+    assert not imported
+    assert asked == ("own_env:Env" in planted.STARTS[verb] and "--env" in planted.STARTS[verb])
 
 
 def written(here, verb):
