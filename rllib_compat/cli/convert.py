@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--overwrite", is_flag=True, help="Replace NEW if it is a converted checkpoint.")
 @click.option("--dry-run", is_flag=True, help="Tell what would be done, write nothing.")
 @click.option("--no-verify", is_flag=True, help="Write even if old and new were not compared.")
-@click.option("-n", "--inputs", default=1000, show_default=True, help="Inputs to compare on.")
+@options.inputs_option
 @options.recorded_option
 @click.option(
     "--write-model",
@@ -45,7 +45,13 @@ if TYPE_CHECKING:
     help="Write an RLModule for a custom model of plain layers, to edit and give to --model.",
 )
 @click.option("--recursive", is_flag=True, help="Convert all checkpoints below OLD into NEW.")
-@click.option("--jobs", default=1, show_default=True, help="With --recursive: how many at once.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 1024),
+    default=1,
+    show_default=True,
+    help="With --recursive: how many at once.",
+)
 @options.given_options
 @options.target_options
 @options.json_option

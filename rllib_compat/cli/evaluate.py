@@ -34,7 +34,9 @@ STEPS = 10_000
     help=f"Env steps at most; 0: no limit.  [default: {STEPS:,} without --episodes]",
 )
 @click.option("--explore/--no-explore", default=None, help="Sample actions.  [default: its config]")
-@click.option("--seed", type=int, help="For the environment's first episode.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), help="For the environment's first episode."
+)
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the steps.")
 @click.option("--save-info", is_flag=True, help="Write infos, too.")
 @click.option("--use-shelve", is_flag=True, help="Write --out as a shelf, episode by episode.")

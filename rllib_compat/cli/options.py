@@ -234,6 +234,14 @@ on_unknown_option = click.option(
     default="error",
     help="What to do with keys that no Ray ever had.",
 )
+inputs_option = click.option(
+    "-n",
+    "--inputs",
+    type=click.IntRange(1, 1_000_000),
+    default=1000,
+    show_default=True,
+    help="Random inputs to compare on.",
+)
 recorded_option = click.option(
     "--recorded",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

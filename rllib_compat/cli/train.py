@@ -67,7 +67,9 @@ class _Json(click.ParamType):  # type: ignore[type-arg,unused-ignore] # click 8.
 @click.option("--restore", metavar="CHECKPOINT", help="Go on from a checkpoint of any Ray.")
 @click.option("--resume", is_flag=True, help="Go on with an experiment that was interrupted.")
 @click.option(
-    "--max-failures", type=int, help="Restarts of a trial.  [default: 3 with checkpoints]"
+    "--max-failures",
+    type=click.IntRange(-1),
+    help="Restarts of a trial.  [default: 3 with checkpoints]",
 )
 @click.option("--resources-per-trial", type=_Json(), help="Trainers know what they need.")
 @click.option("--trial-resources", type=_Json(), help="The same, in Ray 0.5.")
@@ -85,9 +87,9 @@ class _Json(click.ParamType):  # type: ignore[type-arg,unused-ignore] # click 8.
 @options.legacy_ray_option
 @options.on_unknown_option
 @click.option("--ray-address", "--redis-address", help="Use the cluster at this address.")
-@click.option("--ray-num-cpus", type=int, help="CPUs of the Ray that is started.")
-@click.option("--ray-num-gpus", type=int, help="GPUs of the Ray that is started.")
-@click.option("--ray-object-store-memory", type=int, help="Bytes.")
+@click.option("--ray-num-cpus", type=click.IntRange(0), help="CPUs of the Ray that is started.")
+@click.option("--ray-num-gpus", type=click.IntRange(0), help="GPUs of the Ray that is started.")
+@click.option("--ray-object-store-memory", type=click.IntRange(1), help="Bytes.")
 @click.option("--ray-ui", is_flag=True, help="Start Ray's dashboard.")
 @click.option("--no-ray-ui", is_flag=True, hidden=True)
 @click.option("--local-mode", is_flag=True, hidden=True)

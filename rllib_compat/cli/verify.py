@@ -13,7 +13,7 @@ from rllib_compat.cli import options, output
 @click.command("verify")
 @click.argument("old", type=click.Path(path_type=Path))
 @click.argument("new", type=click.Path(path_type=Path))
-@click.option("-n", "--inputs", default=1000, show_default=True, help="Random inputs to compare.")
+@options.inputs_option
 @click.option(
     "--observations",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

@@ -110,7 +110,12 @@ def _python_dict(path: Path, name: str) -> Any:
                 return ast.literal_eval(node.value)  # type: ignore[attr-defined]
             except (ValueError, TypeError, RecursionError, MemoryError):
                 break  # it is computed
-    values = runpy.run_path(str(path), run_name=path.stem)
+    try:
+        values = runpy.run_path(str(path), run_name=path.stem)
+    except (Exception, SystemExit) as error:  # whatever the file does when it is run
+        raise ConfigError(
+            f"{path} can't be run, as {name} is computed in it: {type(error).__name__}: {error}"
+        ) from error
     if name not in values:
         raise ConfigError(f"{path} defines no {name!r}.")
     return values[name]

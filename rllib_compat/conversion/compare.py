@@ -200,7 +200,7 @@ def compare(
                 f"The new module gives no {name}.", where=f"policies.{policy_id}"
             )
         a, b = old[name], new[name]
-        if np.shape(a) != np.shape(b):
+        if np.shape(a) != np.shape(b) or not np.ndim(a):
             raise VerificationError(
                 f"The old network gives {name} of shape {np.shape(a)}, the new {np.shape(b)}.",
                 where=f"policies.{policy_id}",

@@ -90,6 +90,10 @@ def _with_space(known: Mapping[str | None, Space], space: object) -> Mapping[str
     return {**known, None: read}
 
 
+#: More inputs prove no more, and take memory.
+MOST_INPUTS = 1_000_000
+
+
 @frozen
 class Samples:
     """What networks are compared on.
@@ -115,7 +119,15 @@ class Samples:
 
         Raises:
             CheckpointError: A file is none of plain arrays.
+            ConfigError: The number of random inputs is none that proves anything.
         """
+        least = 0 if observations is not None or recorded is not None else 1
+        if not least <= random <= MOST_INPUTS:
+            raise ConfigError(
+                f"Old and new can't be compared on {random} random inputs.",
+                where="inputs",
+                fix=f"Give a number from {least} to {MOST_INPUTS:,}.",
+            )
         from rllib_compat.conversion.recordings import load  # whoever only reads needs none
 
         if isinstance(observations, (str, Path)):

@@ -89,8 +89,13 @@ def load(file: Path) -> dict[str, Array]:
         if not file.is_file():
             raise ValueError("there is no such file")
         _require_bounded(file)
-        with np.load(file, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+        with np.load(file, allow_pickle=False) as members:
+            arrays = {name: members[name] for name in members.files}
+        for name, array in arrays.items():
+            if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufU":
+                raise ValueError(f"{name} holds no numbers")
+        # Text tells of a recording, and is no part of it.
+        return {name: array for name, array in arrays.items() if array.dtype.kind != "U"}
     except CompatError:
         raise
     # numpy and zipfile tell of damage in a dozen ways: tokenize's errors, zlib's, RuntimeError, ….
@@ -225,6 +230,13 @@ def inputs_of(arrays: Arrays, network: Network) -> dict[str, Array] | None:
             found = np.zeros((len(inputs["obs"]), *shape))
         if found is None:
             return None
+        if not found.ndim or found.size != len(found) * math.prod(shape):
+            raise CheckpointError(
+                f"The recording of {name} has the shape {found.shape}, and the network takes "
+                f"{shape}.",
+                where="--recorded",
+                fix="Give what was recorded of this checkpoint.",
+            )
         time = (1,) if graph.recurrent and name not in graph.states else ()
         inputs[name] = found.reshape(len(found), *time, *shape)
     return inputs

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from rllib_compat.formats.atomic import atomic_file
-from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
+from rllib_compat.formats.files import parse_record, read_lines
+from rllib_compat.neutral.budget import Budget
+from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
 
 FOLDER = "episode_data"
 FORMATS = ("jsonl", "parquet")
@@ -90,7 +92,8 @@ def read_episodes(path: str | Path) -> Iterator[dict[str, Any]]:
         files = [path]
     else:
         folder = path / FOLDER if (path / FOLDER).is_dir() else path
-        names = {p: m for p in folder.glob("*") if (m := _NAME.fullmatch(p.name))}
+        found = (p for p in folder.glob("*") if p.is_file())
+        names = {p: m for p in found if (m := _NAME.fullmatch(p.name))}
         files = sorted(names, key=lambda p: (int(names[p][2]), names[p][1], int(names[p][3] or 1)))
     if not files:
         raise CheckpointError(
@@ -103,14 +106,8 @@ def read_episodes(path: str | Path) -> Iterator[dict[str, Any]]:
 
 
 def _read_lines(file: Path) -> Iterator[dict[str, Any]]:
-    with file.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                yield json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise CorruptCheckpointError(
-                    f"Not JSON: {error}", where=f"{file}:{number}"
-                ) from error
+    for where, line in read_lines(file):
+        yield parse_record(line, where)
 
 
 def _parquet(lines: Sequence[str]) -> bytes:
@@ -172,36 +169,63 @@ def _has_dict(value: object) -> bool:
 
 
 def _read_parquet(file: Path) -> Iterator[dict[str, Any]]:
-    import pyarrow as pa
+    episode: dict[str, Any] = {}
+    for row in _rows(file):
+        try:
+            head = {name: row.pop(name) for name in _HEAD}
+            agent, policy, reward = row.pop("agent"), row.pop("policy"), row.pop("agent_reward")
+            data = _nested({name: value for name, value in row.items() if value is not None})
+            if agent is None:
+                yield head | data
+                continue
+            if {name: episode.get(name) for name in _HEAD} != head:
+                if episode:
+                    yield episode
+                episode = {**head, "agents": {}}
+            episode["agents"][agent] = data | {"policy": policy, "reward": reward}
+        except (KeyError, TypeError) as error:
+            raise CorruptCheckpointError(
+                f"A row is not as it was written: {error!r}", where=str(file)
+            ) from error
+    if episode:
+        yield episode
+
+
+def _rows(file: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a table, with what was JSON read.
+
+    Raises:
+        CorruptCheckpointError: It is none, or its JSON is damaged.
+        BudgetExceededError: It stands for far more than what is in it.
+    """
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(file)
-        texts = {
-            field.name for field in table.schema if _JSON.items() <= (field.metadata or {}).items()
-        }
-        rows = table.to_pylist()
-    except (pa.ArrowException, OSError) as error:
+        with pq.ParquetFile(file) as table:
+            _require_bounded(table.metadata, file)
+            texts = {
+                field.name
+                for field in table.schema_arrow
+                if _JSON.items() <= (field.metadata or {}).items()
+            }
+            for batch in table.iter_batches():
+                for row in batch.to_pylist():
+                    for name in texts:
+                        row[name] = row[name] and json.loads(row[name])
+                    yield row
+    except CompatError:
+        raise
+    # pyarrow tells of damage in a dozen ways: its own errors, OSError, UnicodeDecodeError, ….
+    except Exception as error:
         raise CorruptCheckpointError(f"Not Parquet: {error}", where=str(file)) from error
-    episode: dict[str, Any] = {}
-    for row in rows:
-        head = {name: row[name] for name in _HEAD}
-        data = _nested({
-            name: json.loads(value) if name in texts else value
-            for name, value in row.items()
-            if value is not None
-        })  # fmt: skip
-        if row["agent"] is None:
-            yield head | data
-            continue
-        if {name: episode.get(name) for name in _HEAD} != head:
-            if episode:
-                yield episode
-            episode = {**head, "agents": {}}
-        data |= {"policy": row["policy"], "reward": row["agent_reward"]}
-        episode["agents"][row["agent"]] = data
-    if episode:
-        yield episode
+
+
+def _require_bounded(metadata: Any, file: Path) -> None:
+    size = file.stat().st_size
+    budget = Budget(elements=4_000_000 + 8 * size)
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+    budget.spend("elements", metadata.num_rows * metadata.num_columns, str(file))
+    budget.spend("unpacked", sum(group.total_byte_size for group in groups), str(file))
 
 
 def _nested(row: dict[str, Any]) -> dict[str, Any]:

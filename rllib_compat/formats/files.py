@@ -22,6 +22,8 @@ from rllib_compat.neutral.errors import (
 _LARGEST_JSON = 16 << 20
 #: The largest of RLlib's own examples has six kilobytes. YAML takes a hundred times longer to read.
 _LARGEST_YAML = 256 << 10
+#: The longest line of a log; histograms and media of thousands of episodes take some MB.
+_LONGEST_LINE = 64 << 20
 _MOST_MERGED = 100_000
 _DEEPEST_YAML = 100
 
@@ -41,6 +43,38 @@ def read_json(path: Path, budget: Budget, where: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise CorruptCheckpointError(f"Not JSON: {error}", where=where) from error
+
+
+def read_lines(path: Path) -> Iterator[tuple[str, bytes]]:
+    """The lines of a log that are not empty, each with where it is.
+
+    Raises:
+        BudgetExceededError: A line is longer than any honest one.
+        FileSystemError: It can't be read.
+    """
+    with disk_errors(path), path.open("rb") as stream:
+        number = 0
+        while line := stream.readline(_LONGEST_LINE + 1):
+            number += 1
+            if len(line) > _LONGEST_LINE:
+                raise BudgetExceededError("A line is too long for a log.", where=str(path))
+            if line.strip():
+                yield f"{path}:{number}", line
+
+
+def parse_record(line: bytes, where: str) -> dict[str, Any]:
+    """A line of a log, which is an object in JSON.
+
+    Raises:
+        CorruptCheckpointError: It is something else.
+    """
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise CorruptCheckpointError(f"Not JSON: {error}", where=where) from error
+    if not isinstance(record, dict):
+        raise CorruptCheckpointError("A line is no record, but something else.", where=where)
+    return record
 
 
 def read_yaml(path: Path, budget: Budget, where: str) -> Any:

@@ -8,6 +8,7 @@ from wherever it is now.
 from __future__ import annotations
 
 import importlib
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -62,8 +63,20 @@ def import_attribute(module: str, name: str) -> Any:
 
     Raises:
         ImportError: There is no such module, or nothing of that name in it.
+        ConfigError: The module fails when it is imported.
     """
     try:
         return getattr(importlib.import_module(module), name)
+    except ImportError:
+        raise
     except (AttributeError, ValueError) as error:
         raise ImportError(str(error)) from error
+    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
+        from rllib_compat.neutral.errors import ConfigError
+
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise ConfigError(
+            f"{module} fails when it is imported: {type(error).__name__}: {error}",
+            where=f"{last.filename}:{last.lineno}",
+            fix="Mend it, or name another one.",
+        ) from error

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat.neutral.errors import CompatError, NotConvertibleError
 from rllib_compat.ray_versions import old_stack, renames
 from rllib_compat.ray_versions.configs import learn_in_this_process
 from rllib_compat.ray_versions.metrics import name_agents
@@ -39,6 +40,9 @@ def small_algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
 
     Args:
         config: The config, which stays as it is.
+
+    Raises:
+        NotConvertibleError: Ray makes none of this config.
     """
     small = config.copy(copy_frozen=False)
     small.env_runners(num_env_runners=0, num_envs_per_env_runner=1, create_env_on_local_worker=True)
@@ -49,7 +53,15 @@ def small_algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
     # Nothing is drawn that stays; a seed makes torch load its compiler. Ray stops measuring the
     # machine only after most of a second.
     small.debugging(seed=None, log_sys_usage=False)
-    algorithm = build_algorithm(small)
+    try:
+        algorithm = build_algorithm(small)
+    except CompatError:
+        raise
+    except Exception as error:  # whatever Ray, gymnasium or an environment says of the config
+        raise NotConvertibleError(
+            f"Ray makes no algorithm of the config: {type(error).__name__}: {error}"[:1000],
+            fix="Give other keys, or another --env.",
+        ) from error
     try:
         yield algorithm
     finally:

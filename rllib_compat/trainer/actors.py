@@ -38,7 +38,13 @@ if TYPE_CHECKING:
 # As many inputs as show that old and new compute the same; `convert` compares on more.
 INPUTS = 100
 # What an evaluation in this process does not want of the training's config.
-ALONE: Mapping[str, Any] = {"evaluation_interval": None, "output": None}
+ALONE: Mapping[str, Any] = {
+    "evaluation_interval": None,
+    "output": None,
+    # Of others, Ray counts how many make a batch.
+    "rollout_fragment_length": "auto",
+    "num_envs_per_worker": 1,
+}
 
 
 class Actor(Protocol):
@@ -74,7 +80,7 @@ def load_actor(path: str | Path, given: Given) -> Iterator[tuple[Actor, Report]]
     """
     from rllib_compat.conversion.convert import convert
 
-    given = replace(given, num_env_runners=0, num_gpus=0, overrides={**ALONE, **given.overrides})
+    given = replace(given, num_env_runners=0, num_gpus=0, overrides={**given.overrides, **ALONE})
     with tempfile.TemporaryDirectory(prefix="rllib-compat-") as folder:
         target = Path(folder) / "converted"
         done = convert(path, target, given=given, inputs=INPUTS)

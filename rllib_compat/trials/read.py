@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import os
 import re
@@ -12,15 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rllib_compat.formats.files import disk_errors
-from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
+from rllib_compat.formats.files import disk_errors, parse_record, read_lines
+from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 
 #: The first of them that is there is read: `progress.csv` has less in it.
 FILES = ("result.json", "progress.csv")
 #: How many folders above a checkpoint's its trial's folder may be.
 _ABOVE = 3
-#: The longest line that is read; histograms and media of thousands of episodes take some MB.
-_LONGEST_LINE = 64 << 20
 
 #: Where a value was, newest Ray first. What else begins a path stands before it.
 _EPISODES = ("", "env_runners/", "sampler_results/")
@@ -173,30 +170,20 @@ def _results_in(folder: Path) -> Path | None:
 
 
 def _json_rows(file: Path, trial: Trial) -> Iterator[Mapping[str, Any]]:
-    for number, (line, is_last) in enumerate(_lines(file), 1):
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            if is_last and not line.endswith(b"\n"):
-                trial.notes.append(f"{file}: its last line is cut off and left out")
-                return
-            raise CorruptCheckpointError(f"Not JSON: {error}", where=f"{file}:{number}") from error
-        if not isinstance(row, dict):
-            raise CorruptCheckpointError("A line is no result.", where=f"{file}:{number}")
-        yield row
-
-
-def _lines(file: Path) -> Iterator[tuple[bytes, bool]]:
-    """The lines that are not empty, each with whether it is the last one."""
-    with file.open("rb") as stream:
-        line = stream.readline(_LONGEST_LINE + 1)
-        while line:
-            if len(line) > _LONGEST_LINE:
-                raise BudgetExceededError("A line is too long for a result.", where=str(file))
-            following = stream.readline(_LONGEST_LINE + 1)
-            if line.strip():
-                yield line, not following
-            line = following
+    waiting: tuple[str, bytes] | None = None
+    for following in read_lines(file):
+        if waiting is not None:
+            yield parse_record(waiting[1], waiting[0])
+        waiting = following
+    if waiting is None:
+        return
+    where, last = waiting
+    try:
+        yield parse_record(last, where)
+    except CorruptCheckpointError:
+        if last.endswith(b"\n"):
+            raise
+        trial.notes.append(f"{file}: its last line is cut off and left out")
 
 
 def _csv_rows(file: Path) -> Iterator[Mapping[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 import libcst as cst
 from libcst.codemod import CodemodContext
@@ -73,12 +73,16 @@ def upgrade(
             fix="mend it, or leave it out; Python 2 has to become Python 3 first (2to3)",
         ) from error
     changes: list[Change] = []
+    told = MetadataWrapper(module, unsafe_skip_copy=True)
     for kind in rules:
         rule = kind(target)
-        changed = MetadataWrapper(module, unsafe_skip_copy=True).visit(rule)
-        module = _with_imports(changed, rule.imports)
+        changed = told.visit(rule)
+        if rule.changes or rule.imports:  # what is told of a module takes longer than a rule
+            told = MetadataWrapper(_with_imports(changed, rule.imports), unsafe_skip_copy=True)
         changes += rule.changes
-    return Upgraded(source, module.bytes, tuple(sorted(changes, key=lambda c: (c.done, c.line))))
+    return Upgraded(
+        source, told.module.bytes, tuple(sorted(changes, key=lambda c: (c.done, c.line)))
+    )
 
 
 def _require_shallow(source: bytes) -> None:
@@ -115,8 +119,10 @@ def _chosen(target: Target, only: Collection[str], skip: Collection[str]) -> lis
     ]
 
 
-def _with_imports(module: cst.Module, imports: Iterable[str]) -> cst.Module:
+def _with_imports(module: cst.Module, imports: Collection[str]) -> cst.Module:
     """A module with import statements (`module:name`) that it has not got yet."""
+    if not imports:
+        return module
     context = CodemodContext()
     for wanted in imports:
         if wanted == LEGACY:

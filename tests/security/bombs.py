@@ -12,12 +12,13 @@ import base64
 import json
 import os
 import pickle
+import random
 import sys
 import tempfile
 import traceback
 import zlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -201,22 +202,22 @@ def cost(bomb: str) -> dict[str, Any]:
     Returns:
         Size of its files, seconds, bytes of memory above what the process had, and outcomes.
     """
-    from tests.security import fuzz
+    from tests.fuzz.doors import DOORS
+    from tests.fuzz.run import peak
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        path = BOMBS[bomb](folder / "old")
+        BOMBS[bomb](folder / "old")
         size = sum(p.stat().st_size for p in (folder / "old").rglob("*") if p.is_file())
         _warm_up()
         read_end, write_end = os.pipe()
         child = os.fork()
         if not child:
             os.close(read_end)
-            outcomes = {"base": fuzz.peak()}
+            outcomes = {"base": peak()}
             try:
                 for door in SENT_TO:
-                    send = fuzz.DOORS[door]
-                    outcomes[door] = _outcome(lambda send=send: send(path, folder))
+                    outcomes[door] = _outcome(partial(DOORS[door].act, *_given(folder)))
             finally:
                 os.write(write_end, json.dumps(outcomes).encode())
                 os._exit(0)
@@ -244,12 +245,16 @@ def _outcome(send: Callable[[], None]) -> str:
 @cache
 def _warm_up() -> None:
     """Imports what the doors import, so that it is not counted."""
-    from tests.security import fuzz
+    from tests.fuzz.doors import DOORS
 
     with tempfile.TemporaryDirectory() as name:
-        path = payloads.v0_1(Path(name) / "old")
-        for send in map(fuzz.DOORS.get, SENT_TO):
-            _outcome(lambda send=send: send(path, Path(name)))
+        payloads.v0_1(Path(name) / "old")
+        for door in SENT_TO:
+            _outcome(partial(DOORS[door].act, *_given(Path(name))))
+
+
+def _given(folder: Path) -> tuple[Path, Path, random.Random]:
+    return folder / "old", folder / "new", random.Random(1)
 
 
 def main() -> None:

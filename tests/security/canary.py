@@ -72,12 +72,12 @@ class Seen:
 
 
 @contextmanager
-def watched(code: Path, allowed: Path) -> Iterator[Seen]:
+def watched(code: Path, *allowed: Path) -> Iterator[Seen]:
     """Watches a door.
 
     Args:
         code: A folder for the module that must not be imported.
-        allowed: The only folder that may be written to.
+        allowed: The only folders that may be written to.
     """
     global _events
     code.mkdir(exist_ok=True)
@@ -97,13 +97,13 @@ def watched(code: Path, allowed: Path) -> Iterator[Seen]:
         seen.executed += [f"{kind} {name}" for kind, name in events if kind in _NEVER]
         if (code / "executed").exists():
             seen.executed.append(CALLED)
-        inside = os.fspath(allowed)
+        inside = tuple(map(os.fspath, allowed))
         seen.outside += [
             name
             for kind, name in events
             # A descriptor, or what has no name, was opened by its path before.
             if kind == "write"
-            and not name.startswith((inside, "/dev/null"))
+            and not name.startswith((*inside, "/dev/null"))
             and not name.removeprefix("-").isdigit()
         ]
         for mark in ("imported", "executed"):

@@ -45,10 +45,11 @@ LIMIT = Number(-1, infinite=True)
 COUNT = Integer(0)
 POSITIVE = Integer(1)
 INTEGER = Integer()
-#: -1 (of a Dreamer) left the size to the algorithm.
-BATCH = Integer(-1)
+#: -1 (of a Dreamer) left the size to the algorithm. Ray counts how many fragments make a batch.
+BATCH = Integer(-1, max_from_file=10_000_000)
+LEARNER_BATCH = Integer(1, max_from_file=10_000_000)
 #: Environments, processes, threads: what is started when the config is used.
-PROCESSES = Integer(0, max_from_file=1024)
+PROCESSES = Integer(0, 1_000_000, max_from_file=1024)
 CPUS = Number(0, max_from_file=1024)
 #: Entries of a buffer or a queue.
 ENTRIES = Integer(1, max_from_file=4_000_000)

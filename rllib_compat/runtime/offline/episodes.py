@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,12 @@ _LABELS = {"eps_id", "agent_index", "unroll_id", "agent_id", "env_id", "policy_i
 # Computed from others; learners do it again.
 _DERIVED = {"prev_actions", "prev_rewards", "advantages", "value_targets", "weights", "type"}
 _FLAGS = (DONES, "terminateds", "truncateds")
+#: What columns hold of which reading goes by, as numpy's kinds of types.
+_KINDS = {
+    **dict.fromkeys((*_FLAGS, "rewards"), "biuf"),
+    **dict.fromkeys(("t", "agent_index"), "iuf"),
+    "eps_id": "iufU",
+}
 
 Columns = Mapping[str, Any]
 
@@ -51,16 +58,16 @@ def episodes_of(files: Iterable[Path]) -> Iterator[Any]:
             for key, fragment in _fragments(policy, columns, str(file)):
                 earlier = open_ends.pop(key, [])
                 if earlier and fragment["t"][0] != earlier[-1]["t"][-1] + 1:
-                    yield _episode(earlier, count)
+                    yield _episode(earlier, count, str(file))
                     earlier, count = [], count + 1
                 parts = [*earlier, fragment]
                 if fragment["terminated"] or fragment["truncated"]:
-                    yield _episode(parts, count)
+                    yield _episode(parts, count, str(file))
                     count += 1
                 else:
                     open_ends[key] = parts
         for parts in open_ends.values():
-            yield _episode(parts, count)
+            yield _episode(parts, count, str(file))
             count += 1
 
 
@@ -68,18 +75,15 @@ def _fragments(
     policy: str, columns: Columns, where: str
 ) -> Iterator[tuple[tuple[str, Any, Any], dict[str, Any]]]:
     """The parts of a batch that belong to one episode, with what identifies it."""
-    arrays = {name: _column(name, v) for name, v in columns.items() if name not in _DERIVED}
-    for name in ("obs", "actions", "rewards"):
-        if name not in arrays:
-            raise CorruptCheckpointError(f"A recorded batch has no `{name}`.", where=where)
+    arrays = _arrays(columns, where)
     length = len(arrays["rewards"])
-    flags = {name: np.asarray(arrays.get(name, np.zeros(length, bool))) for name in _FLAGS}
+    flags = {name: arrays.get(name, np.zeros(length, bool)) for name in _FLAGS}
     done = flags[DONES] | flags["terminateds"] | flags["truncateds"]
-    ids = np.asarray(arrays.get("eps_id", np.cumsum(done) - done))
-    agents = np.asarray(arrays.get("agent_index", np.zeros(length, int)))
+    ids = arrays.get("eps_id", np.cumsum(done) - done)
+    agents = arrays.get("agent_index", np.zeros(length, int))
     cuts = done[:-1] | (ids[1:] != ids[:-1]) | (agents[1:] != agents[:-1])
     edges = [0, *(np.flatnonzero(cuts) + 1).tolist(), length]
-    steps = np.asarray(arrays.get("t", np.arange(length)))
+    steps = arrays.get("t", np.arange(length))
     for start, stop in itertools.pairwise(edges):
         if start == stop:
             continue
@@ -91,7 +95,40 @@ def _fragments(
         yield (policy, ids[start], agents[start]), part
 
 
-def _episode(parts: list[dict[str, Any]], number: int) -> Any:
+def _arrays(columns: Columns, where: str) -> dict[str, Any]:
+    """The columns as arrays with a row a step."""
+    with _contradictions(where):
+        arrays = {name: _column(name, v) for name, v in columns.items() if name not in _DERIVED}
+    for name in ("obs", "actions", "rewards"):
+        if name not in arrays:
+            raise CorruptCheckpointError(f"A recorded batch has no `{name}`.", where=where)
+    length = len(arrays["rewards"]) if arrays["rewards"].ndim else 0
+    for name, array in arrays.items():
+        if not array.ndim or len(array) != length:
+            raise CorruptCheckpointError(f"A row of `{name}` is not there.", where=where)
+        kinds = _KINDS.get(name)
+        if kinds and (array.ndim != 1 or array.dtype.kind not in kinds):
+            raise CorruptCheckpointError(f"`{name}` is not a number a step.", where=where)
+    return arrays | {name: arrays[name].astype(bool) for name in _FLAGS if name in arrays}
+
+
+@contextmanager
+def _contradictions(where: str) -> Iterator[None]:
+    """Turns what numpy and Ray say of rows that do not fit each other into our error."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, OverflowError, AssertionError) as error:
+        raise CorruptCheckpointError(
+            f"A recorded batch contradicts itself: {error!r}"[:500], where=where
+        ) from error
+
+
+def _episode(parts: list[dict[str, Any]], number: int, where: str) -> Any:
+    with _contradictions(where):
+        return _joined(parts, number)
+
+
+def _joined(parts: list[dict[str, Any]], number: int) -> Any:
     from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
     def join(name: str) -> Any:

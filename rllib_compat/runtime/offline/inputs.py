@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.neutral.deferred import PUBLIC, Deferred, Writer
-from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.errors import ConfigError, CorruptCheckpointError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.offline.files import ONE_POLICY, find_files, from_json, read_lines
@@ -243,7 +243,10 @@ def _reader_class() -> Callable[..., Any]:
                     require_fit(columns, policy.observation_space, policy.action_space, files[0])
 
         def next(self) -> Any:
-            batch = super().next()
+            try:
+                batch = super().next()
+            except ValueError as error:  # it has logged why each of the lines can't be read
+                raise CorruptCheckpointError(str(error), where="$.input") from error
             parts = getattr(batch, "policy_batches", {ONE_POLICY: batch}) if self.mixed else {}
             policies = self.ioctx.worker.policy_map if self.ioctx.worker else {}
             for name, part in parts.items():
