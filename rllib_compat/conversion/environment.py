@@ -202,22 +202,29 @@ def with_env(sources: ConfigSources, checkpoint: LegacyCheckpoint, given: Given)
     only has the spaces. A name of the checkpoint is looked up among those that are registered, and
     never imported.
     """
-    from rllib_compat.runtime.envs import find_creator
+    from rllib_compat.runtime.envs import find_creator, why_not_here
     from rllib_compat.runtime.placeholders import placeholder_env, placeholder_multi_agent_env
 
     stored = read_stored_env(sources.from_file, checkpoint.algorithm)
     if stored is not None:
         named = {"env": stored.name, "env_config": stored.env_config}
         sources = sources.changing(**named)
-    env = sources.from_file.get("env")
+    env, why = sources.from_file.get("env"), None
     if given.env is not None:
         sources = sources.without("env").giving(env=given.env)
-        if not isinstance(given.env, str) or find_creator(given.env) is not None:
+        if not isinstance(given.env, str):
             return sources
-        env = given.env
+        env, why = given.env, why_not_here(given.env)
+        if why is None and find_creator(env) is not None:
+            return sources
     elif _is_trusted(env, given):
         return sources
-    elif isinstance(env, str) and is_plain_env_name(env) and find_creator(env, trusted=False):
+    elif (
+        isinstance(env, str)
+        and is_plain_env_name(env)
+        and (why := why_not_here(env)) is None
+        and find_creator(env, trusted=False)
+    ):
         return sources if tune.is_registered_env(env) else _without_paths(sources)
     name = env if isinstance(env, str) else getattr(env, "label", None)
     env_config = _valid_env_config(sources, checkpoint)
@@ -233,7 +240,7 @@ def with_env(sources: ConfigSources, checkpoint: LegacyCheckpoint, given: Given)
         cls, env_config = placeholder_multi_agent_env(name, known, env_config)
     sources = sources.without("env", "env_config", "disable_env_checking")
     sources = sources.giving(env=cls, env_config=env_config, disable_env_checking=True)
-    return sources.with_findings(_unknown_env(name))
+    return sources.with_findings(_unknown_env(name, why))
 
 
 def _without_paths(sources: ConfigSources) -> ConfigSources:
@@ -291,17 +298,23 @@ def _valid_env_config(sources: ConfigSources, checkpoint: LegacyCheckpoint) -> d
     return dict(env_config) if isinstance(env_config, Mapping) else {}
 
 
-def _unknown_env(name: str | None) -> Finding:
-    return Finding.warning(
-        "environment",
-        Verdict.DERIVED,
-        "config.env",
-        f"the environment {name!r} is not known on this machine; the checkpoint loads, and "
-        "has its spaces"
-        if name
-        else "the checkpoint does not name its environment; it loads, and has the spaces",
-        f"before training goes on: ray.tune.register_env({name!r}, lambda config: MyEnv(config)), "
-        "in each program that loads it"
-        if name
-        else "give it with --env, or to train on: rllib_compat.load(NEW, env=MyEnv)",
-    )
+def _unknown_env(name: str | None, why: str | None) -> Finding:
+    """A row on an environment that is not here.
+
+    Args:
+        name: Its name, if it has one.
+        why: What gymnasium misses, if it lists an environment of that name.
+    """
+    if name is None:
+        message = "the checkpoint does not name its environment; it loads, and has the spaces"
+        hint = "give it with --env, or to train on: rllib_compat.load(NEW, env=MyEnv)"
+    elif why is not None:
+        message = f"the environment {name!r} can't be made here; the checkpoint loads, and has "
+        message += f"its spaces: {why}"
+        hint = "before training goes on, install what is missing"
+    else:
+        message = f"the environment {name!r} is not known on this machine; the checkpoint loads, "
+        message += "and has its spaces"
+        hint = f"before training goes on: ray.tune.register_env({name!r}, lambda config: "
+        hint += "MyEnv(config)), in each program that loads it"
+    return Finding.warning("environment", Verdict.DERIVED, "config.env", message, hint)

@@ -305,7 +305,12 @@ def _why_no_env_helps(env: object) -> str:
         return "no environment is named."
     if importlib.util.find_spec("gymnasium") is None:
         return f"gymnasium, which may know {env!r}, is not installed."
-    return f"gymnasium has no environment {env!r}."
+    from rllib_compat.runtime.envs import why_not_here
+
+    why = why_not_here(env) if isinstance(env, str) else None
+    return (
+        f"gymnasium can't make {env!r}: {why}" if why else f"gymnasium has no environment {env!r}."
+    )
 
 
 def _with_state(policy: PolicyState, state: Mapping[str, float]) -> PolicyState:

@@ -21,12 +21,12 @@ import numpy as np
 from packaging.version import Version
 
 from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.known_spaces import EnvSpaces, known_spaces
 from rllib_compat.formats.layouts.policies import class_name
 from rllib_compat.networks.observations import ATARI_FRAME, ATARI_RAM, original_space
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
-from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.policy_id import SHARED, PolicyId
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import INTEGERS, Box, MultiBinary, Space, parse_repr
@@ -41,34 +41,6 @@ _FEW = 8
 
 #: What a policy was called before; callers may use either name.
 _OLD_IDS = {"default_policy": ("default",)}
-
-_CART = "Box([-4.8 -inf -0.41887903 -inf], [4.8 inf 0.41887903 inf], (4,), float32)"
-_PENDULUM = "Box([-1. -1. -8.], [1. 1. 8.], (3,), float32)"
-_CAR = "Box([-1.2 -0.07], [0.6 0.07], (2,), float32)"
-_ACROBOT = (
-    "Box([-1. -1. -1. -1. -12.566371 -28.274334], [1. 1. 1. 1. 12.566371 28.274334], (6,), float32)"
-)
-
-#: The environment → its versions, observations and actions, as gymnasium prints them.
-KNOWN_ENVS = {
-    "CartPole": ((0, 1), _CART, "Discrete(2)"),
-    "Pendulum": ((0, 1), _PENDULUM, "Box(-2.0, 2.0, (1,), float32)"),
-    "MountainCar": ((0,), _CAR, "Discrete(3)"),
-    "MountainCarContinuous": ((0,), _CAR, "Box(-1.0, 1.0, (1,), float32)"),
-    "Acrobot": ((1,), _ACROBOT, "Discrete(3)"),
-    "FrozenLake": ((0, 1), "Discrete(16)", "Discrete(4)"),
-    "FrozenLake8x8": ((0, 1), "Discrete(64)", "Discrete(4)"),
-    "CliffWalking": ((0, 1), "Discrete(48)", "Discrete(4)"),
-    "Taxi": ((1, 2, 3), "Discrete(500)", "Discrete(6)"),
-}
-
-
-@frozen
-class _EnvSpaces:
-    """The two spaces of an environment."""
-
-    observation_space: Space
-    action_space: Space
 
 
 def select_policies(checkpoint: LegacyCheckpoint, names: Sequence[str]) -> LegacyCheckpoint:
@@ -332,7 +304,7 @@ def _spaces_of_env(
     checkpoint: LegacyCheckpoint,
     env_config: Mapping[str, Any],
     policies: Sequence[PolicyState],
-) -> _EnvSpaces | None:
+) -> EnvSpaces | None:
     """The spaces of a single-agent environment: the caller's own, or gymnasium's by its name."""
     if env is None or [p.policy_id for p in policies] != ["default_policy"]:
         return None
@@ -345,20 +317,20 @@ def _spaces_of_env(
 
 def _read_env(
     env: Any, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]
-) -> _EnvSpaces | None:
+) -> EnvSpaces | None:
     """The spaces that an environment has once it is made, in the wrappers of its Ray."""
     if callable(env) or tune.is_registered_env(env):
         return _read_wrapped_env(env, checkpoint, env_config)
+    known = known_spaces(env)
     # Whoever registered an environment under a known name has imported gymnasium to do so.
-    known = None if sys.modules.get("gymnasium") else known_spaces(env)
-    if known is not None:
-        return _EnvSpaces(*known)
+    if known is not None and not sys.modules.get("gymnasium"):
+        return known
     try:
         import gymnasium
 
         from rllib_compat.runtime.envs import find_creator, resolve_env_name
     except ModuleNotFoundError:  # reading needs neither; what is not known here is asked for
-        return None
+        return known
     try:
         with warnings.catch_warnings():  # an old version of an environment is what is asked for
             warnings.simplefilter("ignore")
@@ -366,30 +338,20 @@ def _read_env(
                 return _read_wrapped_env(env, checkpoint, env_config)
             return _spaces_of(gymnasium.make(resolve_env_name(env)[0]))
     except (gymnasium.error.Error, ImportError, AttributeError):
-        return None
+        return known  # gymnasium lists environments whose packages are not installed
 
 
 def _read_wrapped_env(
     env: object, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]
-) -> _EnvSpaces | None:
+) -> EnvSpaces | None:
     from rllib_compat.conversion.environment import make_env_settings
     from rllib_compat.runtime.envs import make_env
 
     return _spaces_of(make_env(make_env_settings(env, checkpoint), dict(env_config)))
 
 
-def _spaces_of(env: Any) -> _EnvSpaces | None:
+def _spaces_of(env: Any) -> EnvSpaces | None:
     observation = spaces.from_object(env.observation_space)
     action = spaces.from_object(env.action_space)
     env.close()
-    return None if observation is None or action is None else _EnvSpaces(observation, action)
-
-
-def known_spaces(name: str) -> tuple[Space, Space] | None:
-    """The spaces of observations and actions of an environment, by its name (`CartPole-v0`)."""
-    stem, _, version = name.rpartition("-v")
-    versions, observations, actions = KNOWN_ENVS.get(stem, ((), "", ""))
-    if version not in map(str, versions):
-        return None
-    read = parse_repr(observations), parse_repr(actions)
-    return None if read[0] is None or read[1] is None else (read[0], read[1])
+    return None if observation is None or action is None else EnvSpaces(observation, action)

@@ -231,6 +231,25 @@ def _in_gymnasium(name: str) -> bool:
     return any(known == name for _, known in _versions(name))
 
 
+def why_not_here(env: str) -> str | None:
+    """What keeps gymnasium from making an environment that it lists; None: nothing.
+
+    It lists environments of Box2D and MuJoCo whether their packages are installed or not.
+    """
+    name, _ = resolve_env_name(env)
+    if tune.is_registered_env(env) or not _in_gymnasium(name):
+        return None
+    import gymnasium
+
+    entry = gymnasium.registry[name].entry_point
+    try:
+        if isinstance(entry, str):
+            gymnasium.envs.registration.load_env_creator(entry)
+    except (ImportError, gymnasium.error.Error) as error:
+        return str(error)
+    return None
+
+
 def _is_old_entry(name: str) -> bool:
     """Whether `gym.register` of this package put it into gymnasium's registry."""
     import gymnasium

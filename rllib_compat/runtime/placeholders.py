@@ -18,7 +18,7 @@ from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.env_settings import STORED, EnvSettings
-from rllib_compat.runtime.envs import find_creator, make_env
+from rllib_compat.runtime.envs import find_creator, make_env, why_not_here
 
 
 def placeholder_env(
@@ -73,7 +73,8 @@ class LegacyEnvByName:
         stored = own.pop(STORED)
         name, policies = stored["name"], stored.get("policies")
         creator = None if name is None else find_creator(name, trusted=False)
-        if creator is not None:
+        has_spaces = policies is not None or "spaces" in stored
+        if creator is not None and not (has_spaces and why_not_here(name)):
             settings = EnvSettings(
                 creator,
                 multi_agent=policies is not None,
@@ -130,10 +131,12 @@ class MultiAgentPlaceholder(MultiAgentEnv):  # type: ignore[misc]  # Ray has no 
 
 def _missing(name: str | None) -> NoReturn:
     shown = name or "…"
+    why = name and why_not_here(name)
+    found = f"can't be made here ({why.rstrip('.')})" if why else "is not known on this machine"
+    fix = "install what is missing" if why else f"call ray.tune.register_env({shown!r}, creator)"
     raise LegacyEnvError(
-        f"The checkpoint's environment `{shown}` is not known on this machine; weights can be "
-        "used without it, training can not.",
+        f"The checkpoint's environment `{shown}` {found}; weights can be used without it, training "
+        "can not.",
         where="$.env",
-        fix=f"call ray.tune.register_env({shown!r}, creator) before Algorithm.from_checkpoint(…), "
-        "then training goes on",
+        fix=f"{fix} before Algorithm.from_checkpoint(…), then training goes on",
     )

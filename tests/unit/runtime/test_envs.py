@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 from ray import cloudpickle
 from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
@@ -399,6 +400,15 @@ class TestPlaceholders:
         assert env.observation_space == spaces.Box(-1, 1, (4,))
         assert env.action_space == spaces.Discrete(2)
         with pytest.raises(LegacyEnvError, match="register_env"):
+            env.reset()
+
+    def test_stands_for_what_gymnasium_lists_and_cannot_make(self, monkeypatch):
+        spec = EnvSpec("NeedsAPackage-v0", entry_point="no_such_package.envs:Env")
+        monkeypatch.setitem(gymnasium.registry, spec.id, spec)
+        creator, config = placeholder_env(spec.id, self.OBS, self.ACT)
+        env = creator(EnvContext(config, 0))
+        assert env.action_space == spaces.Discrete(2)
+        with pytest.raises(LegacyEnvError, match="No module named 'no_such_package'"):
             env.reset()
 
     def test_makes_the_real_one_where_it_is_known(self):
