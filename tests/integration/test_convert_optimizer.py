@@ -9,7 +9,7 @@ from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import DEFAULT, plan_optimizers
 from rllib_compat.neutral import Verdict
 from rllib_compat.ray_versions import checkpoints, learners, releases
-from tests.marks import CONVERSIONS
+from tests.marks import CONVERSIONS, marked
 from tests.unit.test_optimizers import EAGER, GRAPH, STORED, TORCH, only
 
 pytestmark = CONVERSIONS
@@ -47,7 +47,11 @@ def same_as_old(algorithm, done):
     return len(states)
 
 
-@pytest.mark.parametrize("case", [TORCH, GRAPH, EAGER, FREE, MANY, LEARNER], ids=str)
+#: All but free deviations, whose moments `test_optimizers` holds against their weights.
+ON_EACH_PUSH = (TORCH, GRAPH, EAGER, MANY, LEARNER)
+
+
+@pytest.mark.parametrize("case", marked([*ON_EACH_PUSH, FREE], ON_EACH_PUSH), ids=str)
 def test_from_checkpoint_has_the_old_moments_and_trains_on(case, tmp_path):
     from ray.rllib.algorithms.algorithm import Algorithm
 

@@ -20,7 +20,7 @@ WAYS = {
     "noise on weights, a worker": ("DQNTrainer", {**NOISE, "num_workers": 1}),
     "noise on weights and actions": ("TD3Trainer", NOISE),
 }
-ON_EACH_PUSH = WAYS.keys() - {"noisy nets", "noise on weights", "noise on weights, a worker"}
+ON_EACH_PUSH = ("noisy nets, distributions", "noise on weights and actions")
 
 
 def config_of(name):

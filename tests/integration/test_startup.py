@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from tests.legacy.cases import find
+from tests.marks import marked
 from tests.security import planted
 
 SCRIPT = """
@@ -25,18 +26,16 @@ assert not ray.is_initialized()
 assert "torch._dynamo" not in sys.modules, "torch's compiler was imported"
 """
 
+CASES = [
+    next(c for c in find(ray="1.13.0", framework="torch", algorithm="SAC")),
+    next(c for c in find(ray="1.13.0", framework="torch", algorithm="DQN")),
+    next(c for c in find(ray="0.8.5") if c.variant == "worker1"),
+]
+
 
 @pytest.mark.ray
 @pytest.mark.newest
-@pytest.mark.parametrize(
-    "case",
-    [
-        next(c for c in find(ray="0.8.5") if c.variant == "worker1"),
-        next(c for c in find(ray="1.13.0", framework="torch", algorithm="DQN")),
-        next(c for c in find(ray="1.13.0", framework="torch", algorithm="SAC")),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("case", marked(CASES, CASES[:1]), ids=str)
 def test_a_conversion_starts_neither_ray_nor_torchs_compiler(case, tmp_path):
     command = [sys.executable, "-c", SCRIPT, str(case.checkpoint), str(tmp_path / "new")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
