@@ -13,6 +13,7 @@ _FILES = {
     "atomic": ("atomic_directory", "atomic_file"),
     "globals": ("Handling", "list_globals"),
     "layouts": ("read as read_checkpoint",),
+    "layouts.folder": ("Folder",),
     "layouts.tree": ("read_states",),
     "msgpack.codec": ("pack", "unpack"),
     "msgpack.write": ("write as write_msgpack",),

@@ -46,7 +46,7 @@ __all__ = [
 
 #: These need Ray or torch, or more of this room, and are imported when they are asked for.
 _FILES = {
-    "": ("fresh",),
+    "": ("custom", "fresh"),
     "modules.grouped": ("grouped_space",),
     "modules.graph_module": ("GraphNet",),
     "observation_filter": ("can_hold", "with_filter"),

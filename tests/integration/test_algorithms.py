@@ -11,8 +11,7 @@ import pytest
 
 from rllib_compat import Given, Trainer, convert, verify
 from rllib_compat.adapters import as_parquet
-from rllib_compat.conversion import recordings
-from rllib_compat.conversion.module_source import make_module_source
+from rllib_compat.conversion import make_module_source, recordings
 from rllib_compat.errors import CheckpointError, VerificationError
 from rllib_compat.formats import layouts
 from rllib_compat.networks import load_rl_modules

@@ -11,8 +11,7 @@ import rllib_compat as compat
 from rllib_compat import Given, convert
 from rllib_compat.conversion import Form, prepare
 from rllib_compat.formats import read_checkpoint
-from rllib_compat.networks import optimizers
-from rllib_compat.networks.families import qmix
+from rllib_compat.networks import ModelSettings, plan_optimizers, read
 from rllib_compat.ray_versions import learners
 from tests.legacy.cases import MUSEUM, find
 from tests.marks import TRAINERS, marked
@@ -222,7 +221,8 @@ def test_qmix_goes_on_from_an_old_checkpoint_and_from_its_own(tmp_path):
     try:
         trainer.restore(str(file))
         ((name, before),) = trainer.get_weights().items()
-        for part, array in qmix.read(stored, None).network.module_state().items():
+        network = read(stored, ModelSettings(algorithm="QMIX")).network
+        for part, array in network.module_state().items():
             if part in before:
                 np.testing.assert_array_equal(before[part], array)
         result = trainer.train()
@@ -364,7 +364,7 @@ def test_a_td3_checkpoint_trains_on_with_its_targets_and_both_optimizers(tmp_pat
         assert algorithm.config.num_steps_sampled_before_learning_starts == steps + 20
         learner = learners.local_learner(algorithm)
         network = done.networks["default_policy"]
-        states = optimizers.read(done.checkpoint.policies["default_policy"], network)
+        states = plan_optimizers(done.checkpoint.policies, done.networks)[0]["default_policy"]
         for name, state in states.items():
             optimizer = learner.get_optimizer("default_policy", name)
             assert {int(slot["step"]) for slot in optimizer.state.values()} == {state.step}
@@ -383,7 +383,5 @@ def test_a_td3_checkpoint_trains_on_with_its_targets_and_both_optimizers(tmp_pat
         algorithm.stop()
     again = prepare(read_checkpoint(tmp_path / "saved"), Given())
     assert again.form is Form.ALGORITHM
-    read = optimizers.read(
-        again.checkpoint.policies["default_policy"], again.networks["default_policy"]
-    )
-    assert read["critic"].step > states["critic"].step
+    read_again, _ = plan_optimizers(again.checkpoint.policies, again.networks)
+    assert read_again["default_policy"]["critic"].step > states["critic"].step

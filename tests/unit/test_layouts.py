@@ -15,9 +15,7 @@ from rllib_compat.errors import (
     MissingInformationError,
     UnknownLayoutError,
 )
-from rllib_compat.formats import read_checkpoint
-from rllib_compat.formats.layouts import LAYOUTS
-from rllib_compat.formats.layouts.folder import Folder
+from rllib_compat.formats import Folder, layouts, read_checkpoint
 from tests.legacy.cases import all_cases, find
 from tests.trees import digest_tree
 
@@ -241,7 +239,7 @@ def test_a_refused_path_says_what_each_layout_missed(tmp_path):
     (tmp_path / "notes.txt").write_text("no checkpoint")
     with pytest.raises(UnknownLayoutError) as caught:
         read_checkpoint(tmp_path)
-    for layout in LAYOUTS:
+    for layout in layouts.LAYOUTS:
         assert f"{layout.name}: " in str(caught.value)
 
 

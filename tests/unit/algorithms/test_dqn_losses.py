@@ -16,7 +16,6 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from rllib_compat.config import translate
 from rllib_compat.networks import TARGET_PREFIX, ModelSettings, read
-from rllib_compat.networks.modules import exploration
 from rllib_compat.neutral import PolicyState, spaces
 from rllib_compat.ray_versions import configs
 from tests.marks import OTHERS_WARNINGS
@@ -108,7 +107,7 @@ def draws(recorded, monkeypatch):
         assert len(found) == size
         return found
 
-    monkeypatch.setattr(exploration, "draw", draw)
+    monkeypatch.setattr(torch, "randn", draw)
     yield load
     assert not left
 

@@ -9,21 +9,28 @@ pytest.importorskip("ray")
 import numpy as np
 import torch
 from gymnasium.spaces import Box, Dict, Discrete
-from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
-from rllib_compat.algorithms.catalogs import PPOCatalog
+from rllib_compat.algorithms import set_catalogs
 from rllib_compat.modules import squashed_gaussian
-from rllib_compat.ray_versions import modules
+from rllib_compat.ray_versions import configs, modules
 
 CHOICES, NUMBERS = 3, 2
 SPACE = Dict({"choice": Discrete(CHOICES), "numbers": Box(-1, 1, (NUMBERS,), np.float32)})
+
+
+def of_rays_module():
+    """The distribution of Ray's own module of PPO, as a trainer has it."""
+    config = configs.todays_config("PPO")
+    set_catalogs(config)
+    spec = config.get_multi_rl_module_spec(spaces={"default_policy": (SPACE["numbers"], SPACE)})
+    return spec["default_policy"].build().get_exploration_action_dist_cls()
 
 
 @pytest.mark.parametrize(
     "distribution",
     [
         modules.action_distribution(SPACE),
-        PPOCatalog(SPACE["numbers"], SPACE, DefaultModelConfig()).get_action_dist_cls("torch"),
+        of_rays_module(),
     ],
     ids=["of our modules", "of Ray's modules"],
 )

@@ -165,14 +165,15 @@ def test_the_temperature_is_found_or_told_to_be_missing(wanted, temperature):
 def test_the_first_sac_squashed_twice_into_the_range_of_the_environment():
     pytest.importorskip("ray")
     torch = pytest.importorskip("torch")
-    from rllib_compat.networks.modules.distributions import distribution
+    from rllib_compat.modules import squashed_gaussian
 
     old = case(ray="0.7.6")
     _, _, network = only(read(old))
     arrays = old.expected().arrays
-    told = network.target.model_config["distribution"]
+    told = dict(network.target.model_config["distribution"])
+    assert told.pop("kind") == "squashed"
     logits = network.forward({"obs": arrays["obs_in"], "actions": arrays["q_actions"]})
-    found = distribution(**told).from_logits(torch.tensor(logits["action_dist_inputs"]))
+    found = squashed_gaussian(**told).from_logits(torch.tensor(logits["action_dist_inputs"]))
     mean = found.to_deterministic().sample()
     np.testing.assert_allclose(mean, arrays["action"], atol=1e-5)
     samples = found.sample()

@@ -9,6 +9,7 @@ import gymnasium
 import lz4.frame
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -16,7 +17,8 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.offline.io_context import IOContext
 from ray.rllib.offline.json_reader import from_json_data
 from ray.rllib.offline.json_writer import JsonWriter
-from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch, concat_samples
+from ray.rllib.policy.view_requirement import ViewRequirement
 
 from rllib_compat.adapters import Readers, Recording, as_parquet
 from rllib_compat.errors import CompatError, ConfigError, CorruptCheckpointError
@@ -24,6 +26,7 @@ from rllib_compat.ray_versions import episodes as ray_episodes
 from rllib_compat.runtime.batches import Samples
 from rllib_compat.runtime.offline.episodes import episodes_of
 from rllib_compat.runtime.offline.files import Writer, find_files, pack, read_lines, unpack
+from rllib_compat.runtime.offline.inputs import match_sampled_columns
 
 
 def played(steps, *, start=0, end="", id_="a"):
@@ -244,3 +247,45 @@ def test_recorded_actions_of_several_parts_are_not_normalized(said, refused, tmp
             read(context)
     else:
         read(context)
+
+
+# Those of DQN's policy on the old API stack of Ray 2.60.
+COLUMNS = (
+    *("obs", "new_obs", "actions", "rewards", "terminateds", "truncateds", "infos"),
+    *("t", "eps_id", "unroll_id", "agent_index", "weights"),
+)
+
+
+def batch_of(columns, number):
+    made = {name: np.zeros(number) for name in columns}
+    made["infos"] = np.array([{} for _ in range(number)], dtype=object)
+    return SampleBatch(made)
+
+
+def test_batches_of_other_columns_can_be_joined_with_a_policys_own():
+    steps = ("obs", "new_obs", "actions", "rewards", "terminateds", "truncateds")
+    recorded = batch_of((*steps, "action_logp", "weights_seq_no", "vf_preds"), 3)
+    del recorded["infos"]
+    match_sampled_columns(recorded, {name: ViewRequirement() for name in COLUMNS})
+    joined = concat_samples([batch_of(COLUMNS, 2), recorded])
+    assert set(joined) == set(COLUMNS)
+    assert len(joined["rewards"]) == 5
+    assert list(joined["weights"][2:]) == [1.0, 1.0, 1.0]
+    assert list(joined["infos"]) == [{}] * 5
+
+
+def test_recorded_batches_can_be_joined_before_a_policys_loss_was_computed_once():
+    """Until then its samples have all that it could need."""
+    columns = {name: ViewRequirement() for name in (*COLUMNS, "prev_actions", "prev_rewards")}
+    columns["q_values"] = ViewRequirement(space=Box(-1.0, 1.0, (2,), np.float32))
+    columns["state_in_0"] = ViewRequirement(used_for_training=False)
+    sampled = batch_of([name for name in columns if name != "state_in_0"], 2)
+    sampled["q_values"] = np.ones((2, 2), np.float32)
+    recorded = batch_of(COLUMNS, 4)
+    recorded["actions"] = np.array([1, 2, 3, 4])
+    recorded["t"] = np.array([7, 8, 0, 1])
+    match_sampled_columns(recorded, columns)
+    joined = concat_samples([sampled, recorded])
+    assert set(joined) == set(sampled)
+    assert list(joined["prev_actions"][2:]) == [0, 1, 0, 3]
+    assert joined["q_values"].shape == (6, 2)
