@@ -622,7 +622,12 @@ def first_states(trainer: Any, policy: str) -> list[Any]:
 
 
 def says_what_to_do(refused: CompatError) -> bool:
-    """Whether an error tells where the config asks for what can't be, and what to do."""
+    """Whether an error tells where the config asks for what can't be, and what to do.
+
+    One that only hands on what Ray said does not.
+    """
+    if "The old API stack can't build" in str(refused):
+        return False
     if refused.where and refused.fix:
         return True
     findings = getattr(refused, "findings", ())

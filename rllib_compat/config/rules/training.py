@@ -295,8 +295,8 @@ def vf_share_layers(value: object, context: Context) -> Outcome:
 
 def use_gae(value: object, context: Context) -> Outcome:
     """Whether advantages are estimated with GAE, as the new API stack always does."""
-    cut = context.get("batch_mode") != "complete_episodes"
-    if not value and context.stack == "old" and context.algorithm == "PPO" and cut:
+    cut = context.get("batch_mode") != "complete_episodes" and context.algorithm != "APPO"
+    if not value and context.stack == "old" and cut:
         return refuse(
             "without GAE, PPO learns from whole episodes alone, in every Ray: nothing tells what "
             "a cut one would still have given",

@@ -284,7 +284,8 @@ class TestExploration:
     @pytest.mark.parametrize("key", ["use_gae", "use_critic"])
     def test_advantages_without_a_critic_need_whole_episodes(self, key):
         config = {"use_gae": False, key: False}
-        assert translate(config, algorithm="PPO").refused
+        for algorithm in ("PPO", "DDPPO"):
+            assert translate(config, algorithm=algorithm).refused
         assert translate({"use_critic": False}, algorithm="PPO").refused  # and GAE with one
         assert not translate(config | {"batch_mode": "complete_episodes"}, algorithm="PPO").refused
 

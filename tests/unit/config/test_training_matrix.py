@@ -11,10 +11,11 @@ CASES = training_matrix.drawn("translated")
 
 
 def refusal(case):
-    """Why a config is refused, or None."""
+    """Why a config is refused, or None: then Ray finds nothing wrong with it."""
     told = case.ray if case.tells else None
     try:
-        translate(case.config, algorithm=case.algorithm, legacy_ray=told).algorithm_config  # noqa: B018
+        made = translate(case.config, algorithm=case.algorithm, legacy_ray=told).algorithm_config
+        made.copy(copy_frozen=False).validate()
     except CompatError as refused:
         return refused
     return None
