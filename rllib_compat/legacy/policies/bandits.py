@@ -24,7 +24,9 @@ __all__ = [
     "ParametricLinearModel",
     "ParametricLinearModelThompsonSampling",
     "ParametricLinearModelUCB",
+    "after_init",
     "init_cum_regret",
+    "make_model",
     "make_model_and_action_dist",
 ]
 
@@ -273,6 +275,14 @@ def init_cum_regret(policy: Any, *args: object) -> None:
     """Begins the list of regrets."""
     del args
     policy.regrets = []
+
+
+after_init = init_cum_regret
+
+
+def make_model(policy: Any, obs_space: Any, action_space: Any, config: Any) -> Any:
+    """The model alone."""
+    return make_model_and_action_dist(policy, obs_space, action_space, config)[0]
 
 
 class BanditPolicyOverrides:
