@@ -160,6 +160,31 @@ def test_an_archive_is_to_be_unpacked(trial, kind, tmp_path):
     assert "Unpack it" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "told", "todo"),
+    [
+        ("params.json", "config of a trial", "rllib-compat config"),
+        ("params.pkl", "config of a trial", "rllib-compat config"),
+        ("progress.csv", "has logged", "rllib-compat plot"),
+        ("experiment_state-2022-01-01.json", "Tune kept of an experiment", "--recursive"),
+        ("checkpoint-2.tune_metadata", "Tune kept of a checkpoint", "checkpoint-N"),
+        (".is_checkpoint", "Tune kept of a checkpoint", "checkpoint-N"),
+        ("policy_state.pkl", "a part of a checkpoint", "folder"),
+        ("rllib_checkpoint.json", "a part of a checkpoint", "folder"),
+        ("policy.onnx", "exported to ONNX", "exported from"),
+        ("model.h5", "Keras", "exported from"),
+        ("saved_model.pb", "TensorFlow's own", "exported from"),
+        ("model.data-00000-of-00001", "TensorFlow's own", "exported from"),
+        ("weights.npz", "numpy's arrays", "taken from"),
+    ],
+)
+def test_a_file_that_lies_beside_checkpoints_is_told_by_its_name(tmp_path, name, told, todo):
+    (tmp_path / name).write_bytes(b"\x80\x04}.")
+    with pytest.raises(UnknownLayoutError, match=told) as caught:
+        read_checkpoint(tmp_path / name)
+    assert todo in caught.value.fix
+
+
 def test_a_truncated_file_is_damaged_and_says_so(trial):
     file = file_of(trial)
     file.write_bytes(file.read_bytes()[:-100])

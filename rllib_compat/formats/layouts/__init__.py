@@ -80,7 +80,8 @@ def _read(path: Path, budget: Budget) -> LegacyCheckpoint:
         raise UnknownLayoutError(found, where=str(path), fix=fix)
     if path.is_dir():
         search.require_one_layout(path)
-    elif path.is_file() and (other := foreign_files.identify_archive(path)):
+    by_name = foreign_files.identify_by_name(path) if path.is_file() else None
+    if path.is_file() and (other := by_name or foreign_files.identify_archive(path)):
         raise UnknownLayoutError(other.found, where=str(path), fix=other.fix)
     mismatches = []
     for layout in LAYOUTS:

@@ -47,6 +47,67 @@ _ARCHIVES = (
 _TAR_AT, _TAR = 257, b"ustar"
 
 
+_FOLDER = "Give the checkpoint's folder, of which it is a part."
+_EXPORTED = "Give the checkpoint that it was exported from."
+
+#: Names of files that people give for a checkpoint: what they are, and what to do.
+_NAMES = tuple(
+    (re.compile(names, re.IGNORECASE), ForeignFile(found, fix))
+    for names, found, fix in (
+        (
+            r"params\.(json|pkl)",
+            "It is the config of a trial, not a checkpoint.",
+            "`rllib-compat config FILE` translates it. To convert, give the checkpoint beside it.",
+        ),
+        (
+            r"progress\.csv|result\.json",
+            "It is what a trial has logged, not a checkpoint.",
+            "`rllib-compat plot` draws the trial's folder. To convert, give a checkpoint in it.",
+        ),
+        (
+            r"(experiment_state|basic-variant-state|searcher-state|search_gen_state).*|tuner\.pkl"
+            r"|trainable\.pkl",
+            "It is what Tune kept of an experiment, not a checkpoint.",
+            "`rllib-compat convert --recursive FOLDER OUT` converts the checkpoints of its folder.",
+        ),
+        (
+            r"events\.out\.tfevents.*",
+            "It is a log of TensorBoard, not a checkpoint.",
+            "Give a checkpoint of the same trial.",
+        ),
+        (
+            r".*\.tune_metadata|\.is_checkpoint|\.metadata\.(json|pkl)|\.lazy_checkpoint_marker",
+            "It is what Tune kept of a checkpoint, without its weights.",
+            "Give the file `checkpoint-N` or the folder that it lies beside.",
+        ),
+        (
+            r"(algorithm|policy|module|learner|env_runner)_state\.\w+|rllib_checkpoint\.json"
+            r"|checkpoint_version\.txt|metadata\.json|class_and_ctor_args\.pkl|.*_optimizer\.pt",
+            "It is a part of a checkpoint.",
+            _FOLDER,
+        ),
+        (r".*\.onnx", "It is a network that was exported to ONNX, without its config.", _EXPORTED),
+        (r".*\.(h5|hdf5|keras)", "It is a file of Keras, without its config.", _EXPORTED),
+        (
+            r"saved_model\.pb(txt)?|.*\.index|.*\.data-\d+-of-\d+|.*\.meta",
+            "It is a file of TensorFlow's own, which has variables without a config.",
+            _EXPORTED,
+        ),
+        (
+            r".*\.np[yz]",
+            "It is a file of numpy's arrays, without names of layers or a config.",
+            "Give the checkpoint that they were taken from.",
+        ),
+        (r".*\.safetensors", "It is a file of weights without a config.", _EXPORTED),
+    )
+)
+
+
+def identify_by_name(path: Path) -> ForeignFile | None:
+    """What a file is by its name, beside checkpoints; None: it has no name that is known."""
+    return next((told for names, told in _NAMES if names.fullmatch(path.name)), None)
+
+
 def identify(path: Path) -> ForeignFile | None:
     """What a file is instead of a checkpoint's; None: it may be one.
 
@@ -77,7 +138,7 @@ def identify_archive(path: Path) -> ForeignFile | None:
     if kind == "zip" and b"data.pkl" in head:
         return ForeignFile(
             "It is a file of torch, which holds weights without config and spaces.",
-            "Give the checkpoint's folder, of which it is a part.",
+            _FOLDER,
         )
     return ForeignFile(
         f"It is an archive ({kind}), not a checkpoint.",
