@@ -227,6 +227,29 @@ def test_a_policys_folder_alone_has_its_filter_or_says_that_it_is_elsewhere(ray)
         assert not missing
 
 
+class Scale:
+    """Stands for a connector of a user's own."""
+
+
+@pytest.mark.parametrize("own", ["user's", "Ray's"])
+def test_connectors_that_change_observations_are_told_and_their_states_kept(tmp_path, own):
+    case = find(ray="2.40.0", algorithm="PPO", variant="small-relu")[0]
+    tree = shutil.copytree(case.checkpoint, tmp_path / "tree")
+    place = tree / "env_runner/env_to_module_connector/Scale"
+    place.mkdir()
+    made = pickle.dumps({"class": Scale, "ctor_args_and_kwargs": ((), {})}, protocol=0)
+    if own == "Ray's":
+        theirs = b"ray.rllib.connectors.env_to_module.frame_stacking\nFrameStackingEnvToModule"
+        made = made.replace(f"{__name__}\nScale".encode(), theirs)
+    (place / "class_and_ctor_args.pkl").write_bytes(made)
+    (place / "state.pkl").write_bytes(pickle.dumps({"factor": 0.5}))
+    checkpoint = read_checkpoint(tree)
+    assert checkpoint.extra["connector Scale"] == {"factor": 0.5}
+    (told,) = (finding for finding in checkpoint.findings if finding.rule == "connector")
+    assert ("FrameStackingEnvToModule" if own == "Ray's" else "Scale") in told.message
+    assert told in compat.load_policy(tree).findings
+
+
 @pytest.mark.parametrize("cut", [0, 1, 100, -1])
 def test_a_truncated_checkpoint_is_an_error_and_not_half_a_policy(old, cut):
     file = old / "checkpoint-2"

@@ -19,6 +19,7 @@ Source: `ray/rllib/utils/checkpoints.py` (`Checkpointable.save_to_path`).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +51,8 @@ from rllib_compat.neutral.checkpoint import (
 )
 from rllib_compat.neutral.errors import CorruptCheckpointError, MissingFileError
 from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
-from rllib_compat.neutral.records import GlobalRef
+from rllib_compat.neutral.records import GlobalRef, StandIn
+from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Space
 
 name = "2.x"
@@ -77,6 +79,10 @@ _FILTERS = tuple(
     f"env_runner/env_to_module_connector/{name}"
     for name in ("MeanStdFilter", "PolicyMeanStdFilter")
 )
+#: Where the connectors between environment and module have a folder each.
+_PIPELINES = ("env_runner/env_to_module_connector", "env_runner/module_to_env_connector")
+#: Those of Ray that change what a module sees, beside the filter and what flattens.
+_CHANGING = re.compile(r"FrameStacking\w*|PrevActionsPrevRewards|\w*ObservationPreprocessor")
 #: The connector that knows how large noise on weights is.
 _WEIGHT_NOISE = "env_runner/env_to_module_connector/ParameterNoise"
 #: A module of this package with the network of Ray's default one.
@@ -103,6 +109,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     cls, config = _read_class_and_config(made, folder)
     policies, ids = _read_modules(folder)
     filters, other_filters = _read_filters(folder, policies, ids)
+    connectors = _read_other_connectors(folder)
     policies = with_filters(policies, ids, filters)
     noise = _read_state(folder, f"{_WEIGHT_NOISE}/state") or {}
     coefficients = as_mapping(folder.try_side_file(COEFFICIENTS))
@@ -132,6 +139,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         extra={
             **with_text_keys({name: state[name] for name in state if name != _ITERATION}),
             **other_filters,
+            **connectors,
         },
     )
     return folder.finish(checkpoint)
@@ -321,6 +329,25 @@ def _read_filters(
             name = agent if isinstance(agent, str) else type(agent).__name__
             others[f"MeanStdFilter of agent {name}"] = observation_filter
     return known, others
+
+
+def _read_other_connectors(folder: Folder) -> dict[str, Any]:
+    """The states of connectors that are not repeated where a policy acts without Ray."""
+    states: dict[str, Any] = {}
+    for pipeline in _PIPELINES:
+        for place in folder.folders(pipeline):
+            path = f"{pipeline}/{place.name}"
+            cls = as_mapping(folder.try_side_file(f"{path}/{_MADE}")).get("class")
+            label = cls.label if isinstance(cls, (GlobalRef, StandIn)) else place.name
+            known = label.startswith(("ray.", "rllib_compat."))
+            if known and not _CHANGING.fullmatch(label.rpartition(".")[2]):
+                continue
+            states[f"connector {place.name}"] = _read_state(folder, f"{path}/state") or {}
+            message = f"the connector {label} stands between environment and module; its state is "
+            message += "kept, and a policy that acts without Ray goes past it"
+            hint = "give such a policy what the connector makes of observations"
+            folder.findings.append(Finding.warning("connector", Verdict.NOTE, path, message, hint))
+    return states
 
 
 def _read_counters(state: Mapping[str, Any], folder: Folder) -> Counters:
