@@ -19,6 +19,7 @@ OLD_PACKAGE = "rllib_compat.legacy.old"
 
 _DDPG = "rllib_compat.legacy.policies.ddpg"
 _DQN = "ray.rllib.algorithms.dqn"
+_OPERATORS = "rllib_compat.legacy.operators"
 _RAY = "rllib_compat.legacy.ray_api"
 _RLLIB = "rllib_compat.legacy.rllib_api"
 _EXAMPLES = "ray.rllib.examples.envs.classes"
@@ -34,6 +35,7 @@ _SYNC = "rllib_compat.legacy.sync_clients"
 _TORCH = "rllib_compat.legacy.torch_functions"
 _TUNE_FUNCTIONS = "rllib_compat.legacy.tune_functions"
 _UTILITIES = "rllib_compat.legacy.utilities"
+_WRAPPERS = "rllib_compat.legacy.env_wrappers"
 _MAKE_MULTI_AGENT = "rllib_compat.legacy.example_envs:make_multi_agent"
 
 #: The packages of which user code gets old modules.
@@ -48,6 +50,26 @@ NAMES = {
     ),
     "ray.tune.trainable.Trainable": "rllib_compat.tune.trainables:Trainable",
     "ray.rllib.env.multi_agent_env.make_multi_agent": _MAKE_MULTI_AGENT,
+    **{
+        f"ray.rllib.{place}": f"{_OPERATORS}:get_policy_class_of.{stem}"
+        for place, stem in (
+            ("agents.a3c.a3c.get_policy_class", "A3C"),
+            ("agents.ars.ars.get_policy_class", "ARS"),
+            ("agents.ddpg.ddpg.get_policy_class", "DDPG"),
+            ("agents.dqn.dqn.get_policy_class", "DQN"),
+            ("agents.dqn.dqn.get_simple_policy_class", "SimpleQ"),
+            ("agents.dqn.simple_q.get_policy_class", "SimpleQ"),
+            ("agents.es.es.get_policy_class", "ES"),
+            ("agents.impala.impala.choose_policy", "Impala"),
+            ("agents.marwil.marwil.get_policy_class", "MARWIL"),
+            ("agents.pg.pg.get_policy_class", "PG"),
+            ("agents.ppo.appo.get_policy_class", "APPO"),
+            ("agents.ppo.ppo.get_policy_class", "PPO"),
+            ("agents.sac.sac.get_policy_class", "SAC"),
+            ("algorithms.ars.ars.get_policy_class", "ARS"),
+            ("algorithms.es.es.get_policy_class", "ES"),
+        )
+    },
     "ray.rllib.env.make_multi_agent": _MAKE_MULTI_AGENT,
     # Examples of Ray 0.8 and 1.0 import these.
     "ray.rllib.tests.test_rollout_worker.MockEnv": f"{_MOCK_ENV}:MockEnv",
@@ -76,6 +98,10 @@ MODULES = {
     "ray.rllib.examples.models.rnn_model": _EXAMPLE_MODELS,
     "ray.rllib.examples.models.trajectory_view_utilizing_models": _EXAMPLE_MODELS,
     "ray.rllib.examples.policy.rock_paper_scissors_dummies": _EXAMPLE_MODELS,
+    "ray.rllib.env.wrappers.atari_wrappers": _WRAPPERS,
+    "ray.rllib.env.atari_wrappers": _WRAPPERS,
+    "ray.rllib.env.wrappers.recsim": _WRAPPERS,
+    "ray.rllib.env.wrappers.uncertainty_wrappers": _WRAPPERS,
     "ray.rllib.rollout": "rllib_compat.legacy.rollout",
     "ray.rllib.train": "rllib_compat.legacy.rllib_train",
     "ray.tune": "rllib_compat.tune",
@@ -325,6 +351,30 @@ IN_ALGORITHMS = {
 
 #: A name → where it is today, whatever module had it.
 MOVED = {
+    **{
+        name: f"{_OPERATORS}:{name}"
+        for name in (
+            "AsyncRequestsManager",
+            "ReplayActor",
+            "UpdateKL",
+            "UpdateTargetAndKL",
+            "asynchronous_parallel_requests",
+            "initialize_target",
+            "update_kl",
+            "update_target_and_kl",
+            "wait_asynchronous_requests",
+            "warn_about_bad_reward_scales",
+        )
+    },
+    **{
+        name: f"rllib_compat.execution.optimizers:{name}"
+        for name in (
+            "AsyncGradientsOptimizer",
+            "PolicyOptimizer",
+            "SyncBatchReplayOptimizer",
+            "SyncSamplesOptimizer",
+        )
+    },
     "Analysis": "rllib_compat.tune:ExperimentAnalysis",
     "AsyncPPOTFPolicy": f"{_STOCK}:APPOTFPolicy",
     "AsyncPPOTorchPolicy": f"{_STOCK}:APPOTorchPolicy",

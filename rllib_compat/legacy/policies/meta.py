@@ -297,7 +297,7 @@ class TDModel(nn.Module):
     ) -> None:
         super().__init__()
         kinds = [hidden_nonlinearity or nn.ReLU] * len(hidden_layers)
-        sizes, self.layers = [input_size, *hidden_layers, output_size], []  # type: ignore[var-annotated]
+        sizes, self.layers = [input_size, *hidden_layers, output_size], []
         for index, (first, last) in enumerate(itertools.pairwise(sizes)):
             layer: Any = nn.Linear(first, last, bias=use_bias)
             # The names of the weights are those of the old function.
@@ -341,7 +341,7 @@ def process_samples(samples: Any) -> Any:
     return SampleBatch({name: samples[name] for name in ("obs", "actions", "new_obs")})
 
 
-class TDDataset(torch.utils.data.Dataset):
+class TDDataset(torch.utils.data.Dataset[tuple[Any, Any]]):
     """Steps: observation and action, and the change after them.
 
     Args:

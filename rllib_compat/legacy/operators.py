@@ -1,0 +1,340 @@
+"""What old trainers were built of beside `execution`: updates, choices of a policy, requests."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import ray
+from ray.rllib.utils.replay_buffers import MultiAgentReplayBuffer
+
+from rllib_compat.execution.common import _get_shared_metrics
+from rllib_compat.trainer import stock_policies
+
+__all__ = [
+    "AsyncRequestsManager",
+    "ReplayActor",
+    "UpdateKL",
+    "UpdateTargetAndKL",
+    "asynchronous_parallel_requests",
+    "initialize_target",
+    "update_kl",
+    "update_target_and_kl",
+    "wait_asynchronous_requests",
+    "warn_about_bad_reward_scales",
+]
+
+logger = logging.getLogger(__name__)
+
+#: A buffer in a process of its own.
+ReplayActor = ray.remote(num_cpus=0)(MultiAgentReplayBuffer)
+
+
+def _policy_class(stem: str) -> Callable[[Mapping[str, Any]], type]:
+    def get_policy_class(config: Mapping[str, Any]) -> type:
+        """The algorithm's policy for the framework of a config."""
+        torch = config.get("use_pytorch") or config.get("framework") == "torch"
+        return stock_policies.policy_class(f"{stem}{'Torch' if torch else 'TF'}Policy")
+
+    return get_policy_class
+
+
+#: The stem of policies' names → `get_policy_class` of that module.
+get_policy_class_of = SimpleNamespace(
+    **{
+        stem: _policy_class(stem)
+        for stem in ("A3C", "APPO", "ARS", "DDPG", "DQN", "ES", "Impala", "MARWIL", "PG", "PPO")
+    },
+    SAC=_policy_class("SAC"),
+    SimpleQ=_policy_class("SimpleQ"),
+)
+
+
+def _stats(fetches: Mapping[str, Any], policy_id: str) -> Mapping[str, Any]:
+    found = fetches[policy_id]
+    stats: Mapping[str, Any] = found.get("learner_stats", found)
+    return stats
+
+
+def _update_each(worker: Any, fetches: Mapping[str, Any]) -> None:
+    for_each = getattr(worker, "foreach_policy_to_train", None) or worker.foreach_trainable_policy
+
+    def update(policy: Any, policy_id: str) -> None:
+        if policy_id in fetches:
+            policy.update_kl(_stats(fetches, policy_id)["kl"])
+        else:
+            logger.warning("Nothing is told of the policy %r: its KL costs stay.", policy_id)
+
+    for_each(update)
+
+
+class UpdateKL:
+    """Changes what KL divergence costs each policy, by what they told of the last update.
+
+    Args:
+        workers: The workers.
+    """
+
+    def __init__(self, workers: Any) -> None:
+        self.workers = workers
+
+    def __call__(self, fetches: Mapping[str, Any]) -> None:
+        """Takes what `TrainOneStep` has told."""
+        _update_each(self.workers.local_worker(), fetches)
+
+
+class UpdateTargetAndKL:
+    """The same of APPO, which also copies the target network.
+
+    Args:
+        workers: The workers.
+        config: The config, with `num_sgd_iter`, `minibatch_buffer_size` and `use_kl_loss`.
+    """
+
+    def __init__(self, workers: Any, config: Mapping[str, Any]) -> None:
+        self.workers, self.config, self.update_kl = workers, config, UpdateKL(workers)
+        self.target_update_freq = config["num_sgd_iter"] * config["minibatch_buffer_size"]
+
+    def __call__(self, fetches: Mapping[str, Any]) -> None:
+        """Takes what the learner has told."""
+        counters = _get_shared_metrics().counters
+        now = counters["num_steps_sampled"]
+        if now - counters["last_target_update_ts"] <= self.target_update_freq:
+            return
+        counters["num_target_updates"] += 1
+        counters["last_target_update_ts"] = now
+        self.workers.local_worker().foreach_policy_to_train(
+            lambda policy, _: policy.update_target()
+        )
+        if self.config["use_kl_loss"]:
+            self.update_kl(fetches)
+
+
+def update_kl(trainer: Any, fetches: Mapping[str, Any]) -> None:
+    """Changes what KL divergence costs, by what a policy or several have told (Ray 0.5 – 0.8)."""
+    worker = trainer.workers.local_worker()
+    if "kl" in fetches:
+        worker.for_policy(lambda policy: policy.update_kl(fetches["kl"]))
+    else:
+        _update_each(worker, fetches)
+
+
+def initialize_target(trainer: Any) -> None:
+    """Copies APPO's target networks, and notes how often that is done (Ray 0.7 – 0.8)."""
+    _update_targets(trainer)
+    config = trainer.config
+    trainer.target_update_frequency = config["num_sgd_iter"] * config["minibatch_buffer_size"]
+
+
+def update_target_and_kl(trainer: Any, fetches: object) -> None:
+    """Does so after that many steps of the learner, and changes what KL divergence costs."""
+    del fetches
+    learner = trainer.optimizer.learner
+    if learner.num_steps >= trainer.target_update_frequency:
+        learner.num_steps = 0
+        _update_targets(trainer)
+        if trainer.config["use_kl_loss"]:
+            update_kl(trainer, learner.stats)
+
+
+def _update_targets(trainer: Any) -> None:
+    worker = trainer.workers.local_worker()
+    worker.foreach_trainable_policy(lambda policy, _: policy.update_target())
+
+
+def warn_about_bad_reward_scales(config: Any, result: Any) -> Any:
+    """Warns that rewards are far larger than what PPO's value loss may change by.
+
+    Args:
+        config: The config; until Ray 1.x, the trainer.
+        result: A result, which is returned.
+    """
+    if result["policy_reward_mean"]:
+        return result
+    config = getattr(config, "config", config)
+    learners, shared = result["info"]["learner"], config.get("model", {}).get("vf_share_layers")
+    if "default_policy" in learners:
+        told = _stats(learners, "default_policy")
+        loss = config["vf_loss_coeff"] * told["vf_loss"]
+        if (shared or config.get("vf_share_layers")) and loss > 100:
+            logger.warning(
+                "The value loss is %s, the policy's %s: lower vf_loss_coeff, or share no layers.",
+                loss,
+                told["policy_loss"],
+            )
+    most = config["vf_clip_param"]
+    times = round(abs(result["episode_reward_mean"]) / most, 0) if most > 0 else float("inf")
+    if times > 200:
+        logger.warning(
+            "Rewards are %s times as large as vf_clip_param, so that values need as many "
+            "iterations to get there: raise vf_clip_param.",
+            times,
+        )
+    return result
+
+
+class AsyncRequestsManager:
+    """Calls functions on workers, and gives what they return when it is there (Ray 2.0 – 2.3).
+
+    Args:
+        workers: The workers; each has `apply`.
+        max_remote_requests_in_flight_per_worker: How many calls one may have at once.
+        ray_wait_timeout_s: How many seconds `get_ready` waits.
+        return_object_refs: Whether it gives references.
+    """
+
+    def __init__(
+        self,
+        workers: Iterable[Any],
+        max_remote_requests_in_flight_per_worker: int = 2,
+        ray_wait_timeout_s: float | None = 0.0,
+        return_object_refs: bool = False,
+    ) -> None:
+        self._most = max_remote_requests_in_flight_per_worker
+        self._timeout, self._as_refs = ray_wait_timeout_s, return_object_refs
+        self._workers = list(workers)
+        self._pending: dict[Any, Any] = {}
+        self._next = 0
+
+    def _is_free(self, worker: Any) -> bool:
+        return list(self._pending.values()).count(worker) < self._most
+
+    def call(
+        self,
+        remote_fn: Callable[..., Any],
+        *,
+        actor: Any = None,
+        fn_args: Sequence[Any] | None = None,
+        fn_kwargs: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Calls a function on a worker, by default on the next that is free.
+
+        Returns:
+            Whether one was free.
+
+        Raises:
+            ValueError: The worker is not known.
+        """
+        if actor is not None and actor not in self._workers:
+            raise ValueError(f"{actor} is not known: call add_workers() first.")
+        turns = self._workers[self._next :] + self._workers[: self._next]
+        asked = turns if actor is None else [actor]
+        free = next((worker for worker in asked if self._is_free(worker)), None)
+        if actor is None and free is not None:
+            self._next = (self._workers.index(free) + 1) % len(self._workers)
+        if free is None:
+            return False
+        reference = free.apply.remote(remote_fn, *(fn_args or ()), **(fn_kwargs or {}))
+        self._pending[reference] = free
+        return True
+
+    def call_on_all_available(
+        self,
+        remote_fn: Callable[..., Any],
+        *,
+        fn_args: Sequence[Any] | None = None,
+        fn_kwargs: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Calls a function on each worker that is free, and says on how many."""
+        workers = self._workers
+        return sum(
+            self.call(remote_fn, actor=worker, fn_args=fn_args, fn_kwargs=fn_kwargs)
+            for worker in workers
+        )
+
+    def get_ready(self) -> dict[Any, list[Any]]:
+        """What each worker has returned since."""
+        pending = list(self._pending)
+        if not pending:
+            return {}
+        ready, _ = ray.wait(pending, num_returns=len(pending), timeout=self._timeout)
+        found = defaultdict(list)
+        for reference, value in zip(ready, ready if self._as_refs else ray.get(ready), strict=True):
+            found[self._pending.pop(reference)].append(value)
+        return dict(found)
+
+    def add_workers(self, new_workers: Any) -> None:
+        """Takes a worker or several in."""
+        given = new_workers if isinstance(new_workers, list) else [new_workers]
+        self._workers += [worker for worker in given if worker not in self._workers]
+
+    def remove_workers(self, workers: Any, remove_in_flight_requests: bool = False) -> None:
+        """Forgets a worker or several.
+
+        Args:
+            workers: Which.
+            remove_in_flight_requests: Whether their calls are forgotten, too.
+        """
+        gone = workers if isinstance(workers, list) else [workers]
+        self._workers = [worker for worker in self._workers if worker not in gone]
+        self._next = 0
+        if remove_in_flight_requests:
+            self._pending = {r: w for r, w in self._pending.items() if w not in gone}
+
+    def get_manager_statistics(self) -> dict[str, Any]:
+        """How many calls are pending, and how many each worker has."""
+        counts = [list(self._pending.values()).count(worker) for worker in self._workers]
+        return {
+            "num_requests_in_flight": len(self._pending),
+            "num_requests_per_worker": dict(zip(self._workers, counts, strict=True)),
+        }
+
+
+def asynchronous_parallel_requests(
+    remote_requests_in_flight: defaultdict[Any, set[Any]],
+    actors: Sequence[Any],
+    ray_wait_timeout_s: float | None = None,
+    max_remote_requests_in_flight_per_actor: float = 2,
+    remote_fn: Callable[..., Any] | None = lambda actor: actor.sample(),
+    remote_args: Sequence[Any] | None = None,
+    remote_kwargs: Sequence[Any] | None = None,
+    return_result_obj_ref_ids: bool = False,
+    num_requests_to_launch: int | None = 1,
+) -> dict[Any, list[Any]]:
+    """Calls a function on each actor that is free, and gives what is there (Ray 1.9 – 1.13).
+
+    Args:
+        remote_requests_in_flight: The calls of each actor that are pending; it is changed.
+        actors: The actors; each has `apply`.
+        ray_wait_timeout_s: How many seconds to wait; None: until something is there.
+        max_remote_requests_in_flight_per_actor: How many calls one may have at once.
+        remote_fn: The function; None: nothing is called.
+        remote_args: The arguments for each actor.
+        remote_kwargs: The same, by name.
+        return_result_obj_ref_ids: Whether to give references.
+        num_requests_to_launch: How often to call each.
+
+    Returns:
+        Actor → what its calls have returned.
+    """
+    for index, actor in enumerate(actors if remote_fn is not None else ()):
+        args = remote_args[index] if remote_args else ()
+        by_name = remote_kwargs[index] if remote_kwargs else {}
+        pending = remote_requests_in_flight[actor]
+        free = max_remote_requests_in_flight_per_actor - len(pending)
+        for _ in range(int(max(0, min(free, num_requests_to_launch or 1)))):
+            pending.add(actor.apply.remote(remote_fn, *args, **by_name))
+    home = {ref: actor for actor in actors for ref in remote_requests_in_flight[actor]}
+    first = 0 if ray_wait_timeout_s is None else ray_wait_timeout_s
+    ready, _ = ray.wait(list(home), num_returns=len(home), timeout=first)
+    if not ready and ray_wait_timeout_s is None:
+        ready, _ = ray.wait(list(home), num_returns=1)
+    found = defaultdict(list)
+    values = ready if return_result_obj_ref_ids else ray.get(ready)
+    for reference, value in zip(ready, values, strict=True):
+        remote_requests_in_flight[home[reference]].remove(reference)
+        found[home[reference]].append(value)
+    return found if ready else {}
+
+
+def wait_asynchronous_requests(
+    remote_requests_in_flight: defaultdict[Any, set[Any]], ray_wait_timeout_s: float | None = None
+) -> dict[Any, list[Any]]:
+    """Gives what is there of calls that are pending."""
+    actors = list(remote_requests_in_flight)
+    return asynchronous_parallel_requests(
+        remote_requests_in_flight, actors, ray_wait_timeout_s, float("inf"), None
+    )
