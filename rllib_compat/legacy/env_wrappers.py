@@ -54,7 +54,7 @@ def add_RewardUncertaintyEnvClassWrapper(  # noqa: N802 - its name
 
         def reward_wrapper(self, reward_dict: dict[Any, float]) -> dict[Any, float]:
             for agent in reward_dict:
-                noise = np.random.normal(reward_uncertainty_mean, reward_uncertainty_std, ())
+                noise = float(np.random.normal(reward_uncertainty_mean, reward_uncertainty_std))
                 reward_dict[agent] += noise
             return reward_dict
 
