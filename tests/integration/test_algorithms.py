@@ -111,6 +111,7 @@ def test_asynchronous_algorithms_wait_for_slow_environments_and_do_not_keep_a_co
     assert len(steps) / (steps[-1] - steps[0]) < 100  # thousands where it only asks
 
 
+@pytest.mark.newest
 def test_cql_trains_on_with_recordings():
     """Ray's own iteration of one batch dies in its learner (2.44 – 2.60)."""
     assert trained.train(CQL) == trained.LEARNED

@@ -203,6 +203,7 @@ def test_the_demo_does_what_the_readme_says():
     assert "trained iteration 3" in done.stdout
 
 
+@pytest.mark.newest
 def test_convert_on_the_command_line_prints_the_proof_as_json(tmp_path):
     old = shutil.copytree(WORKER1.path, tmp_path / "old")
     done = subprocess.run(

@@ -15,7 +15,7 @@ from rllib_compat.ray_versions import algorithms
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
 
-pytestmark = CONVERSIONS
+pytestmark = [*CONVERSIONS, pytest.mark.newest]
 
 (PARTS,) = find(variant="custom-parts")
 (FILTER,) = find(variant="custom-meanstd")

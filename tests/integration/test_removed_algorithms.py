@@ -305,6 +305,7 @@ def test_an_old_config_of_maddpg_trains_all_agents_and_goes_on_from_its_checkpoi
         algorithm.stop()
 
 
+@pytest.mark.newest
 def test_an_old_config_of_crr_learns_from_old_recordings_and_is_restored(tmp_path):
     from ray.rllib.algorithms.algorithm import Algorithm
 

@@ -137,6 +137,7 @@ def test_a_trainer_that_learns_from_recordings_comes_back(name, make, tmp_path):
     assert again["timesteps_total"] == result["timesteps_total"] + read
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("name", marked(["MARWILTrainer", "CRRTrainer"], {"MARWILTrainer"}))
 def test_recordings_are_enough_where_the_config_has_both_spaces(name, make, tmp_path):
     """`env: None` was that of old offline configs; the trainer asked for one."""

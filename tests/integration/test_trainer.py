@@ -364,6 +364,7 @@ def test_what_only_the_old_api_stack_can_do_runs_there(make):
     assert trainer.train()["training_iteration"] == 2
 
 
+@pytest.mark.newest
 def test_the_guides_first_block_runs(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("HOME", str(tmp_path))
     guide = Path(__file__).parents[2] / "migration_guide" / "trainer.md"

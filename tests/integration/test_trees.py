@@ -96,6 +96,7 @@ def test_no_pickle_of_a_source_reaches_the_target(tree, tmp_path):
     assert not (tmp_path / "executed").exists()
 
 
+@pytest.mark.newest
 @pytest.mark.skipif(not disk.can_mount(), reason="no file system can be mounted here")
 def test_a_disk_that_is_too_small_for_a_tree_is_told_and_keeps_what_it_had():
     """Ray writes some thirty files, and any of them may be the one that does not fit."""
