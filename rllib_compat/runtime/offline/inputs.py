@@ -214,6 +214,19 @@ def require_actions_as_they_are(config: Mapping[str, Any], actions: object) -> N
         )
 
 
+def _policy_of(name: str, policies: Mapping[str, Any], file: str) -> Any:
+    """The policy that a recorded batch is of."""
+    if name in policies:
+        return policies[name]
+    raise ConfigError(
+        f"The recording has steps of a policy {name!r}; the config's are "
+        f"{', '.join(map(repr, policies))}.",
+        where=file,
+        fix="Call the policy so in multiagent.policies; a recording of one agent alone is of "
+        f"{ONE_POLICY!r}.",
+    )
+
+
 def _shift(values: Any, steps: object) -> Any:
     """What was there a step before, and zeros where an episode or the batch begins."""
     before = np.zeros_like(values)
@@ -238,8 +251,9 @@ def _reader_class() -> Callable[..., Any]:
             policies = self.ioctx.worker.policy_map if self.ioctx.worker else {}
             for policy in policies.values():
                 require_actions_as_they_are(policy.config, policy.action_space_struct)
-            for name, columns in itertools.islice(read_lines(Path(files[0])), 1):
-                if (policy := policies.get(name)) is not None:
+            if policies:
+                for name, columns in itertools.islice(read_lines(Path(files[0])), 1):
+                    policy = _policy_of(name, policies, files[0])
                     require_fit(columns, policy.observation_space, policy.action_space, files[0])
 
         def next(self) -> Any:

@@ -228,6 +228,18 @@ def test_the_old_stacks_readers_execute_nothing_either(tmp_path):
     assert batch["terminateds"].tolist() == [False, True]
 
 
+def of_policy(name="default_policy", **has):
+    """The context of a reader whose worker has a policy that fits what is recorded here."""
+    fits = {
+        "config": {},
+        "action_space_struct": None,
+        "observation_space": gymnasium.spaces.Box(-1, 1, (2,)),
+        "action_space": gymnasium.spaces.Discrete(9),
+    }
+    policy = SimpleNamespace(**fits | has)
+    return IOContext(worker=SimpleNamespace(policy_map={name: policy}))
+
+
 @pytest.mark.parametrize(
     ("said", "refused"),
     [
@@ -240,13 +252,22 @@ def test_recorded_actions_of_several_parts_are_not_normalized(said, refused, tmp
     """An old reader failed at its first batch; this one says so when the trainer is made."""
     record(tmp_path, [played(2, end="terminated")])
     read = Readers(str(tmp_path)).build()
-    policy = SimpleNamespace(config=said, action_space_struct=(gymnasium.spaces.Box(-1, 1, (1,)),))
-    context = IOContext(worker=SimpleNamespace(policy_map={"default_policy": policy}))
+    context = of_policy(config=said, action_space_struct=(gymnasium.spaces.Box(-1, 1, (1,)),))
     if refused:
         with pytest.raises(ConfigError, match="no Ray normalizes"):
             read(context)
     else:
         read(context)
+
+
+def test_an_old_reader_says_at_once_that_a_recording_is_of_another_policy(tmp_path):
+    record(tmp_path, [played(2, end="terminated")])
+    read = Readers(str(tmp_path)).build()
+    read(of_policy())
+    with pytest.raises(ConfigError, match="2 numbers in an observation, and the policy 3"):
+        read(of_policy(observation_space=gymnasium.spaces.Box(-1, 1, (3,))))
+    with pytest.raises(ConfigError, match="of a policy 'default_policy'"):
+        read(of_policy("other"))
 
 
 # Those of DQN's policy on the old API stack of Ray 2.60.
