@@ -204,13 +204,18 @@ def todays_default(named: Named, table: Callable[..., Table], **told: object) ->
     return Target(None, model_config, table(linear=name == "linear"))
 
 
+#: Where nothing clips a logarithm, whose exponential is 0 or infinite long before. It is a constant
+#: of heads that target networks follow as they follow weights (APPO): infinite, it came to NaN.
+NO_CLIP = 1e30
+
+
 def clipless(named: Named) -> dict[str, Any]:
     """What today's heads have to be told of log standard deviations.
 
     Old networks did not clip; today's default of 20 never binds in practice, but a conversion has
     to be exact for any number.
     """
-    return {"free_log_std": "log_std.value" in named.arrays, "log_std_clip_param": float("inf")}
+    return {"free_log_std": "log_std.value" in named.arrays, "log_std_clip_param": NO_CLIP}
 
 
 def policy_only(

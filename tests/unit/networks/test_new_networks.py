@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("ray")
 
 import torch
+from ray.rllib.utils.torch_utils import update_target_network
 
 from rllib_compat import registry, translate
 from rllib_compat.algorithms import use_legacy_networks
@@ -350,6 +351,16 @@ def test_a_module_computes_its_network(name):
     assert {"action_dist_inputs", "q_values"} & out.keys()
     for key in then.keys() & out.keys() - set(network.graph.states):
         np.testing.assert_allclose(out[key].reshape(then[key].shape), then[key], atol=1e-5)
+
+
+def test_target_networks_follow_constants_of_heads_too_and_stay_numbers(monkeypatch):
+    """Infinite limits that are moved by a part of themselves are none any more."""
+    monkeypatch.setitem(ALL, "targets", ("APPO", "vector", "continuous", {}))
+    module, *_ = module_of("targets")
+    module.make_target_networks()
+    for main, target in module.get_target_network_pairs():
+        update_target_network(main_net=main, target_net=target, tau=0.3)
+        assert all(part.isfinite().all() for part in target.state_dict().values())
 
 
 def test_deviations_apart_from_observations_are_half_of_what_any_actions_take(monkeypatch):
