@@ -78,9 +78,18 @@ def only_todays(config: Mapping[str, Any]) -> list[str]:
 
 
 def makes(algorithm: str, config: Mapping[str, Any]) -> bool:
-    """Whether new networks of an algorithm and a legacy config are made here."""
+    """Whether new networks of an algorithm and a legacy config are made here.
+
+    None is where the model is the user's own.
+    """
+    if any(_names_a_model(config.get(section)) for section in ("model", "policy_model", "Q_model")):
+        return False
     described = registry.of(algorithm).reader in _AS_TODAY
     return drawer(algorithm) is not None and not described and not only_todays(config)
+
+
+def _names_a_model(section: object) -> bool:
+    return isinstance(section, Mapping) and bool(section.get("custom_model"))
 
 
 def takes_attention(algorithm: str) -> bool:

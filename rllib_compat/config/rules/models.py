@@ -178,6 +178,15 @@ def layers_of_sac(value: object, context: Context) -> Outcome:
     return _shared(value, context, section, key)
 
 
+def model_of_rnnsac(value: object, context: Context) -> Outcome:
+    """The `ModelV2` of policy or critics; where only the policy has one, critics have layers."""
+    outcome = layers_of_sac(value, context)
+    of_policy, names = context.rule.key.startswith("policy"), ("Q_model", "q_model_config")
+    if is_off(value) or not of_policy or any(context.get(f"{n}.custom_model") for n in names):
+        return outcome
+    return replace(outcome, settings={**outcome.settings, f"{NEW}.critics.custom_model": None})
+
+
 def _shared(value: object, context: Context, section: str, key: str) -> Outcome:
     """The policy's, where the config gives both."""
     if context.stack == "old":

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from rllib_compat.networks.modules.exploration import noise, noisy_layers
 from rllib_compat.networks.modules.graph_module import ModuleWithTarget
 from rllib_compat.networks.modules.layers import EncoderCatalog, dense_layers, glorot
+from rllib_compat.networks.modules.model_v2 import CUSTOM_MODEL, ModelV2Encoder
 from rllib_compat.networks.modules.q import QF_PREDS, QModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
@@ -71,10 +72,10 @@ class _Unrolled:
 class R2D2Module(_Unrolled, ModuleWithTarget):
     """A Q-network with an LSTM.
 
-    The installed Ray's encoder for the observations, with its LSTM (`use_lstm`); behind that the
-    layers that RLlib had: a linear one, then a stream for the Q-values or, with `dueling`, one for
-    the advantages and one for the state's value (`hiddens`, rectified). `epsilon` is a number, or a
-    schedule `[[step, epsilon], …]`.
+    The installed Ray's encoder for the observations, with its LSTM (`use_lstm`), and a linear
+    layer; or a recurrent `ModelV2` (`custom_model`). Behind that the layers that RLlib had: a
+    stream for the Q-values or, with `dueling`, one for the advantages and one for the state's
+    value (`hiddens`, rectified). `epsilon` is a number, or a schedule `[[step, epsilon], …]`.
     """
 
     def setup(self) -> None:
@@ -92,20 +93,26 @@ class R2D2Module(_Unrolled, ModuleWithTarget):
                 where="model_config.sigma0",
                 fix="Leave it out, or take the networks of an old Ray: legacy_ray='1.13.0'.",
             )
-        if not told["use_lstm"]:
+        own = told.get(CUSTOM_MODEL)
+        if not (told["use_lstm"] or own):
             raise ConfigError(
                 "R2D2 trains recurrent networks, and this one has no LSTM.",
                 where="model.use_lstm",
                 fix="use_lstm=True",
             )
-        catalog = EncoderCatalog(self.observation_space, self.action_space, told)
         actions, sizes = int(self.action_space.n), list(told["hiddens"] or ())
         # As RLlib's: as wide as the layers below; without layers above it gives the values.
         width = [256, *told["fcnet_hiddens"]][-1] if sizes else actions
-        networks: dict[str, nn.Module] = {
-            "encoder": catalog.build_encoder(framework="torch"),
-            "logits": glorot(nn.Linear(told["lstm_cell_size"], width)),
-        }
+        spaces = self.observation_space, self.action_space
+        networks: dict[str, nn.Module]
+        if own:
+            encoder = ModelV2Encoder(*spaces, width, told, "model")
+            networks = {"encoder": encoder, "logits": nn.Identity()}
+        else:
+            networks = {
+                "encoder": EncoderCatalog(*spaces, told).build_encoder(framework="torch"),
+                "logits": glorot(nn.Linear(told["lstm_cell_size"], width)),
+            }
         if sizes:
             networks["advantage"] = dense_layers(width, sizes, actions, "relu")
         if sizes and told["dueling"]:

@@ -21,6 +21,7 @@ from rllib_compat.networks.graph import CRITIC, POLICY, TWIN
 from rllib_compat.networks.modules.distributions import squashed_gaussian
 from rllib_compat.networks.modules.graph_module import ModuleWithTarget
 from rllib_compat.networks.modules.layers import EncoderCatalog, beside_observation, dense_layers
+from rllib_compat.networks.modules.model_v2 import CUSTOM_MODEL, ModelV2Encoder
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import modules
@@ -39,9 +40,10 @@ class RNNSACModule(ModuleWithTarget):
     """A policy over Discrete or Box actions, and one critic or two, each with an LSTM of its own.
 
     Each is the installed Ray's encoder with its LSTM (`use_lstm`), and the layers behind it
-    (`head_fcnet_hiddens`). Of Discrete actions critics give a value each; Box actions are one of
-    their inputs. The `model_config` has `twin_q`, `initial_alpha` and `zero_init_states`, too, and
-    under `critics` what is different in theirs (`fcnet_hiddens`, `lstm_cell_size`, …).
+    (`head_fcnet_hiddens`); or a recurrent `ModelV2` (`custom_model`). Of Discrete actions critics
+    give a value each; Box actions are one of their inputs. The `model_config` has `twin_q`,
+    `initial_alpha` and `zero_init_states`, too, and under `critics` what is different in theirs
+    (`fcnet_hiddens`, `lstm_cell_size`, …).
     """
 
     def setup(self) -> None:
@@ -55,7 +57,7 @@ class RNNSACModule(ModuleWithTarget):
                 where="action_space",
                 fix="Wrap the environment, so that its actions are one of both.",
             )
-        if not told["use_lstm"]:
+        if not (told["use_lstm"] or told.get(CUSTOM_MODEL)):
             raise ConfigError(
                 "RNNSAC trains recurrent networks, and this one has no LSTM.",
                 where="policy_model.use_lstm",
@@ -75,8 +77,10 @@ class RNNSACModule(ModuleWithTarget):
             theirs |= {"lstm_use_prev_action": False, "lstm_use_prev_reward": False}
         self.net = nn.ModuleDict(
             {
-                POLICY: _recurrent(seen, space, told, count if self.discrete else 2 * count),
-                **{name: _recurrent(judged, space, theirs, values) for name in self._judges},
+                POLICY: _recurrent(
+                    seen, space, told, count if self.discrete else 2 * count, POLICY
+                ),
+                **{name: _recurrent(judged, space, theirs, values, name) for name in self._judges},
             }
         )
         self.log_alpha = nn.Parameter(torch.tensor([np.log(told["initial_alpha"])]).float())
@@ -253,8 +257,13 @@ def drawn(logits: Tensor) -> tuple[Tensor, Tensor]:
     return actions, logp.sum(-1)
 
 
-def _recurrent(seen: object, actions: object, told: dict[str, Any], outputs: int) -> nn.ModuleDict:
+def _recurrent(
+    seen: Any, actions: Any, told: dict[str, Any], outputs: int, name: str
+) -> nn.ModuleDict:
     """An encoder with its LSTM, and the layers behind it."""
+    if told.get(CUSTOM_MODEL):
+        own = ModelV2Encoder(seen, actions, outputs, told, name)
+        return nn.ModuleDict({"encoder": own, "head": nn.Identity()})
     head = (told["head_fcnet_hiddens"], outputs, told["head_fcnet_activation"] or "linear")
     catalog = EncoderCatalog(seen, actions, told)
     return nn.ModuleDict(

@@ -7,8 +7,8 @@ A case holds, by name:
     config.*            the settings that matter, as the old Ray knew them, as text
     batch.*             sequences as they came out of a replay buffer, `[B, T, …]`, padded with
                         zeros: obs, actions, rewards, dones, weights; `state_in_0` and `state_in_1`
-                        `[B, …]` (of an attention net the memories of its units), and `seq_lens`
-                        `[B]`
+                        `[B, …]` (of an attention net the memories of its units, of `Remembering`
+                        one), and `seq_lens` `[B]`
     weights.*, targets.*    before, by the old names
     loss.*              total_loss, mean_q, min_q, max_q, mean_td_error
     td_errors           one a sequence
@@ -32,6 +32,7 @@ from ray.rllib.agents.dqn.r2d2_torch_policy import R2D2TorchPolicy, r2d2_loss
 from ray.rllib.policy.rnn_sequencing import timeslice_along_seq_lens_with_overlap
 from ray.rllib.policy.sample_batch import SampleBatch
 from record import named
+from remembering import Remembering
 
 SEEN, ACTIONS, CELLS, STEPS = 4, 3, 5, 6
 
@@ -42,8 +43,9 @@ CASES = {
     "dueling": {"hiddens": [7], "gamma": 0.9, "lr": 0.01, "adam_epsilon": 1e-5},
     "without-h": {"use_h_function": False, "burn_in": 1, "grad_clip": None},
     "attention": {"burn_in": 1, "lr": 0.01},
+    "own-model": {"burn_in": 1, "lr": 0.01},
 }
-#: Each with two units, so that there are two states, too.
+#: What is in the place of an LSTM.
 MODELS = {
     "attention": {
         "use_attention": True,
@@ -54,8 +56,11 @@ MODELS = {
         "attention_position_wise_mlp_dim": 5,
         "attention_memory_inference": 3,
         "attention_memory_training": 7,
-    }
+    },
+    "own-model": {"custom_model": Remembering},
 }
+#: The shapes of states.
+STATES = {"attention": [[3, 4]] * 2, "own-model": [[6]]}
 LSTM = {"use_lstm": True, "lstm_cell_size": CELLS}
 KEPT = (
     "adam_epsilon burn_in double_q dueling gamma grad_clip h_function_epsilon hiddens lr n_step "
@@ -89,17 +94,15 @@ def record(case, out):
     found = {"config." + name: np.asarray(str(config[name])) for name in KEPT.split()}
     found.update(named("weights", policy.get_weights()))
     found.update(named("targets", {n: w.numpy() for n, w in target.state_dict().items()}))
-    attends = "attention_memory_inference", "attention_dim"
-    state = [MODELS[case][key] for key in attends] if case in MODELS else [CELLS]
-    batch = made_up(random, state)
+    batch = made_up(random, STATES.get(case, [[CELLS]] * 2))
     found.update(named("batch", batch))
     found.update(learned(policy, batch))
     found.update(replayed(random, config))
     np.savez_compressed(str(Path(out) / (case + ".npz")), **found)
 
 
-def made_up(random, state):
-    """Sequences, padded, with states of a shape."""
+def made_up(random, states):
+    """Sequences, padded, with states of some shapes."""
     count = len(SEQUENCES)
     batch = {
         "obs": random.uniform(-2, 2, (count, STEPS, SEEN)).astype(np.float32),
@@ -107,8 +110,10 @@ def made_up(random, state):
         "rewards": random.uniform(-3, 6, (count, STEPS)).astype(np.float32),
         "dones": np.zeros((count, STEPS), bool),
         "weights": random.uniform(0.2, 1, (count, 1)).repeat(STEPS, 1).astype(np.float32),
-        "state_in_0": random.uniform(-1, 1, [count, *state]).astype(np.float32),
-        "state_in_1": random.uniform(-1, 1, [count, *state]).astype(np.float32),
+        **{
+            f"state_in_{i}": random.uniform(-1, 1, [count, *shape]).astype(np.float32)
+            for i, shape in enumerate(states)
+        },
         "seq_lens": np.array([steps for steps, _ in SEQUENCES], np.int32),
     }
     for row, (steps, done) in enumerate(SEQUENCES):

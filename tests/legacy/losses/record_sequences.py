@@ -14,11 +14,10 @@ from pathlib import Path
 import gym
 import numpy as np
 import ray
-import torch
 from ray.rllib.agents.registry import get_trainer_class
 from ray.rllib.models import ModelCatalog
-from ray.rllib.models.torch.recurrent_net import RecurrentNetwork
 from ray.tune.registry import register_env
+from remembering import Remembering
 from sequences import CASES
 
 
@@ -38,27 +37,6 @@ class World(gym.Env):
     def step(self, action):
         self.steps += 1
         return self.observation_space.sample(), float(action == 1), self.steps == 11, {}
-
-
-class Remembering(RecurrentNetwork, torch.nn.Module):
-    """A model of somebody's own: a GRU."""
-
-    def __init__(self, seen, actions, outputs, config, name):
-        torch.nn.Module.__init__(self)
-        super().__init__(seen, actions, outputs, config, name)
-        self.cell = torch.nn.GRU(int(np.prod(seen.shape)), 6, batch_first=True)
-        self.last = torch.nn.Linear(6, outputs)
-        self.value = torch.nn.Linear(6, 1)
-
-    def get_initial_state(self):
-        return [self.last.weight.new_zeros(6)]
-
-    def forward_rnn(self, inputs, state, seq_lens):
-        self._seen, (after,) = self.cell(inputs, state[0][None])
-        return self.last(self._seen), [after]
-
-    def value_function(self):
-        return self.value(self._seen).reshape(-1)
 
 
 def record(algorithm, config):

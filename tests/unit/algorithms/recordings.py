@@ -57,7 +57,7 @@ def updated(learner, module_id, columns, *, steps, sampled=0):
         module = learner.module[module_id]
         names = {parameter: name for name, parameter in module.named_parameters()}
         made = compute(loss)
-        gradients.update({names[p]: g.numpy().copy() for p, g in made.items()})
+        gradients.update({names[p]: g.numpy().copy() for p, g in made.items() if g is not None})
         return made
 
     learner.compute_gradients = see

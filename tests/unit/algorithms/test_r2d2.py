@@ -26,6 +26,7 @@ from rllib_compat.networks.modules.q import QF_PREDS
 from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX
 from rllib_compat.neutral import PolicyState, spaces
 from rllib_compat.ray_versions import configs, episodes
+from tests.legacy.losses.remembering import Remembering
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings
 from tests.unit.algorithms.recordings import Recording, close
@@ -34,8 +35,12 @@ from tests.unit.algorithms.test_losses import MODULE, RECORDS
 pytestmark = OTHERS_WARNINGS
 
 HERE = RECORDS / "r2d2"
-CASES = sorted(path.stem for path in HERE.glob("*.npz"))
+#: That of a model of the user's own.
+OWN = "own-model"
+CASES = sorted(path.stem for path in HERE.glob("*.npz") if path.stem != OWN)
 SPACES = (gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32), gymnasium.spaces.Discrete(3))
+#: What states are called, where they are not an LSTM's.
+STATES = {"attention": ("memory_0", "memory_1"), OWN: ("state_0",)}
 DENSE = {"fcnet_hiddens": [5], "fcnet_activation": "tanh"}
 MODEL = {**DENSE, "use_lstm": True, "lstm_cell_size": 5}
 ATTENTION = {
@@ -57,9 +62,9 @@ class Recorded(Recording):
 
     def __init__(self, case):
         super().__init__(HERE / f"{case}.npz")
-        found, attends = self.told(), case == "attention"
-        self.model = ATTENTION if attends else MODEL
-        self.states = ("memory_0", "memory_1") if attends else ("h", "c")
+        found = self.told()
+        self.model = ATTENTION if case == "attention" else MODEL
+        self.states = STATES.get(case, ("h", "c"))
         self.burn_in, self.settings = found["burn_in"], found
 
     def network(self, kind):
@@ -178,6 +183,38 @@ def test_a_new_network_of_today_has_the_layers_that_ray_1_13_made(case):
     told, _ = updated(fresh(recorded), {**batch, Columns.STATE_IN: states})
     for name in TERMS:
         close(told[name], recorded.found[f"loss.{name}"], 1e-5)
+
+
+#: The old names of layers behind a model of one's own → those of the module.
+OF_OWN = {
+    "cell": "encoder.model.cell",
+    "last": "encoder.model.last",
+    "value": "encoder.model.value",
+    **{old: new for old, new in LAYERS.items() if "module" in old},
+}
+
+
+def test_a_recurrent_model_of_ones_own_learns_as_with_ray_1_13():
+    recorded = Recorded(OWN)
+    model = {**DENSE, "custom_model": Remembering, "max_seq_len": 5}
+    config = config_of(recorded).rl_module(model_config=model)
+    learner = config.build_learner(spaces={MODULE: SPACES})
+    module = learner.module[MODULE].unwrapped()
+    named = {
+        kind: {
+            f"{OF_OWN[layer]}.{part}": torch.as_tensor(array)
+            for name, array in recorded.below(kind).items()
+            for layer, _, part in [name.rpartition(".")]
+        }
+        for kind in ("weights", "targets", "after")
+    }
+    module.net.load_state_dict(named["weights"])
+    module.target_net.load_state_dict(named["targets"])
+    told, _ = updated(learner, recorded.batch())
+    for name in TERMS:
+        close(told[name], recorded.found[f"loss.{name}"], 1e-5)
+    for name, array in module.net.state_dict().items():
+        close(array, named["after"][name], 1e-4)
 
 
 def test_it_acts_by_its_values_and_explores_until_its_schedule_ends():
@@ -387,7 +424,6 @@ def test_keys_of_every_era_mean_what_they_meant(old, settings):
     [
         {"num_atoms": 51},
         {"exploration_config": {"type": "ParameterNoise"}},
-        {"model": {"custom_model": "mine"}},
     ],
 )
 def test_what_it_never_could_or_no_longer_can_is_refused(old):

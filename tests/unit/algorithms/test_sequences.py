@@ -11,10 +11,13 @@ import pytest
 
 pytest.importorskip("ray")
 
+from ray.rllib.models import ModelCatalog
+
 from rllib_compat import translate
 from rllib_compat.algorithms import use_legacy_learners, use_legacy_networks
 from rllib_compat.ray_versions import algorithms, startup
 from rllib_compat.runtime import use_compat_env_runners
+from tests.legacy.losses.remembering import Remembering
 from tests.legacy.losses.sequences import CASES
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_losses import RECORDS
@@ -23,8 +26,6 @@ pytestmark = OTHERS_WARNINGS
 
 RECORDED = json.loads((RECORDS / "sequences.json").read_text())
 FAILED = [case for case in CASES if "error" in RECORDED[case]]
-#: What it trained and is refused here.
-OWN_MODELS = ["R2D2 own model", "RNNSAC own model"]
 
 
 class World(gymnasium.Env):
@@ -50,14 +51,15 @@ def translated(case, **more):
     return translate({**old, **more}, algorithm=algorithm, legacy_ray="1.13.0", old_networks=True)
 
 
-@pytest.mark.parametrize("case", [*FAILED, *OWN_MODELS])
+@pytest.mark.parametrize("case", FAILED)
 def test_what_ray_1_13_failed_with_is_refused(case):
     assert translated(case).refused
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case not in FAILED + OWN_MODELS])
+@pytest.mark.parametrize("case", [case for case in CASES if case not in FAILED])
 def test_what_ray_1_13_trained_trains(case):
     algorithm, old = CASES[case]
+    ModelCatalog.register_custom_model("remembering", Remembering)
     translation = translated(case, num_workers=0)
     assert not translation.refused
     config = translation.algorithm_config.environment(World)
