@@ -25,7 +25,7 @@ class ModelV2Encoder(nn.Module):
     """Runs a recurrent `ModelV2` over sequences `[B, T, …]`, as Ray's encoders with an LSTM run.
 
     As in old Rays, the model gets all steps of all sequences as one batch `[B * T, …]`, how many of
-    them each sequence has, and states `[B, …]`; `use_lstm` and `use_attention` wrap it.
+    them each sequence has, and states `[B, …]`; `use_lstm` puts an LSTM around it.
 
     Args:
         seen: The observations.
@@ -36,7 +36,7 @@ class ModelV2Encoder(nn.Module):
         name: Its name.
 
     Raises:
-        ConfigError: It has no states.
+        ConfigError: It has no states, or asks for more than observations and states.
     """
 
     def __init__(
@@ -53,6 +53,14 @@ class ModelV2Encoder(nn.Module):
         self.model: Any = ModelCatalog.get_model_v2(
             seen, actions, outputs, config, framework="torch", name=name
         )
+        asked = {n for n in self.model.view_requirements if not n.startswith(("obs", "state_"))}
+        if asked:
+            raise ConfigError(
+                f"{type(self.model).__name__} gets observations and states, and asks for "
+                f"{', '.join(sorted(asked))}.",
+                where=f"model.{CUSTOM_MODEL}",
+                fix="Put that into the observations, by a wrapper around the environment.",
+            )
         first = self.model.get_initial_state()
         if not len(first):
             raise ConfigError(

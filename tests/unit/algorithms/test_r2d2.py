@@ -217,6 +217,28 @@ def test_a_recurrent_model_of_ones_own_learns_as_with_ray_1_13():
         close(array, named["after"][name], 1e-4)
 
 
+class LooksBack(Remembering):
+    """A model that wants the reward before."""
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.view_requirements["prev_rewards"] = self.view_requirements["obs"]
+
+
+class Forgets(Remembering):
+    """A model without states."""
+
+    def get_initial_state(self):
+        return []
+
+
+@pytest.mark.parametrize(("model", "says"), [(LooksBack, "prev_rewards"), (Forgets, "no states")])
+def test_a_model_that_can_not_be_run_over_sequences_is_refused(model, says):
+    config = configs.todays_config("R2D2").rl_module(model_config={"custom_model": model})
+    with pytest.raises(ConfigError, match=says):
+        config.build_learner(spaces={MODULE: SPACES})
+
+
 def test_it_acts_by_its_values_and_explores_until_its_schedule_ends():
     recorded = Recorded("dueling")
     learner = fresh(recorded, epsilon=[[0, 1.0], [100, 0.0]])
