@@ -42,6 +42,30 @@ def remote_env_runners(group: EnvRunnerGroup) -> list[Any]:
     return list(group._worker_manager.actors().values())
 
 
+def replace_env_runners(group: EnvRunnerGroup, actors: list[Any]) -> None:
+    """Makes these actors the remote env runners of a group; others that it has are ended."""
+    manager = group._worker_manager
+    gone = {index: actor for index, actor in manager.actors().items() if actor not in actors}
+    manager._actors = gone  # `clear` ends them
+    manager.clear()
+    manager.add_actors(actors)
+
+
+def remove_unhealthy_env_runners(group: EnvRunnerGroup) -> None:
+    """Takes those out of a group that do not answer.
+
+    Raises:
+        RuntimeError: None of them does.
+    """
+    renames.method(group, "probe_unhealthy_env_runners")()
+    actors = group._worker_manager.actors()
+    healthy = [actors[index] for index in healthy_indices(group)]
+    if actors and not healthy:
+        raise RuntimeError(f"None of {len(actors)} workers answers.")
+    if len(healthy) < len(actors):
+        replace_env_runners(group, healthy)
+
+
 def numbered_env_runners(group: EnvRunnerGroup) -> list[tuple[int, Any]]:
     """The env runners of a group that sample, by their indices: actors, or the local one."""
     actors = sorted(group._worker_manager.actors().items())

@@ -278,11 +278,12 @@ _COUNTERS = {
 }
 
 
-def plan_iterator(make: Callable[[], Iterator[Any]]) -> Any:
+def plan_iterator(make: Callable[[], Iterator[Any]], **counters: int) -> Any:
     """An iterator with the methods that plans are made of, `for_each` and the like.
 
     Args:
         make: Makes the generator of its items.
+        **counters: What is counted already.
     """
     from ray.util.iter import LocalIterator
     from ray.util.iter_metrics import SharedMetrics
@@ -291,7 +292,9 @@ def plan_iterator(make: Callable[[], Iterator[Any]]) -> Any:
         del timeout
         return make()
 
-    return LocalIterator(base, SharedMetrics())
+    metrics = SharedMetrics()
+    metrics.get().counters.update(counters)
+    return LocalIterator(base, metrics)
 
 
 #: What a worker was, besides, as one of the iterators that plans are made of (Ray 0.8 – 2.x).
@@ -322,15 +325,28 @@ def worker_iterator(sample: Callable[[], Any]) -> Any:
 def add_legacy_batch_names() -> None:
     """Lets Ray's batches answer to what they had until Ray 1.2.
 
-    `total()` was the agents' steps of a batch of several policies (0.8); `data` the columns.
+    `total()` was the agents' steps of a batch of several policies (0.8); `data` the columns. Rows
+    and `data` have `dones` again, which is `terminateds` since Ray 2.1; `concat_samples` raises
+    since Ray 2.x as a method, and is a function.
     """
-    from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+    from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch, concat_samples
 
+    if hasattr(SampleBatch, "dont_check_lens"):
+        return  # it was done
+    rows = SampleBatch.rows
     MultiAgentBatch.total = MultiAgentBatch.agent_steps
-    SampleBatch.data = property(dict)
+    MultiAgentBatch.concat_samples = SampleBatch.concat_samples = staticmethod(concat_samples)
+    SampleBatch.rows = lambda batch: map(_with_dones, rows(batch))
+    SampleBatch.data = property(lambda batch: _with_dones(dict(batch)))
     SampleBatch.seq_lens = property(lambda batch: dict.get(batch, SampleBatch.SEQ_LENS))
     SampleBatch.new_columns = property(lambda batch: list(batch.added_keys))
     SampleBatch.dont_check_lens = False
+
+
+def _with_dones(columns: dict[str, Any]) -> dict[str, Any]:
+    if "terminateds" in columns:
+        columns.setdefault("dones", columns["terminateds"])
+    return columns
 
 
 def let_batches_be_asked_for_a_policy() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import sys
 from collections.abc import Callable
 from datetime import datetime
@@ -159,6 +160,15 @@ def trial_storage(trainable: Trainable) -> tuple[Any, str] | None:
     filesystem = storage.storage_filesystem
     here = isinstance(filesystem, LocalFileSystem)
     return None if here else filesystem, str(storage.trial_fs_path)
+
+
+def experiment_state(analysis: Any) -> dict[str, Any]:
+    """What Tune has saved of an analysis's experiment last, as data; nothing in it is run."""
+    file = analysis._experiment_json_fs_path
+    with analysis._fs.open_input_stream(file) as stream:
+        state: dict[str, Any] = json.loads(stream.readall())
+    saved = analysis._fs.get_file_info(file).mtime
+    return {**state, "stats": {"timestamp": saved.timestamp(), **state["stats"]}}
 
 
 def mark_restored(trainable: Trainable, *, iteration: int) -> None:

@@ -111,13 +111,22 @@ def _all_runs(key: str, algorithm: str) -> Iterator[Any]:
 
 def was_default(key: str, value: object, algorithm: str) -> bool:
     """Whether a value is what some Ray put there by itself."""
-    return any(default == value for _, _, default in _runs_with_defaults(key, algorithm))
+    runs = _runs_with_defaults(key, algorithm)
+    return any(_is(default, value) for _, _, default in runs)
+
+
+def _is(default: object, value: object) -> bool:
+    try:
+        return bool(default == value)
+    except (AttributeError, ValueError):  # a PolicySpec knows its like only; an array has no answer
+        return False
 
 
 def _runs_with_defaults(key: str, algorithm: str) -> Iterator[Any]:
     return (run for run in _all_runs(key, algorithm) if len(run) == 3)
 
 
+_PLACEHOLDER = {"$": "placeholder"}
 #: How many wrong keys are remembered with what they look like; policies repeat each other's.
 _REMEMBERED = 4096
 
@@ -129,9 +138,16 @@ def is_placeholder(key: str, value: object) -> bool:
     for name in (key, key.rpartition(".")[2]):
         for home in (*homes(name), "model"):
             runs = section(home).get(name, ())
-            if any(len(run) == 3 and run[2] == {"$": "placeholder"} for run in runs):
+            if any(len(run) == 3 and run[2] == _PLACEHOLDER for run in runs):
                 return True
     return False
+
+
+def with_placeholders(config: Mapping[str, Any], legacy_ray: str) -> dict[str, Any]:
+    """A config whose `model` has what a Ray put there for keys that had been renamed: -1."""
+    release = nearest_release(legacy_ray)
+    renamed = [k for k in section("model") if default_at("model", k, release)[1] == _PLACEHOLDER]
+    return {**config, "model": {**dict.fromkeys(renamed, -1), **(config.get("model") or {})}}
 
 
 def since(key: str, algorithm: str) -> int:

@@ -23,21 +23,17 @@ _WEIGHTS = "load the weights yourself and call trainer.set_weights()"
 _TRAINER = "call trainer.add_policy()"
 _FAILURES = "failed workers are replaced by Ray, if restart_failed_env_runners is set"
 _STORAGE = "Ray synchronizes what is below the storage_path of tune.run"
-_EXPERIMENT = "Tune keeps it in experiment_state-*.json, in the folder analysis.experiment_path"
 _ONE_CALL = "Ray calls a worker one method at a time"
-_EPISODES = "return more episodes from a connector instead"
 _RECORDED = "today's env runner notes each step; a connector may change it"
 
 #: Object → name → what took its place.
 GONE: Mapping[str, Mapping[str, str]] = {
     "trainer": {
-        "state": "keep it in the callbacks object",
         "import_model": _WEIGHTS,
         "import_policy_model_from_h5": _WEIGHTS,
         "make_local_evaluator": "it is trainer.workers.local_worker()",
         "make_remote_evaluators": f"set num_workers in the config; {_GROUP} makes them",
         "on_worker_failures": "Ray tells Algorithm.restore_env_runners",
-        "try_recover_from_step_attempt": _FAILURES,
         "restore_workers": _FAILURES,
         "from_state": "call from_checkpoint()",
         "evaluation_dataset": "set evaluation_config['input'] to the recordings",
@@ -52,10 +48,6 @@ GONE: Mapping[str, Mapping[str, str]] = {
         "restore": "restore the trainer",
     },
     "workers": {
-        "add_workers": f"set num_workers in the config; {_GROUP} keeps its number",
-        "reset": f"workers are replaced when they fail; see {_GROUP}.restart_failed_env_runners",
-        "remove_failed_workers": _FAILURES,
-        "recreate_failed_workers": _FAILURES,
         "add_policy_to_workers": _TRAINER,
         "foreach_worker_async": f"it is {_GROUP}.foreach_env_runner_async",
         "fetch_ready_async_reqs": f"it is {_GROUP}.fetch_ready_async_reqs",
@@ -75,18 +67,11 @@ GONE: Mapping[str, Mapping[str, str]] = {
         "try_restart": "set restart_failed_sub_environments in the config",
     },
     "episode": {
-        "new_batch_builder": _EPISODES,
-        "add_extra_batch": _EPISODES,
         "add_init_obs": _RECORDED,
         "add_action_reward_done_next_obs": _RECORDED,
         "postprocess_episode": "do it in on_postprocess_trajectory",
         "set_last_info": _RECORDED,
         "step": _RECORDED,
-    },
-    "analysis": {
-        "runner_data": _EXPERIMENT,
-        "stats": _EXPERIMENT,
-        "set_filetype": "trials log JSON and CSV, and whichever is there is read",
     },
     "policy_map": {
         "session_creator": _SESSION,
@@ -140,6 +125,17 @@ GONE: Mapping[str, Mapping[str, str]] = {
         ),
     },
 }
+
+
+def names_with(of: object, kind: str, behind: object) -> list[str]:
+    """What `dir` gives for an object whose other attributes are those of an object behind it.
+
+    Args:
+        of: The object.
+        kind: What stands for it in `GONE`.
+        behind: The other one.
+    """
+    return sorted({*object.__dir__(of), *dir(behind)} - GONE[kind].keys())
 
 
 def missing(of: object, kind: str, name: str) -> AttributeError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from rllib_compat.registry.legacy_api import GONE, missing
+from rllib_compat.registry.legacy_api import GONE, missing, names_with
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT
 from rllib_compat.runtime.user_envs import list_environments, user_env
 
@@ -177,6 +177,9 @@ class LegacyBaseEnv:
     def stop(self) -> None:
         """Closes all environments."""
         self._env.close()
+
+    def __dir__(self) -> list[str]:
+        return names_with(self, "base_env", self._env)
 
     def __getattr__(self, name: str) -> Any:
         if name in GONE["base_env"] or name.startswith("_"):

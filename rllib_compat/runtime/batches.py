@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from packaging.version import Version
 
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.neutral.frozen import frozen
@@ -170,12 +171,21 @@ class _Piece:
     before: Any
 
 
-def rollout_batch(chunks: list[Any], policies: Mapping[str, Any]) -> Any:
+#: Since this Ray, batches had the columns that a policy asks for: no steps before.
+_ASKED_FOR = Version("1.0")
+#: Since this Ray, whether an episode is done is no whole number any more.
+_BOOLEANS = Version("1.1")
+
+
+def rollout_batch(
+    chunks: list[Any], policies: Mapping[str, Any], ray: Version | None = None
+) -> Any:
     """What a runner's `sample()` gave, as the batch that an old worker returned.
 
     Args:
         chunks: The episodes and parts of episodes.
         policies: The policies by id; each postprocesses its agents' steps.
+        ray: The Ray whose columns it has besides; None: the last one.
 
     Returns:
         A `SampleBatch`, or with many agents a `MultiAgentBatch` by policy.
@@ -192,6 +202,10 @@ def rollout_batch(chunks: list[Any], policies: Mapping[str, Any]) -> Any:
         for agent, batch in batches.items():
             policy = policies[ids[agent]]
             _add_values(batch, policy)
+            if ray is not None and ray < _ASKED_FOR:
+                _add_steps_before(batch, parts[agent])
+            elif ray is not None and ray < _BOOLEANS:
+                batch["terminateds"] = batch["terminateds"].astype(np.int32)
             others = {a: (policies[ids[a]], b) for a, b in batches.items() if a != agent}
             made = policy.postprocess_trajectory(batch, others, None)
             by_policy.setdefault(ids[agent], []).append(made)
@@ -211,6 +225,22 @@ def _add_values(batch: Any, policy: Any) -> None:
     if not policy.is_recurrent():
         told = policy.compute_actions(batch["obs"], explore=False)[2]
         batch.update({name: told[name] for name in ("vf_preds",) if name in told})
+
+
+def _add_steps_before(batch: Any, episode: SingleAgentEpisode) -> None:
+    """Adds the action and the reward before each step; zeros before the first of an episode."""
+    import tree
+
+    for name, column in (("actions", episode.actions), ("rewards", episode.rewards)):
+        before = column.get(-1, neg_index_as_lookback=True) if column.lookback else None
+
+        def shifted(part: Any, first: Any = 0) -> Any:
+            moved = np.roll(part, 1, 0)
+            moved[0] = first
+            return moved
+
+        given = () if before is None else (before,)
+        batch[f"prev_{name}"] = tree.map_structure(shifted, batch[name], *given)
 
 
 class Samples:

@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+from packaging.version import Version
+
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import env_runners, episodes, metrics, old_stack, timers
 from rllib_compat.runtime.base_env import LegacyBaseEnv, OldStackBaseEnv
@@ -80,17 +82,25 @@ def adapt_callbacks(
 
 
 def with_trainer(
-    adapter: type[CallbackAdapter], *, truncation_terminates: bool = False
+    adapter: type[CallbackAdapter],
+    *,
+    truncation_terminates: bool = False,
+    legacy_ray: str | None = None,
+    names_only_policy: bool = True,
 ) -> type[CallbackAdapter]:
     """The adapter for a trainer, which will `set_trainer` its object when the trainer is complete.
 
     Args:
         adapter: The adapter.
         truncation_terminates: Whether nothing is expected after an episode that was cut.
+        legacy_ray: The Ray that the trainer's config was written for; None: the last one.
+        names_only_policy: See `learner_info.names_only_policy`.
     """
     members = {
         "has_trainer": True,
         "truncation_terminates": truncation_terminates,
+        "legacy_ray": None if legacy_ray is None else Version(legacy_ray),
+        "names_only_policy": names_only_policy,
         "__module__": __name__,
     }
     return type(adapter.__name__, (adapter,), members)
@@ -125,6 +135,8 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         handles_learn_on_batch: Whether they want to see each train batch.
         has_trainer: Whether a legacy trainer will `set_trainer` the object in its own process.
         truncation_terminates: Whether an episode that a limit has cut is over for what learns.
+        legacy_ray: The Ray whose forms results and batches have; None: the last one's.
+        names_only_policy: See `learner_info.names_only_policy`.
         results: What completes the algorithm's results with their legacy keys.
         legacy: The objects made of them; code that looks for `worker.callbacks` finds the first.
         owner: The legacy trainer, in its process; the algorithm itself stands in for it elsewhere.
@@ -135,6 +147,8 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
     handles_learn_on_batch: ClassVar[bool] = False
     has_trainer: ClassVar[bool] = False
     truncation_terminates: ClassVar[bool] = False
+    legacy_ray: ClassVar[Version | None] = None
+    names_only_policy: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -148,7 +162,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         }
         self._worker: LegacyWorker | None = None
         self._episodes: dict[int, LegacyEpisode] = {}
-        self.results = LegacyResults()
+        self.results = LegacyResults(self.legacy_ray, names_only_policy=self.names_only_policy)
         self._created: set[str] = set()
         self._writer: Writer | None = None
         # For `collect_episodes`; nobody may ever ask.
@@ -220,6 +234,9 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
             if self._writer is None:
                 self._writer = Writer(self.recording, kwargs["env_runner"].worker_index)
             self._writer.write(Samples(kwargs["samples"]).batch)
+        if self._worker is not None and self._worker.extra_episodes:
+            kwargs["samples"].extend(self._worker.extra_episodes)
+            self._worker.extra_episodes.clear()
         if self.truncation_terminates:
             for chunk in kwargs["samples"]:
                 terminate_truncated(chunk)

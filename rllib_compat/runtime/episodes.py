@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat.neutral.errors import GoneError
-from rllib_compat.registry.legacy_api import GONE, missing
+from rllib_compat.registry.legacy_api import GONE, missing, names_with
 from rllib_compat.runtime.batches import batch_builder_of
 from rllib_compat.runtime.episode_records import EpisodeRecord
+from rllib_compat.runtime.extra_batches import BatchBuilder, extra_episodes
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY, episode_number
 from rllib_compat.runtime.recurrent_states import flatten_state
 
 if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import SingleAgentEpisode
+    from rllib_compat.ray_versions.types import AnyBatch, SingleAgentEpisode
     from rllib_compat.runtime.workers import LegacyWorker
 
 
@@ -120,6 +121,23 @@ class LegacyEpisode:
     def batch_builder(self) -> Any:
         """What was sampled of the episode since the last batch, by policy; a copy."""
         return batch_builder_of(self._chunk, self.policy_for)
+
+    def new_batch_builder(self) -> BatchBuilder:
+        """What collects steps of one's own, by agent, for `add_extra_batch`."""
+        return BatchBuilder(self.policy_map)
+
+    def add_extra_batch(self, batch: AnyBatch) -> None:
+        """Lets the trainer learn from steps of one's own, beside those of the next sample.
+
+        Args:
+            batch: Observations, actions, rewards, `dones`, and what the policy computes of each
+                step; of a trainer with one policy.
+
+        Raises:
+            GoneError: There are several policies.
+            CompatError: The batch lacks what the policy computes.
+        """
+        self.worker.extra_episodes += extra_episodes(batch, self._chunk)
 
     def get_agents(self) -> list[Any]:
         """The agents that have taken part so far."""
@@ -257,7 +275,20 @@ class LegacyEpisode:
         told = {k: episode.get_extra_model_outputs(k, -1) for k, v in outputs.items() if len(v)}
         if "action_logp" in told:
             told["action_prob"] = np.exp(told["action_logp"])
+        if told:
+            told |= self._value(agent_id, episode)
         return told
+
+    def _value(self, agent_id: object, episode: Any) -> dict[str, Any]:
+        """What the critic, which env runners don't ask, says of what the last action was for."""
+        import tree
+
+        policy = self.policy_map[self.policy_for(agent_id)]
+        if policy.is_recurrent():
+            return {}
+        seen = tree.map_structure(lambda part: np.asarray(part)[None], episode.get_observations(-2))
+        found = policy.compute_actions(seen, explore=False)[2]
+        return {name: found[name][0] for name in ("vf_preds",) if name in found}
 
     def last_pi_info_for(self, agent_id: object = ONLY_AGENT) -> dict[str, Any]:
         """The older name of `last_extra_action_outs_for`."""
@@ -288,6 +319,9 @@ class LegacyEpisode:
             self.hist_data,
             self.media,
         )
+
+    def __dir__(self) -> list[str]:
+        return names_with(self, "episode", self._chunk)
 
     def __getattr__(self, name: str) -> Any:
         if name in GONE["episode"] or name.startswith("_"):

@@ -129,6 +129,8 @@ class PolicyLearning:
         found.setdefault("n_step", np.full(count, n_step if isinstance(n_step, int) else 1.0))
         device = next(self.module.parameters()).device
         tensors = {name: _tensor(column, device) for name, column in found.items()}
+        if "terminateds" in tensors:  # whole numbers in Ray 1.0
+            tensors["terminateds"] = tensors["terminateds"].bool()
         if self.module.is_stateful():
             return self._in_sequences(tensors, lengths)
         return {"loss_mask": torch.ones(count, dtype=torch.bool, device=device), **tensors}

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 class Policies(Protocol):
     """What a trainer knows of its policies, which one of its workers alone does not."""
 
+    @property
+    def logdir(self) -> str:
+        """The folder of the trainer's files."""
+
     def with_learners(self, policy: LegacyPolicy) -> LegacyPolicy:
         """The same policy, which reaches the learners."""
 

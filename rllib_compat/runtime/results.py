@@ -13,9 +13,11 @@ from itertools import chain, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from packaging.version import Version
 
 from rllib_compat.ray_versions import metrics
 from rllib_compat.runtime.episode_records import EpisodeRecord
+from rllib_compat.runtime.learner_info import LearnerInfo, arrange
 from rllib_compat.runtime.learner_stats import HELD, learner_stats
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 
@@ -47,6 +49,8 @@ def _total(by_agent: Mapping[Any, Any]) -> int:
 
 
 _TRAINED = "learners/__all_modules__/num_env_steps_trained"
+# Of episodes, columns are made, and of these, tensors on the learner's device.
+_LOADED = "learners/__all_modules__/learner_connector/connector_pipeline_timer"
 _AGENTS_TRAINED = "learners/__all_modules__/num_module_steps_trained"
 RENAMED = (
     RenamedKey("timesteps_total", ("num_env_steps_sampled_lifetime",)),
@@ -82,13 +86,16 @@ RENAMED = (
     RenamedKey("num_env_steps_trained_this_iter", (_TRAINED,)),
     RenamedKey("timers/sample_time_ms", ("timers/env_runner_sampling_timer",), _ms),
     RenamedKey("timers/learn_time_ms", ("timers/learner_update_timer",), _ms),
+    RenamedKey("timers/load_time_ms", (_LOADED,), _ms),
     RenamedKey("timers/update_time_ms", ("timers/synch_weights",), _ms),
     RenamedKey("timers/training_iteration_time_ms", ("timers/training_iteration",), _ms),
     # As the optimizers of Ray 0.5 – 0.8 had them.
     RenamedKey("info/sample_time_ms", ("timers/env_runner_sampling_timer",), _ms),
     RenamedKey("info/grad_time_ms", ("timers/learner_update_timer",), _ms),
     RenamedKey("info/update_time_ms", ("timers/synch_weights",), _ms),
+    RenamedKey("info/load_time_ms", (_LOADED,), _ms),
     RenamedKey("info/opt_samples", (_TRAINED,), float),
+    RenamedKey("optimizer_steps_this_iter", ("num_training_step_calls_per_iteration",)),
 )
 SAMPLER_PERF = (
     RenamedKey("sampler_perf/mean_inference_ms", ("env_runners/rlmodule_inference_timer",), _ms),
@@ -137,43 +144,23 @@ TARGET_COUNTERS = ("num_target_updates", "last_target_update_ts")
 THROUGHPUTS = {
     "sample_time_ms": ("sample_throughput", "env_runners/num_env_steps_sampled"),
     "learn_time_ms": ("learn_throughput", _TRAINED),
+    "load_time_ms": ("load_throughput", _TRAINED),
 }
-
 
 # A throughput → what the optimizers of Ray 0.5 – 0.8 called it, below `info`.
 PEAKS = {"sample_throughput": "sample_peak_throughput", "learn_throughput": "opt_peak_throughput"}
 
 
-class LearnerInfo(dict[str, Any]):
-    """What is below `info/learner`, as a dict that also knows the shorter paths of older Rays.
+class LegacyResults:
+    """Completes the results of one algorithm; remembers episodes for the smoothing window.
 
-    The last of them was `info/learner/<policy>/learner_stats/<name>`; up to Ray 1.2 there was no
-    `learner_stats`, and up to 0.8, with one policy, no id either.
+    Args:
+        ray: The Ray in whose form it tells what was learned; None: the last one.
+        names_only_policy: See `learner_info.names_only_policy`.
     """
 
-    def __missing__(self, name: str) -> Any:
-        """Looks where newer releases had the value."""
-        for inner in ("learner_stats", ONLY_POLICY):
-            if name != inner and dict.__contains__(self, inner):
-                return self[inner][name]
-        raise KeyError(name)
-
-    def __contains__(self, name: object) -> bool:
-        """Whether the value is here or there; what goes over all of them finds each once."""
-        return self.get(name) is not None or dict.__contains__(self, name)
-
-    def get(self, name: Any, default: object = None) -> Any:
-        """The value, here or there, or the default."""
-        try:
-            return self[name]
-        except KeyError:
-            return default
-
-
-class LegacyResults:
-    """Completes the results of one algorithm; remembers episodes for the smoothing window."""
-
-    def __init__(self) -> None:
+    def __init__(self, ray: Version | None = None, *, names_only_policy: bool = True) -> None:
+        self._form = ray, names_only_policy
         self._history: list[EpisodeRecord] = []
         self._counted = {"timesteps_total": 0, "episodes_total": 0}
         # What policies have told last, of algorithms that learn while others sample.
@@ -232,11 +219,13 @@ class LegacyResults:
             info["learner"].update(self._learned)
         for key in ("sampler_perf", "timers", "off_policy_estimator"):
             result.setdefault(key, {})
-        _complete_learner_info(info["learner"])
+        ray, named = self._form
+        info["learner"] = arrange(info["learner"], ray, named=named)
         for name, (throughput, steps) in THROUGHPUTS.items():
             if (time := result["timers"].get(name)) and (count := _get(result, steps)):
                 result["timers"][throughput] = float(count) / time * 1000.0
-                info[PEAKS[throughput]] = result["timers"][throughput]
+                if throughput in PEAKS:
+                    info[PEAKS[throughput]] = result["timers"][throughput]
         _repeat(result)
 
     @property
@@ -356,20 +345,6 @@ def _rename(result: dict[str, Any], rows: Iterable[RenamedKey]) -> None:
             _set(result, legacy, convert(value))
     if result.get("sampler_perf"):  # where nothing was rendered, it took no time
         result["sampler_perf"].setdefault("mean_env_render_ms", 0.0)
-
-
-def _complete_learner_info(told: Mapping[str, Any]) -> None:
-    """Adds what old policies told beside `learner_stats`; models tell nothing of their own."""
-    for of_policy in told.values():
-        stats = dict.get(of_policy, "learner_stats") if isinstance(of_policy, dict) else None
-        if not isinstance(stats, dict):
-            continue
-        stats.setdefault("allreduce_latency", 0.0)  # nobody else has gradients
-        for name in ("custom_metrics", "model"):
-            of_policy.setdefault(name, {})
-        of_policy.setdefault(
-            "num_agent_steps_trained", float(stats.get("num_module_steps_trained", 0))
-        )
 
 
 def _take_records(result: dict[str, Any]) -> list[EpisodeRecord]:

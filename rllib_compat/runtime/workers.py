@@ -9,18 +9,22 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from packaging.version import Version
+
 from rllib_compat.formats.msgpack.codec import pack, unpack
 from rllib_compat.ray_versions import connectors as ray_connectors
 from rllib_compat.ray_versions import env_runners, episodes, old_stack, timers
-from rllib_compat.registry.legacy_api import GONE, missing
+from rllib_compat.registry.legacy_api import GONE, missing, names_with
 from rllib_compat.runtime.base_env import LegacyBaseEnv
 from rllib_compat.runtime.batches import rollout_batch
+from rllib_compat.runtime.creation_args import creation_args
 from rllib_compat.runtime.envs import find_creator
 from rllib_compat.runtime.episode_records import EpisodeRecord, take_records
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_map import LegacyPolicies, Policies
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
 from rllib_compat.runtime.user_envs import list_environments, user_env, with_user_api
+from rllib_compat.runtime.worker_learning import WorkerLearning
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AnyBatch, EnvRunner
@@ -63,6 +67,7 @@ class LegacyWorker:
         config: The config of the runner.
         policy_config: The same as a dict; the worker of a trainer has the trainer's.
         global_vars: What is known of the training's progress.
+        extra_episodes: Episodes of a callback's own, which the next sample has, too.
         last_batch: The last batch of workers that only pretended to sample: there are none.
     """
 
@@ -76,6 +81,7 @@ class LegacyWorker:
         self.env_runner = env_runner
         self.policies: Policies | None = None
         self.global_vars: dict[str, Any] = {"timestep": 0}
+        self.extra_episodes: list[Any] = []
         self._policy_config: Mapping[str, Any] | None = None
         self._iterator: Any = None
 
@@ -106,10 +112,18 @@ class LegacyWorker:
     @property
     def callbacks(self) -> Any:
         """The user's callbacks object in this process."""
-        for adapter in episodes.callbacks_of(self.env_runner):
-            if hasattr(adapter, "user_callbacks"):
-                return adapter.user_callbacks
-        return None
+        return getattr(self._adapter, "user_callbacks", None)
+
+    @property
+    def legacy_ray(self) -> Version | None:
+        """The Ray that the trainer's config was written for, if it is known."""
+        return getattr(self._adapter, "legacy_ray", None)
+
+    @property
+    def _adapter(self) -> Any:
+        """What calls the callbacks in this process."""
+        found = episodes.callbacks_of(self.env_runner)
+        return next((one for one in found if hasattr(one, "user_callbacks")), None)
 
     @property
     def multiagent(self) -> bool:
@@ -286,7 +300,7 @@ class LegacyWorker:
         Returns:
             A `SampleBatch`, or with several policies a `MultiAgentBatch`, postprocessed by them.
         """
-        return rollout_batch(self.env_runner.sample(**asked), self.policy_map)
+        return rollout_batch(self.env_runner.sample(**asked), self.policy_map, self.legacy_ray)
 
     def sample_with_count(self) -> tuple[Any, int]:
         """Samples a fragment, and tells how many steps it has."""
@@ -311,51 +325,38 @@ class LegacyWorker:
         Returns:
             What the policies tell of it, and the number of steps.
         """
-        from ray.rllib.utils.sgd import do_minibatch_sgd
-
         batch = self.sample()
         while batch.count < expected_batch_size:
             batch = batch.concat(self.sample())
-        known = {policy: self.policy_map[policy] for policy in self.get_policies_to_train()}
-        told = do_minibatch_sgd(
-            batch, known, self, num_sgd_iter, sgd_minibatch_size, standardize_fields
+        told = self._learning.learn_in_minibatches(
+            batch, num_sgd_iter, sgd_minibatch_size, standardize_fields
         )
-        return dict(told), batch.count
+        return told, batch.count
+
+    @property
+    def _learning(self) -> WorkerLearning:
+        return WorkerLearning(self.policy_map, self.is_policy_to_train, self.legacy_ray)
 
     def learn_on_batch(self, samples: AnyBatch) -> dict[str, Any]:
         """Learns from a batch, in the learners.
 
         Returns:
-            What each policy tells of it.
+            What each policy tells of it; until Ray 0.8 what the only one does, without its name.
         """
-        batches = samples.as_multi_agent().policy_batches
-        return {
-            policy_id: self.policy_map[policy_id].learn_on_batch(batch)
-            for policy_id, batch in batches.items()
-            if self.is_policy_to_train(policy_id, batch)
-        }
+        return self._learning.learn_on_batch(samples)
 
     def compute_gradients(self, samples: AnyBatch, single_agent: bool | None = None) -> Any:
         """Computes gradients from a batch.
 
         Args:
             samples: The batch.
-            single_agent: Whether the only policy's are returned without its name.
+            single_agent: Whether the only policy's are returned without its name, as they were
+                until Ray 1.11 for a batch of one policy.
 
         Returns:
             The gradients by policy, and what each policy tells of them.
         """
-        batches = samples.as_multi_agent().policy_batches
-        told = {
-            policy_id: self.policy_map[policy_id].compute_gradients(batch)
-            for policy_id, batch in batches.items()
-            if self.is_policy_to_train(policy_id, batch)
-        }
-        if single_agent:
-            return told[ONLY_POLICY]
-        gradients = {policy_id: of_policy for policy_id, (of_policy, _) in told.items()}
-        info = {policy_id: of_policy for policy_id, (_, of_policy) in told.items()}
-        return gradients, {**info, "batch_count": samples.count}
+        return self._learning.gradients(samples, single_agent)
 
     def apply_gradients(self, grads: Any) -> None:
         """Applies gradients: of each policy, or those of the only one."""
@@ -447,6 +448,11 @@ class LegacyWorker:
         return env_runners.number_of_weights(self.env_runner)
 
     @property
+    def log_dir(self) -> str:
+        """The folder of its trainer's files; empty where it has none."""
+        return "" if self.policies is None else self.policies.logdir
+
+    @property
     def io_context(self) -> Any:
         """What readers and writers of recordings are made with."""
         from ray.rllib.offline import IOContext
@@ -454,36 +460,8 @@ class LegacyWorker:
         return IOContext(None, self.env_runner.config, self.worker_index, self)
 
     def creation_args(self) -> dict[str, Any]:
-        """The arguments that an old worker was made with, as far as they mean something."""
-        config = self.policy_config
-        return {
-            "batch_mode": self.batch_mode,
-            "callbacks": type(self.callbacks),
-            "clip_actions": self.env_runner.config.clip_actions,
-            "clip_rewards": self.env_runner.config.clip_rewards,
-            "compress_observations": self.compress_observations,
-            "count_steps_by": self.count_steps_by,
-            "env_config": dict(self.env_context),
-            "env_creator": self.env_creator,
-            "episode_horizon": config.get("horizon"),
-            "fake_sampler": False,
-            "model_config": config.get("model"),
-            "no_done_at_end": config.get("no_done_at_end", False),
-            "normalize_actions": self.env_runner.config.normalize_actions,
-            "num_envs": self.env_runner.num_envs,
-            "num_workers": self.num_workers,
-            "observation_filter": self.observation_filter,
-            "policies_to_train": self.get_policies_to_train(),
-            "policy_config": config,
-            "policy_mapping_fn": self.policy_mapping_fn,
-            "policy_spec": self.policy_dict,
-            "preprocessor_pref": config.get("preprocessor_pref", "deepmind"),
-            "remote_worker_envs": self.env_runner.config.remote_worker_envs,
-            "rollout_fragment_length": self.rollout_fragment_length,
-            "seed": self.seed,
-            "soft_horizon": config.get("soft_horizon", False),
-            "worker_index": self.worker_index,
-        }
+        """The arguments that an old worker was made with."""
+        return creation_args(self)
 
     # Where it is
 
@@ -617,6 +595,9 @@ class LegacyWorker:
         env = self.env_runner.env
         unwrapped = getattr(env, "unwrapped", env)
         return [e.unwrapped for e in list_environments(unwrapped)]
+
+    def __dir__(self) -> list[str]:
+        return [*names_with(self, "worker", self.env_runner), *old_stack.ITERATOR]
 
     def __getattr__(self, name: str) -> Any:
         if name in GONE["worker"] or name.startswith("_") or name == "env_runner":

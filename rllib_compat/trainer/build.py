@@ -17,6 +17,7 @@ from rllib_compat.runtime.callbacks import CallbackAdapter, adapt_callbacks, wit
 from rllib_compat.runtime.connectors import add_preprocessors
 from rllib_compat.runtime.env_runners import use_compat_env_runners
 from rllib_compat.runtime.envs import make_env
+from rllib_compat.runtime.learner_info import names_only_policy
 from rllib_compat.runtime.learners import use_reporting_learner
 from rllib_compat.runtime.placeholders import placeholder_env
 from rllib_compat.trainer import refusals, subclasses
@@ -119,7 +120,12 @@ class AlgorithmBuilder:
         adapts = isinstance(given, type) and issubclass(given, CallbackAdapter)
         adapter = given if adapts else adapt_callbacks(given)
         config.callbacks(
-            with_trainer(adapter, truncation_terminates=translation.truncation_terminates)
+            with_trainer(
+                adapter,
+                truncation_terminates=translation.truncation_terminates,
+                legacy_ray=self.origin.legacy_ray,
+                names_only_policy=names_only_policy(translation.legacy_algorithm, self.config),
+            )
         )
         # Until Ray 2.40, the first error in an environment or a callback reached the user.
         restart = any(translation.legacy_config.get(key) for key in RESTARTING)

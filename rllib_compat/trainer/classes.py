@@ -8,7 +8,7 @@ from functools import cache, partialmethod
 from rllib_compat import registry
 from rllib_compat.config import find_algorithm
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError
-from rllib_compat.trainer.subclasses import PLAIN, StockPlan, algorithm_of, derive
+from rllib_compat.trainer.subclasses import PLAIN, algorithm_of, algorithm_of_plan, derive
 from rllib_compat.trainer.trainer import Trainer
 
 
@@ -85,8 +85,7 @@ def build_trainer(
     """
     algorithm = registry.class_names().get(name) or algorithm_of(default_policy)
     plain = False
-    if algorithm is None and isinstance(execution_plan, StockPlan):
-        algorithm = execution_plan.algorithm
+    algorithm = algorithm or algorithm_of_plan(execution_plan)
     if algorithm is None:
         algorithm, how = find_algorithm(default_config or {})
         own = default_policy is not None or execution_plan is not None

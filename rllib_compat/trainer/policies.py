@@ -50,6 +50,11 @@ class Policies:
     def _algorithm(self) -> Algorithm:
         return self._running.algorithm
 
+    @property
+    def logdir(self) -> str:
+        """The folder of the trainer's files."""
+        return self._builder.logdir
+
     def get_policy(self, policy_id: str = ONLY_POLICY) -> Any:
         """The policy of that id, or None; what is set in it reaches the learners."""
         runner = self._running.local_runner()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from packaging.version import Version
 from ray.tune import PlacementGroupFactory  # noqa: TID253 - the base class; only Tune asks
@@ -13,6 +13,7 @@ from rllib_compat.neutral.report import Finding, Verdict
 
 _NAMES = {"cpu": "CPU", "gpu": "GPU"}
 _EXTRA = "extra_"
+_OWN_FIELDS = ("CPU", "GPU", "memory", "object_store_memory")
 
 
 class TrialResources(PlacementGroupFactory):  # type: ignore[misc]  # Ray has no types
@@ -23,6 +24,19 @@ class TrialResources(PlacementGroupFactory):  # type: ignore[misc]  # Ray has no
         """The same request as an object of this class."""
         own: list[dict[str, float]] = [{}] if request.head_bundle_is_empty else []
         return cls([*own, *request.bundles], request.strategy)
+
+    #: The fields of the tuple `Resources`, which `default_resource_request` gave until Ray 1.x.
+    _fields: ClassVar[tuple[str, ...]] = tuple(
+        prefix + name
+        for name in ("cpu", "gpu", "memory", "object_store_memory", "custom_resources")
+        for prefix in ("", _EXTRA)
+    )
+
+    def __getattr__(self, name: str) -> Any:
+        """A field of the tuple: of the trainer itself, or with `extra_` of its workers."""
+        if name not in type(self)._fields:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return self.to_json()[name]
 
     def to_json(self) -> dict[str, Any]:
         """As `tune.run(resources_per_trial=…)` of Ray 0.5 – 1.x took it; ours does, too."""
@@ -57,13 +71,19 @@ def _bundle(resources: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _as_json(bundle: Mapping[str, float], prefix: str) -> dict[str, Any]:
-    custom = {name: bundle[name] for name in bundle if name not in ("CPU", "GPU", "memory")}
+    custom = {name: bundle[name] for name in bundle if name not in _OWN_FIELDS}
     return {
-        f"{prefix}cpu": bundle.get("CPU", 0),
-        f"{prefix}gpu": bundle.get("GPU", 0),
+        f"{prefix}cpu": _whole(bundle.get("CPU", 0)),
+        f"{prefix}gpu": _whole(bundle.get("GPU", 0)),
         f"{prefix}memory": bundle.get("memory", 0),
+        f"{prefix}object_store_memory": bundle.get("object_store_memory", 0),
         f"{prefix}custom_resources": custom,
     }
+
+
+def _whole(amount: float) -> float:
+    """A whole number of CPUs or GPUs as an integer, as they were asked for."""
+    return int(amount) if amount == int(amount) else amount
 
 
 #: The keys that ask for GPUs, and their values that ask for none.

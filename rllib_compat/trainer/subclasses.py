@@ -78,7 +78,7 @@ class LegacyTrainer(Protocol):
     _default_config: ClassVar[Mapping[str, object]]
     hooks: ClassVar[Mapping[str, Callable[..., object]]]
     policy_class: ClassVar[type | None]
-    execution_plan: ClassVar[Callable[..., object] | None]
+    execution_plan: ClassVar[Callable[..., object]]
     config: dict[str, Any]
 
     @property
@@ -187,7 +187,8 @@ def is_overridden(cls: type[LegacyTrainer], name: str) -> bool:
     By the package that it was written in, as Ray puts a wrapper around each method of an actor's
     class.
     """
-    written_in = getattr(getattr(cls, name), "__module__", None) or ""
+    found = getattr(cls, name)
+    written_in = getattr(getattr(found, "fget", found), "__module__", None) or ""
     return bool(written_in.rpartition(".")[0] != __name__.rpartition(".")[0])
 
 
@@ -269,8 +270,16 @@ def algorithm_of(policy: object) -> str | None:
 
 def plan_of(cls: type[LegacyTrainer]) -> Callable[..., object] | None:
     """The execution plan that a trainer class has written itself, or None."""
-    plan = cls.execution_plan
-    return None if isinstance(plan, StockPlan) else plan
+    own = is_overridden(cls, "execution_plan") and algorithm_of_plan(cls.execution_plan) is None
+    return cls.execution_plan if own else None
+
+
+def algorithm_of_plan(plan: object) -> str | None:
+    """The algorithm whose own steps an execution plan means, or None."""
+    if isinstance(plan, StockPlan):
+        return plan.algorithm
+    owner = getattr(plan, "__self__", None)
+    return getattr(owner, "algorithm_name", None) if isinstance(owner, type) else None
 
 
 def has_steps(cls: type[LegacyTrainer]) -> bool:

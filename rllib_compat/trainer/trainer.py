@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import logging
+import math
 import os
 import shutil
 import tempfile
@@ -24,7 +26,7 @@ from rllib_compat.config.rules.offline import learns_on_old_stack
 from rllib_compat.formats.layouts import v2
 from rllib_compat.formats.layouts.folder import Folder
 from rllib_compat.formats.manifest import require_whole, why_not_ours
-from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.errors import CompatError, RayNotSupportedError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Verdict
 from rllib_compat.ray_versions import (
@@ -36,6 +38,7 @@ from rllib_compat.ray_versions import (
     tune,
 )
 from rllib_compat.ray_versions import metrics as ray_metrics
+from rllib_compat.registry import keys
 from rllib_compat.registry.keys import TODAY
 from rllib_compat.registry.legacy_api import missing
 from rllib_compat.runtime.default_policy import with_default_policy
@@ -72,8 +75,19 @@ RESOURCES = (
     "num_gpus",
 )
 
+# Since this Ray, a trainer has a method for what an iteration does.
+_STEPPING = Version("1.10")
+# Between these, it had a plan for that.
+_PLANNING = Version("1.0")
+
 # What was measured beside the episodes, in the results of `collect_metrics`.
-MEASURED = ("off_policy_estimator", "sampler_perf", "num_healthy_workers", "timesteps_this_iter")
+MEASURED = (
+    "info",
+    "off_policy_estimator",
+    "sampler_perf",
+    "num_healthy_workers",
+    "timesteps_this_iter",
+)
 
 
 def _of(
@@ -130,12 +144,12 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         learns_once: Whether it samples and learns once from each batch, as no algorithm does.
         replay_columns: Whether DQN and SAC replay columns, where the caller does not say; None:
             where columns can do what the config asks for.
-        execution_plan: What it does in the place of its algorithm's steps, from (workers, config).
         translation: How the config was translated; `translation.report` has a line for every key.
         raw_user_config: The config as it was given.
         config: The config with the defaults of its Ray.
         last_result: What the last `train()` returned; empty before.
-        evaluation_metrics: What the last evaluation gave, below `evaluation`; empty before.
+        evaluation_metrics: What the last evaluation gave, below `evaluation`; before any, NaN.
+        state: What old code keeps in it (Ray 0.5 – 0.8); checkpoints don't hold it.
 
     Raises:
         ConfigError: The config can't be translated.
@@ -149,7 +163,6 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     choose_policy_class: ClassVar[Any] = None
     learns_once = False
     replay_columns: bool | None = None
-    execution_plan: ClassVar[Callable[..., Any] | None] = None
     #: An algorithm that is there already, in classes for a single trainer.
     _loaded: ClassVar[_LoadedAlgorithm | None] = None
 
@@ -176,7 +189,10 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             self.replay_columns = replay_columns
         began = time.time()
         self.last_result: dict[str, Any] = {}
-        self.evaluation_metrics: dict[str, Any] = {}
+        unknown = dict.fromkeys(("max", "min", "mean"), math.nan)
+        rewards = {f"episode_reward_{name}": value for name, value in unknown.items()}
+        self.evaluation_metrics: dict[str, Any] = {"evaluation": rewards}
+        self.state: dict[str, Any] = {}
         self._logger = logger_creator(given) if logger_creator else None
         if not ray.is_initialized():
             ray.init(ignore_reinit_error=True)
@@ -223,6 +239,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         self._call_hook("before_init")
         self._own(builder.build(), builder)
         self._running.start()
+        if legacy_ray is not None:
+            self.config = keys.with_placeholders(self.config, legacy_ray)
 
     def _take(self, loaded: _LoadedAlgorithm) -> None:
         """Takes an algorithm as it is."""
@@ -277,6 +295,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         self._call_hook("after_init")
 
     def _adopt(self) -> None:
+        with contextlib.suppress(RayNotSupportedError):  # there may be no worker
+            self.workers.local_worker()  # callbacks in it get policies that have critics, and learn
         for callbacks in self._running.adapters:
             callbacks.set_trainer(self)
 
@@ -305,13 +325,23 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     step_attempt = step
 
+    def train(self) -> dict[str, Any]:
+        """Trains once.
+
+        Returns:
+            The result, which is `last_result` from now on.
+        """
+        self.last_result = super().train()
+        return self.last_result
+
     def get_auto_filled_metrics(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """What each result has besides, with two keys of Ray 0.5 – 2.6."""
+        """What each result has besides, with three keys of Ray 0.5 – 2.6."""
         told = dict(super().get_auto_filled_metrics(*args, **kwargs))
         if "config" in told and told["config"].get("evaluation_interval"):
             evaluation = merge(told["config"], told["config"].get("evaluation_config") or {})
             told["config"] = {**told["config"], "evaluation_config": evaluation}
         return {
+            "timesteps_since_restore": 0,
             **told,
             "experiment_id": Path(self.logdir).name,
             "warmup_time": self._warmup_time,
@@ -321,9 +351,11 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         """What an iteration does: the algorithm's own steps."""
         return dict(old_stack.own_step(self.algorithm))
 
-    def training_iteration(self) -> dict[str, Any]:
-        """The same, by its name of Ray 1.10 – 1.13."""
-        return self.training_step()
+    @property
+    def training_iteration(self) -> Any:
+        """The number of iterations, until Ray 1.9; then `training_step` by its first name."""
+        ray = self._origin.legacy_ray
+        return self.training_step if ray is None or Version(ray) >= _STEPPING else self.iteration
 
     @property
     def _counters(self) -> Any:
@@ -358,6 +390,12 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             self._logger.on_result(result)
 
     _log_result = log_result
+
+    def try_recover_from_step_attempt(self) -> None:
+        """Gives workers that Ray has replaced the weights and the state of the others."""
+        for workers in (self.workers, self.evaluation_workers):
+            if workers is not None:
+                workers.recreate_failed_workers()
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Goes on with another config; what was learned is lost until a restore.
@@ -453,8 +491,21 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     @property
     def train_exec_impl(self) -> Any:
-        """The execution plan that runs, if the class has one."""
-        return getattr(self.algorithm, "legacy_step", None)
+        """The execution plan that runs, if the class has one.
+
+        In Ray 1.0 – 1.9, each trainer had one: an iterator, whose next item is an iteration's
+        result.
+        """
+        ray = self._origin.legacy_ray
+        plan = getattr(self.algorithm, "legacy_step", None)
+        if plan is not None or ray is None or not _PLANNING <= Version(ray) < _STEPPING:
+            return plan
+        optimizer = self.optimizer
+        return old_stack.plan_iterator(
+            lambda: iter(self.step, None),
+            num_steps_sampled=optimizer.num_steps_sampled,
+            num_steps_trained=optimizer.num_steps_trained,
+        )
 
     @property
     def evaluation_config(self) -> Any:
@@ -560,6 +611,26 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         """Sets the weights of what `get_state` returned; `restore` restores all."""
         self.set_weights(state["worker"]["weights"])
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The local worker's state as bytes, and what was counted, as each Ray had it."""
+        counted = self.optimizer
+        names = ("num_steps_sampled", "num_steps_trained")
+        return {
+            "worker": self.workers.local_worker().save(),
+            "optimizer": counted.save(),
+            "trainer_state": dict(self.state),
+            "train_exec_impl": {
+                "counters": {name: getattr(counted, name) for name in names},
+                "info": {"learner": self.last_result.get("info", {}).get("learner", {})},
+                "timers": None,
+            },
+        }
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Sets the weights of what `__getstate__` returned, and what old code keeps in `state`."""
+        self.workers.local_worker().restore(state["worker"])
+        self.state = dict(state.get("trainer_state", {}))
+
     def save(self, checkpoint_dir: str | None = None) -> Any:
         """Saves a checkpoint, which appears whole or not at all.
 
@@ -581,6 +652,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             The folder.
         """
         self._checkpoints.write(checkpoint_dir)
+        if self.state:
+            logger.warning("`trainer.state` is not in the checkpoint: %s.", sorted(self.state))
         return checkpoint_dir
 
     def save_to_object(self) -> bytes:
@@ -694,6 +767,17 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         """Checks the framework: there is torch, whatever the config says."""
 
     @classmethod
+    def execution_plan(cls, *_: object, **__: object) -> Any:
+        """What a class of one's own does in the place of its algorithm's steps.
+
+        It is called with the workers and the config, and returns an iterator over results.
+
+        Raises:
+            GoneError: It is the algorithm's own, which can be given to other classes, not called.
+        """
+        subclasses.StockPlan(cls.algorithm_name or cls.__name__)()
+
+    @classmethod
     def with_updates(cls, **overrides: Any) -> type[Trainer]:
         """Makes a class with other defaults and hooks, as `build_trainer` classes could.
 
@@ -730,6 +814,9 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             f"{cls.__name__} needs a CPU for itself and for each worker, and what its config says: "
             f"{asked}. Lower {', '.join(RESOURCES)}, or start Ray with more."
         )
+
+    def __repr__(self) -> str:
+        return type(self).__name__
 
     def __getattr__(self, name: str) -> Any:
         raise missing(self, "trainer", name)

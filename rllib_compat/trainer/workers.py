@@ -187,6 +187,38 @@ class LegacyWorkers(Workers):
         """Looks for actors that answer again, and returns their indices."""
         return list(renames.method(self.group, "probe_unhealthy_env_runners")())
 
+    def add_workers(self, num_workers: int, validate: bool = False) -> None:
+        """Adds so many actors, with the weights that were trained last.
+
+        Args:
+            num_workers: How many.
+            validate: Whether to wait until they answer.
+        """
+        if num_workers:
+            self.group.add_workers(num_workers, validate=validate)
+            self.sync_weights()
+
+    def reset(self, new_remote_workers: Collection[Any]) -> None:
+        """Makes these the remote workers; others are ended."""
+        actors = [getattr(worker, "actor", worker) for worker in new_remote_workers]
+        env_runners.replace_env_runners(self.group, actors)
+
+    def remove_failed_workers(self) -> None:
+        """Takes those out that do not answer.
+
+        Raises:
+            RuntimeError: None of the remote ones does.
+        """
+        env_runners.remove_unhealthy_env_runners(self.group)
+
+    def recreate_failed_workers(self) -> None:
+        """Gives workers that Ray has replaced the weights and the state of the others.
+
+        Ray replaces those that have failed where the config has `recreate_failed_workers`, by any
+        of its names.
+        """
+        self._running.algorithm.restore_env_runners(self.group)
+
     @property
     def env_runner_cls(self) -> type:
         """The class of the env runners that do the work."""

@@ -17,7 +17,6 @@ from ray.tune.analysis import ExperimentAnalysis as RayAnalysis
 
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import tune
-from rllib_compat.registry.legacy_api import missing
 from rllib_compat.trainer.classes import class_of_algorithm, raise_if_removed
 from rllib_compat.trainer.fluent import LegacyConfig
 from rllib_compat.trainer.resources import with_extra
@@ -103,8 +102,21 @@ class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
         """The results of each trial as a data frame, by the trial's folder."""
         return dict(self.trial_dataframes)
 
-    def __getattr__(self, name: str) -> Any:
-        raise missing(self, "analysis", name)
+    def stats(self) -> dict[str, Any]:
+        """When the experiment began, and when Tune has saved it last, in seconds since 1970."""
+        return dict(tune.experiment_state(self)["stats"])
+
+    def runner_data(self) -> dict[str, Any]:
+        """What Tune keeps of itself, to go on from: names and values are those of today's Tune."""
+        return dict(tune.experiment_state(self)["runner_data"])
+
+    def set_filetype(self, file_type: str | None = None) -> bool:
+        """Whether results can be read from such files: trials log both, and either is read.
+
+        Args:
+            file_type: "csv", "json", or None for any.
+        """
+        return file_type in (None, "csv", "json")
 
     @property
     def best_logdir(self) -> str:

@@ -4,6 +4,7 @@ What it gives is held against what the old Rays gave (`tests/legacy/api/`).
 """
 
 import copy
+import inspect
 import json
 import math
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from rllib_compat import legacy
 from rllib_compat.errors import GoneError
 from rllib_compat.runtime import user_envs
 from tests import legacy_api
-from tests.legacy.api.calls import matches, play
+from tests.legacy.api.calls import CONFIG, ask_all, matches, play
 from tests.marks import TRAINERS
 
 legacy.deactivate()  # to import it is to activate it; old gym's API is asked for below
@@ -117,6 +118,35 @@ def test_policies_without_replay_learn_what_workers_sample(no_cluster, algorithm
     assert any(not np.array_equal(before[name], after[name], equal_nan=True) for name in after)
 
 
+class Imagining(compat.DefaultCallbacks):
+    """Adds 30 steps of its own to the first sample."""
+
+    added: ClassVar = []
+
+    def on_episode_end(self, *, worker, episode, **_):
+        if self.added:
+            return
+        builder, policy = episode.new_batch_builder(), worker.get_policy()
+        for step in range(30):
+            seen = np.full(4, step / 100, np.float32)
+            actions, _, told = policy.compute_actions(seen[None])
+            outputs = {name: told[name][0] for name in ("action_logp", "action_dist_inputs")}
+            row = {"obs": seen, "new_obs": seen, "actions": actions[0], "rewards": 1.0, **outputs}
+            builder.add_values("agent0", "default_policy", **row, dones=step == 29)
+        self.added.append(builder.build_and_reset(episode))
+        episode.add_extra_batch(self.added[0])
+
+
+@pytest.mark.nightly
+def test_extra_batches_are_learned_from(as_old_code):
+    trainer = make_trainer("1.13.0", {**CONFIG, "callbacks": Imagining})
+    trained = [trainer.train()["num_env_steps_trained_this_iter"] for _ in range(2)]
+    trainer.stop()
+    (batch,) = Imagining.added
+    assert batch["default_policy"]["advantages"].shape == (30,)
+    assert trained == [230, 200]
+
+
 KINDS = legacy_api.CLASSES.keys() - {"policy", "model", "analysis"}
 
 
@@ -131,7 +161,18 @@ def test_each_name_of_each_era_is_there_or_says_what_to_do(objects, kind):
             assert name not in there
         except AttributeError:
             bare.append(name)
+        else:
+            assert name in there
     assert bare == []
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_objects_can_be_looked_at(objects, kind):
+    seen = objects[kind]
+    assert {name for name, _ in inspect.getmembers(seen)} <= set(dir(seen))
+    assert repr(seen)
+    for name in ("_repr_html_", "_ipython_display_", "_ipython_canary_method_"):
+        assert not hasattr(seen, name)  # what a notebook asks everything
 
 
 RAYS = ["1.13.0", *(pytest.param(ray, marks=pytest.mark.nightly) for ray in ("0.8.5", "1.0.1"))]
@@ -140,18 +181,38 @@ RAYS = ["1.13.0", *(pytest.param(ray, marks=pytest.mark.nightly) for ray in ("0.
 @pytest.mark.parametrize("ray", RAYS)
 def test_what_old_code_asks_gives_what_it_gave(as_old_code, ray):
     old = load(ray)
-    del old["analysis"]  # it needs a Tune that runs
+    del old["analysis"]  # below
     rays = SimpleNamespace(
         trainer=lambda config: make_trainer(ray, config), callbacks=compat.DefaultCallbacks
     )
     new = play(rays, {kind: list(answers) for kind, answers in old.items()})
     for kind in old:
-        answers = new[kind]
-        differing = {
-            asked: (told, answers[asked])
-            for asked, told in old[kind].items()
-            if not matches(told, answers[asked])
-        }
-        share = 1 - len(differing) / len(old[kind])
-        print(ray, kind, len(old[kind]), round(share, 3), json.dumps(differing, indent=1))
-        assert share >= EQUAL.get(kind, 0.95), differing
+        compare(ray, kind, old[kind], new[kind])
+
+
+def compare(ray, kind, old, new):
+    differing = {
+        asked: (told, new[asked]) for asked, told in old.items() if not matches(told, new[asked])
+    }
+    share = 1 - len(differing) / len(old)
+    print(ray, kind, len(old), round(share, 3), json.dumps(differing, indent=1))
+    assert share >= EQUAL.get(kind, 0.95), differing
+
+
+@pytest.fixture(scope="module")
+def analysis(as_old_code, tmp_path_factory):
+    return compat.tune.run(
+        "PPO",
+        config={**CONFIG, "framework": "torch"},
+        stop={"training_iteration": 2},
+        checkpoint_freq=1,
+        local_dir=str(tmp_path_factory.mktemp("results")),
+        verbose=0,
+    )
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("ray", RAYS)
+def test_an_analysis_answers_what_it_did(analysis, ray):
+    old = load(ray)["analysis"]
+    compare(ray, "analysis", old, ask_all("analysis", analysis, {}, list(old)))

@@ -8,6 +8,7 @@ what the recording has cut ends as truncated.
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from rllib_compat.ray_versions import episodes
 from rllib_compat.runtime.offline.files import DONES, read_lines
 
 # What an episode has under names of its own; the other columns were outputs of the policy.
-_OWN = {"obs", "new_obs", "actions", "rewards", "infos", "t", DONES, "terminateds", "truncateds"}
+STEPS = {"obs", "new_obs", "actions", "rewards", "infos", "t", DONES, "terminateds", "truncateds"}
 _LABELS = {"eps_id", "agent_index", "unroll_id", "agent_id", "env_id", "policy_id"}
 # Computed from others; learners do it again.
 _DERIVED = {"prev_actions", "prev_rewards", "advantages", "value_targets", "weights", "type"}
@@ -69,6 +70,20 @@ def episodes_of(files: Iterable[Path]) -> Iterator[Any]:
         for parts in open_ends.values():
             yield _episode(parts, count, str(file))
             count += 1
+
+
+def episodes_of_batch(columns: Columns, where: str) -> list[Any]:
+    """The episodes, or their parts, in one batch of steps, as `SingleAgentEpisode`s of arrays.
+
+    Args:
+        columns: Observations, actions, rewards, and what a policy computed beside them.
+        where: What the batch is, for errors.
+
+    Raises:
+        CorruptCheckpointError: The batch lacks one of the first three.
+    """
+    fragments = _fragments("", columns, where)
+    return [_episode([part], uuid.uuid4().hex, where) for _, part in fragments]
 
 
 def _fragments(
@@ -123,12 +138,12 @@ def _contradictions(where: str) -> Iterator[None]:
         ) from error
 
 
-def _episode(parts: list[dict[str, Any]], number: int, where: str) -> Any:
+def _episode(parts: list[dict[str, Any]], number: int | str, where: str) -> Any:
     with _contradictions(where):
         return _joined(parts, number)
 
 
-def _joined(parts: list[dict[str, Any]], number: int) -> Any:
+def _joined(parts: list[dict[str, Any]], number: int | str) -> Any:
     from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
     def join(name: str) -> Any:
@@ -139,7 +154,7 @@ def _joined(parts: list[dict[str, Any]], number: int) -> Any:
     length = len(observations)
     # Without the observation after the last step, nothing is bootstrapped from it: it is doubled.
     final = last["new_obs"][-1:] if "new_obs" in last else observations[-1:]
-    outputs = [name for name in last if name not in _OWN | {"terminated", "truncated"}]
+    outputs = [name for name in last if name not in STEPS | {"terminated", "truncated"}]
     infos = list(join("infos")) if "infos" in last else [{}] * length
     episode = SingleAgentEpisode(
         id_=f"recorded_{number}",

@@ -32,6 +32,18 @@ def run(config):
     )
 
 
+def as_text(recorded):
+    """JSON with an answer a line."""
+    parts = []
+    for kind, answers in sorted(recorded.items()):
+        lines = [
+            f"  {json.dumps(asked)}: {json.dumps(told, sort_keys=True)}"
+            for asked, told in sorted(answers.items())
+        ]
+        parts.append(f" {json.dumps(kind)}: {{\n" + ",\n".join(lines) + "\n }")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
 if __name__ == "__main__":
     logging.disable(logging.ERROR)
     ray.init(num_cpus=2, include_webui=False) if ray.__version__ < "1" else ray.init(
@@ -42,4 +54,4 @@ if __name__ == "__main__":
         callbacks=DefaultCallbacks,
         run=run,
     )
-    Path(sys.argv[1]).write_text(json.dumps(play(old), indent=1, sort_keys=True) + "\n")
+    Path(sys.argv[1]).write_text(as_text(play(old)))

@@ -215,9 +215,9 @@ class TestEpisode:
         assert episode.get_return() == 4.0  # of the last chunk alone, as Ray has it
 
     def test_what_is_gone_says_where_it_went(self, episode):
-        with pytest.raises(GoneError, match="add_extra_batch"):
-            _ = episode.add_extra_batch
-        assert not hasattr(episode, "add_extra_batch")
+        with pytest.raises(GoneError, match="postprocess_episode"):
+            _ = episode.postprocess_episode
+        assert not hasattr(episode, "postprocess_episode")
 
     def test_a_soft_reset_counts_anew(self, episode):
         before = episode.episode_id, episode.length, episode.total_reward

@@ -3,7 +3,6 @@
 import pytest
 
 import rllib_compat as compat
-from rllib_compat import tune
 from rllib_compat.errors import GoneError
 from rllib_compat.registry.legacy_api import GONE
 from rllib_compat.runtime import (
@@ -19,7 +18,6 @@ from tests import legacy_api
 
 #: How old code called an object → its class here.
 OBJECTS = {
-    "analysis": tune.ExperimentAnalysis,
     "base_env": LegacyBaseEnv,
     "episode": LegacyEpisode,
     "policy_map": LegacyPolicies,
