@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib.util
 import logging
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import gymnasium
 import numpy as np
+import ray
 from ray.rllib.env import BaseEnv, ExternalEnv, MultiAgentEnv, VectorEnv
 from ray.rllib.utils.actors import create_colocated_actors
 from ray.rllib.utils.pre_checks.env import check_multiagent_environments
@@ -18,24 +19,40 @@ from rllib_compat import gym
 from rllib_compat.neutral.errors import LegacyEnvError
 
 __all__ = [
+    "CONTRIBUTED_ALGORITHMS",
+    "RLLIB_DEBUG_EXPLICIT_FREE",
+    "OffPolicyEstimate",
     "ResetOnExceptionWrapper",
     "TooManyResetAttemptsException",
     "TupleActions",
     "UsageTrackingDict",
+    "aligned_array",
     "averaged",
+    "check_base_env",
     "check_env",
     "check_framework",
     "check_gym_environments",
     "check_multi_agent",
+    "check_old_gym_env",
+    "check_vector_env",
+    "concat_aligned",
+    "concatenate",
+    "convert_old_gym_space_to_gymnasium_space",
     "create_colocated",
     "extract_stats",
+    "flatten",
     "framework_iterator",
+    "get_device",
+    "handle_remote_call_result_errors",
     "moved_function",
+    "ray_get_and_free",
     "renamed_agent",
     "renamed_class",
     "renamed_function",
+    "shuffle",
     "to_float_array",
     "to_float_np_array",
+    "try_import_gymnasium_and_gym",
     "try_import_tree",
 ]
 
@@ -283,3 +300,182 @@ def try_import_tree() -> Any:
     import tree
 
     return tree
+
+
+def check_base_env(env: Any) -> None:
+    """Tries an environment of RLlib's own kind: a reset, a step, and what its spaces say of them.
+
+    Raises:
+        ValueError: It is none, or something is not as its spaces say.
+    """
+    if not isinstance(env, BaseEnv):
+        raise ValueError(f"{type(env).__name__} is no BaseEnv: use convert_to_base_env().")
+    first, sampled = _of_each(env.try_reset()), env.observation_space_sample()
+    action = env.action_space_sample()
+    _check_contained(env.observation_space_contains, first, "observations of try_reset()")
+    _check_contained(env.observation_space_contains, sampled, "observation_space_sample()")
+    _check_contained(env.action_space_contains, action, "action_space_sample()")
+    env.send_actions(action)
+    observed = env.poll()[0]
+    _check_contained(env.observation_space_contains, observed, "observations of poll()")
+
+
+def _of_each(first: Any) -> Any:
+    """Observations alone, of what also has infos."""
+    return first[0] if isinstance(first, tuple) else first
+
+
+def _check_contained(contains: Callable[[Any], Any], values: Any, what: str) -> None:
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{what}: a dict of dicts is needed, by environment and agent: {values!r}")
+    if not contains(values):
+        raise ValueError(f"{what}: not in the space: {values!r}")
+
+
+def check_vector_env(env: Any) -> None:
+    """Tries several environments as one: resets and a step.
+
+    Raises:
+        ValueError: Something is not there once for each, or not as the spaces say.
+    """
+    first = _of_each(env.vector_reset())
+    one = _of_each(env.reset_at(0))
+    actions = [env.action_space.sample() for _ in range(env.num_envs)]
+    observed, rewards, *ended, infos = env.vector_step(actions)
+    lists = {"vector_reset()": first, "observations": observed, "rewards": rewards}
+    lists |= {"infos": infos, **{f"flags {place}": flags for place, flags in enumerate(ended)}}
+    for what, values in lists.items():
+        if len(values) != env.num_envs:
+            raise ValueError(f"{what}: {len(values)}, of {env.num_envs} environments.")
+    for what, seen in (("vector_reset()", first[0]), ("reset_at()", one), ("a step", observed[0])):
+        if not env.observation_space.contains(seen):
+            raise ValueError(f"{what}: not in {env.observation_space}: {seen!r}")
+
+
+def check_old_gym_env(
+    env: Any = None, *, step_results: Any = None, reset_results: Any = None
+) -> bool:
+    """False for what an environment of gymnasium gives (Ray 2.2 – 2.4).
+
+    Raises:
+        ValueError: It is what one of gym gives.
+        AttributeError: Nothing is given.
+    """
+    if reset_results is None and step_results is None:
+        raise AttributeError("Give step_results or reset_results.")
+    if reset_results is not None:
+        pair = isinstance(reset_results, tuple) and len(reset_results) == 2
+        space = getattr(env, "observation_space", None)
+        parts = space.spaces if isinstance(space, gymnasium.spaces.Tuple) else ()
+        looks_alike = len(parts) > 1 and isinstance(parts[1], gymnasium.spaces.Dict)
+        if not pair or not isinstance(reset_results[1], dict) or looks_alike:
+            raise ValueError("reset() gives two values: the observation and infos.")
+    elif len(step_results) != 5:
+        told = "observation, reward, terminated, truncated, infos"
+        raise ValueError(f"step() gives five values ({told}), not {len(step_results)}.")
+    return False
+
+
+def convert_old_gym_space_to_gymnasium_space(space: Any) -> Any:
+    """The same space of gymnasium."""
+    from rllib_compat.neutral import spaces
+
+    found = spaces.from_object(space)
+    return space if found is None else spaces.to_gymnasium(found)
+
+
+def try_import_gymnasium_and_gym() -> tuple[Any, Any]:
+    """gymnasium, and gym or None."""
+    there = importlib.util.find_spec("gym") is not None
+    return gymnasium, importlib.import_module("gym") if there else None
+
+
+def get_device(config: Mapping[str, Any]) -> Any:
+    """The device of a process: a GPU where the config asks for one and it is there (Ray 2.x)."""
+    import torch
+
+    key = "num_gpus_per_worker" if config.get("worker_index", 0) else "num_gpus"
+    on_gpu = config[key] and not config["_fake_gpus"] and torch.cuda.is_available()
+    return torch.device("cuda" if on_gpu else "cpu")
+
+
+def handle_remote_call_result_errors(results: Any, ignore_worker_failures: bool) -> None:
+    """Logs the errors that calls of workers have ended in, or raises the first."""
+    for result in results.ignore_ray_errors():
+        if not result.ok and not ignore_worker_failures:
+            raise result.get()
+        if not result.ok:
+            logger.error("A worker has failed.", exc_info=result.get())
+
+
+class OffPolicyEstimate(NamedTuple):
+    """What an estimator has found in a batch."""
+
+    estimator_name: str
+    metrics: dict[str, Any]
+
+
+#: Whether objects were removed from Ray's store at once, for debugging.
+RLLIB_DEBUG_EXPLICIT_FREE = False
+
+
+def ray_get_and_free(object_ids: Any) -> Any:
+    """What references stand for; Ray removes it when nobody holds them."""
+    return ray.get(object_ids)
+
+
+def aligned_array(size: int, dtype: Any, align: int = 64) -> Any:
+    """An empty array, whose memory begins at a multiple of so many bytes."""
+    count = size * np.dtype(dtype).itemsize
+    room = np.empty(count + align, np.uint8)
+    first = -room.ctypes.data % align
+    return room[first : first + count].view(dtype)
+
+
+def concat_aligned(items: Sequence[Any]) -> Any:
+    """Arrays one after the other; floats and bytes with aligned memory."""
+    if len(items) < 2:
+        return items[0] if items else []
+    first = items[0]
+    if getattr(first, "dtype", None) not in (np.float32, np.float64, np.uint8):
+        return np.concatenate(items)
+    shape = sum(len(item) for item in items), *first.shape[1:]
+    made = aligned_array(int(np.prod(shape)), first.dtype).reshape(shape)
+    return np.concatenate(items, out=made)
+
+
+def flatten(weights: dict[Any, Any], start: int = 0, stop: int = 2) -> dict[Any, Any]:
+    """Arrays with some of their dimensions as one, in place."""
+    for key, array in weights.items():
+        weights[key] = array.reshape(*array.shape[:start], -1, *array.shape[stop:])
+    return weights
+
+
+def concatenate(weights_list: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
+    """Dicts of arrays as one dict, of arrays one after the other."""
+    return {key: np.concatenate([each[key] for each in weights_list]) for key in weights_list[0]}
+
+
+def shuffle(trajectory: dict[Any, Any]) -> dict[Any, Any]:
+    """Rows in another order, in place."""
+    order = np.random.permutation(len(trajectory["actions"]))
+    for key, column in trajectory.items():
+        trajectory[key] = column[order]
+    return trajectory
+
+
+def _contributed(name: str) -> Callable[[], tuple[type, dict[str, Any]]]:
+    def get_class() -> tuple[type, dict[str, Any]]:
+        from rllib_compat.trainer.classes import class_of_algorithm
+
+        found: Any = class_of_algorithm(name)
+        return found, found.get_default_config()
+
+    return get_class
+
+
+#: Names of contributed algorithms → what gives the trainer's class and its config.
+CONTRIBUTED_ALGORITHMS = {
+    f"contrib/{name}": _contributed(f"contrib/{name}")
+    for name in ("RandomAgent", "MADDPG", "AlphaZero", "LinTS", "LinUCB")
+}

@@ -222,3 +222,10 @@ _METHODS = {
     "action_sampler_fn": "action_sampler_fn",
 }
 _BEFORE = ("before_init", "before_loss_init", "after_init")
+
+
+def moving_mean_std() -> Any:
+    """What norms the bonus of RE3 by all that it has seen."""
+    from ray.rllib.utils.exploration import random_encoder
+
+    return random_encoder._MovingMeanStd()

@@ -45,6 +45,14 @@ PACKAGES = ("ray", "gym")
 NAMES = {
     "ray.air.Checkpoint": "ray.train:Checkpoint",
     "ray.init": f"{_RAY}:init",
+    "ray.rllib.models.tf.noop.NoopModel": f"{_DDPG}:NoopModel",
+    **{
+        f"ray.rllib.agents.ppo.utils.{name}": f"{_UTILITIES}:{name}"
+        for name in ("concatenate", "flatten", "shuffle")
+    },
+    "ray.tune.suggest.BayesOptSearch": "ray.tune.search.bayesopt:BayesOptSearch",
+    "ray.tune.suggest.HyperOptSearch": "ray.tune.search.hyperopt:HyperOptSearch",
+    "ray.tune.suggest.NevergradSearch": "ray.tune.search.nevergrad:NevergradSearch",
     "ray.rllib.contrib.bandits.exploration.UCB": (
         "ray.rllib.utils.exploration.upper_confidence_bound:UpperConfidenceBound"
     ),
@@ -366,6 +374,34 @@ MOVED = {
             "warn_about_bad_reward_scales",
         )
     },
+    **{
+        name: f"{_UTILITIES}:{name}"
+        for name in (
+            "OffPolicyEstimate",
+            "RLLIB_DEBUG_EXPLICIT_FREE",
+            "aligned_array",
+            "check_base_env",
+            "check_old_gym_env",
+            "check_vector_env",
+            "concat_aligned",
+            "convert_old_gym_space_to_gymnasium_space",
+            "get_device",
+            "handle_remote_call_result_errors",
+            "ray_get_and_free",
+            "try_import_gymnasium_and_gym",
+            "CONTRIBUTED_ALGORITHMS",
+        )
+    },
+    **{
+        name: f"rllib_compat.legacy.callbacks:{name}"
+        for name in ("MemoryTrackingCallbacks", "RE3UpdateCallbacks")
+    },
+    "GenericOffPolicyTrainer": "rllib_compat.agents.dqn:SimpleQTrainer",
+    "RecurrentTFModelV2": "ray.rllib.models.tf.recurrent_net:RecurrentNetwork",
+    "RecurrentTorchModel": "ray.rllib.models.torch.recurrent_net:RecurrentNetwork",
+    "TorchNoopModel": f"{_DDPG}:TorchNoopModel",
+    "VALID_SUMMARY_TYPES": "ray.tune.logger.tensorboardx:VALID_SUMMARY_TYPES",
+    "clip_action": "ray.rllib.utils.spaces.space_utils:clip_action",
     **{
         name: f"rllib_compat.execution.optimizers:{name}"
         for name in (

@@ -17,12 +17,16 @@ for name in ("recsim", "recsim.document", "recsim.simulator", "recsim.user"):
 sys.modules["recsim.document"].AbstractDocumentSampler = object
 sys.modules["recsim.user"].AbstractUserModel = sys.modules["recsim.user"].AbstractResponse = object
 sys.modules["recsim.simulator"].environment = sys.modules["recsim.simulator"].recsim_gym = None
+from ray.rllib.agents import callbacks  # noqa: E402
 from ray.rllib.agents.es.es import get_policy_class  # noqa: E402
 from ray.rllib.agents.ppo.appo import UpdateTargetAndKL  # noqa: E402
 from ray.rllib.agents.ppo.ppo import UpdateKL, warn_about_bad_reward_scales  # noqa: E402
+from ray.rllib.contrib.registry import CONTRIBUTED_ALGORITHMS  # noqa: E402
 from ray.rllib.env.wrappers import recsim  # noqa: E402
 from ray.rllib.env.wrappers.atari_wrappers import ScaledFloatFrame  # noqa: E402
 from ray.rllib.env.wrappers.uncertainty_wrappers import add_RewardUncertaintyEnvClassWrapper  # noqa: E402
+from ray.rllib.offline import off_policy_estimator  # noqa: E402
+from ray.tune.logger import VALID_SUMMARY_TYPES  # noqa: E402
 
 
 class Counting(logging.Handler):
@@ -144,10 +148,40 @@ def of_wrappers(found):
     found["noisy"] = [noisy.step({})[1][agent] for agent in ("a", "b")]
 
 
+def of_callbacks(found):
+    import torch
+
+    made = callbacks.RE3UpdateCallbacks(
+        embeds_dim=4, k_nn=2, beta=0.5, beta_schedule="linear_decay"
+    )
+    made.on_train_result(trainer=None, result={"training_iteration": 3})
+    embedded = np.sin(np.arange(20.0)).reshape(5, 4).astype(np.float32)
+    for step in range(2):
+        batch = {"rewards": np.arange(5.0), "obs_embeds": embedded + step}
+        batch.update(advantages=np.ones(5), value_targets=np.zeros(5))
+        batch["obs_embeds"] = torch.from_numpy(batch["obs_embeds"])
+        made.on_learn_on_batch(policy=None, train_batch=batch, result={})
+        columns = [np.asarray(batch[n]) for n in ("rewards", "advantages", "value_targets")]
+        found[f"re3.{step}"] = np.stack(columns)
+    episode = type("Episode", (), {"custom_metrics": {}})()
+    made = callbacks.MemoryTrackingCallbacks()
+    made.on_episode_end(worker=None, base_env=None, policies={}, episode=episode)
+    told = episode.custom_metrics
+    worker = sorted(name for name in told if name.startswith("tracemalloc/worker"))
+    found["memory"] = np.array(worker)
+
+
+def of_small_things(found):
+    made = off_policy_estimator.OffPolicyEstimate("is", {"a": 1})
+    found["estimate"] = np.array([made.estimator_name, str(made.metrics)])
+    found["contributed"] = np.array(sorted(CONTRIBUTED_ALGORITHMS))
+    found["kinds"] = np.array(sorted(kind.__name__ for kind in VALID_SUMMARY_TYPES))
+
+
 def compute():
     """Every answer, by name."""
     found = {}
-    for ask in (of_updates, of_warnings, of_wrappers):
+    for ask in (of_updates, of_warnings, of_wrappers, of_callbacks, of_small_things):
         ask(found)
     return {name: np.asarray(value) for name, value in found.items()}
 
