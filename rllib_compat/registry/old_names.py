@@ -354,6 +354,9 @@ IN_ALGORITHMS = {
     "pg.utils": "rllib_compat.legacy.policies.pg",
     "qmix.mixers": "rllib_compat.legacy.policies.qmix",
     "qmix.model": "rllib_compat.legacy.policies.qmix",
+    "qmix.qmix_policy": "rllib_compat.legacy.policies.qmix",
+    "rnnsac_torch_model": "rllib_compat.legacy.policies.rnnsac",
+    "rnnsac_torch_policy": "rllib_compat.legacy.policies.rnnsac",
     "simple_q.utils": "rllib_compat.legacy.policies.simple_q",
 }
 

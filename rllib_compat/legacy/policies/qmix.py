@@ -11,9 +11,11 @@ from ray.rllib.models.preprocessors import get_preprocessor
 from ray.rllib.models.torch.torch_modelv2 import TorchModelV2
 from torch import nn
 
+from rllib_compat.algorithms.objectives import td_targets
+from rllib_compat.algorithms.qmix import next_values
 from rllib_compat.networks.modules.qmix import mix
 
-__all__ = ["QMixer", "RNNModel", "VDNMixer"]
+__all__ = ["QMixLoss", "QMixer", "RNNModel", "VDNMixer"]
 
 
 class VDNMixer(nn.Module):
@@ -101,3 +103,97 @@ class RNNModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no typ
         seen = self.fc1(flat).relu()
         state = self.rnn(seen, hidden_state[0].reshape(len(seen), -1))
         return self.fc2(state), [state]
+
+
+class QMixLoss(nn.Module):
+    """QMIX's loss of sequences.
+
+    Args:
+        model: The agents' network.
+        target_model: Its target.
+        mixer: What mixes the agents' values; None: nothing does.
+        target_mixer: Its target.
+        n_agents: How many agents a group has.
+        n_actions: How many actions each has.
+        double_q: Whether the target only judges.
+        gamma: The weight of the next step.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        target_model: Any,
+        mixer: Any,
+        target_mixer: Any,
+        n_agents: int,
+        n_actions: int,
+        double_q: bool = True,
+        gamma: float = 0.99,
+    ) -> None:
+        super().__init__()
+        self.model, self.target_model = model, target_model
+        self.mixer, self.target_mixer = mixer, target_mixer
+        self.n_agents, self.n_actions = n_agents, n_actions
+        self.double_q, self.gamma = double_q, gamma
+
+    def forward(
+        self,
+        rewards: torch.Tensor,
+        actions: torch.Tensor,
+        terminated: torch.Tensor,
+        mask: torch.Tensor,
+        obs: torch.Tensor,
+        next_obs: torch.Tensor,
+        action_mask: object,
+        next_action_mask: torch.Tensor,
+        state: torch.Tensor | None = None,
+        next_state: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, ...]:
+        """The loss, the mask of what counts, errors, values and targets.
+
+        Args:
+            rewards: `[B, T, agents]`.
+            actions: The same, as `terminated` and `mask` (1: a step; 0: padding).
+            terminated: Whether the episode has ended by then.
+            mask: What counts.
+            obs: `[B, T, agents, n]`.
+            next_obs: What was observed next.
+            action_mask: Means nothing, as ever.
+            next_action_mask: Which actions there are then, `[B, T, agents, actions]`.
+            state: The state of all; by default what they observe.
+            next_state: That which came next.
+
+        Raises:
+            ValueError: Only one of the two states is given.
+        """
+        del action_mask
+        if (state is None) != (next_state is None):
+            raise ValueError("Give both of state and next_state, or none.")
+        seen, then = (obs, next_obs) if state is None else (state, next_state)
+        values = self._unrolled(self.model, obs).gather(3, actions.unsqueeze(3)).squeeze(3)
+        with torch.no_grad():
+            targets = self._unrolled(self.target_model, next_obs)
+            valid = (next_action_mask != 0) | (mask != 1).unsqueeze(-1)
+            own = self._unrolled(self.model, next_obs) if self.double_q else targets
+            best = next_values(targets, own, valid, self.double_q)
+            mixed = best if self.mixer is None else self.target_mixer(best, then)
+            goals = td_targets(rewards, terminated, mixed, self.gamma)
+        if self.mixer is not None:
+            values = self.mixer(values, seen)
+        errors = values - goals
+        counted = mask.expand_as(errors)
+        masked = errors * counted
+        return masked.pow(2.0).sum() / counted.sum(), counted, masked, values, goals
+
+    def _unrolled(self, model: Any, obs: torch.Tensor) -> torch.Tensor:
+        """What a network says of all actions, step by step, `[B, T, agents, actions]`."""
+        rows = obs.shape[0] * obs.shape[2]
+        state = [
+            part.expand(obs.shape[0], obs.shape[2], -1).reshape(rows, -1)
+            for part in model.get_initial_state()
+        ]
+        found = []
+        for step in obs.unbind(1):
+            said, state = model({"obs": step.flatten(0, 1)}, state, None)
+            found.append(said.unflatten(0, step.shape[:2]))
+        return torch.stack(found, 1)
