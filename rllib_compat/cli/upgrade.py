@@ -12,6 +12,7 @@ import click
 
 from rllib_compat.cli import options, output
 from rllib_compat.formats.atomic import atomic_file
+from rllib_compat.formats.files import disk_errors, open_regular
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.text import printable
 
@@ -56,19 +57,19 @@ def command(path: Path, target: str, diff: bool, check: bool, as_json: bool, **h
     for file in _files(path):
         try:
             found[file] = upgrade(
-                file.read_bytes(),
+                _read(file),
                 Target(target),
                 only=how["only"],
                 skip=how["skip"],
                 path=str(file),
             )
+            if not (diff or check):
+                _write(file, found[file])
         except CompatError as error:
-            if file == path or error.where != str(file):
+            if file == path or error.where in (None, "--only, --skip"):
                 raise
+            found.pop(file, None)
             failed.append(error)
-    if not (diff or check):
-        for file, upgraded in found.items():
-            _write(file, upgraded)
     if as_json:
         output.emit_json([_plain(file, upgraded) for file, upgraded in found.items()])
     else:
@@ -103,6 +104,11 @@ def _files(path: Path) -> Iterator[Path]:
         paths = (Path(folder) / name for name in sorted(files) if name.endswith(".py"))
         # A pipe would be waited for, and what a link leads to may lie anywhere.
         yield from (file for file in paths if file.is_file() and not file.is_symlink())
+
+
+def _read(file: Path) -> bytes:
+    with disk_errors(file), open_regular(file) as source:
+        return source.read()
 
 
 def _write(file: Path, upgraded: Upgraded) -> None:

@@ -97,9 +97,8 @@ _READERS = {".json": _read_json, ".yaml": _read_yaml, ".yml": _read_yaml, ".pkl"
 
 def _python_dict(path: Path, name: str) -> Any:
     try:
-        if not path.is_file():
-            raise FileNotFoundError("there is no such file")
-        tree = ast.parse(path.read_text("utf-8"), str(path))
+        with files.open_regular(path) as file:
+            tree = ast.parse(file.read(), str(path))
     # Text that is none, null bytes, and what is nested too deeply for Python.
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ConfigError(f"{path} can't be read: {error}") from error

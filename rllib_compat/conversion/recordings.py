@@ -6,6 +6,7 @@ in any old Ray. The names that it and others used are below.
 
 from __future__ import annotations
 
+import io
 import math
 import re
 import zipfile
@@ -15,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rllib_compat.formats.files import read_bytes
 from rllib_compat.networks import AnyNetwork, CustomNetwork, Network
 from rllib_compat.networks.graph import EVERYONE, OF_CRITICS
 from rllib_compat.networks.observation_filter import STEP as FILTER
@@ -86,10 +88,10 @@ def load(file: Path) -> dict[str, Array]:
         BudgetExceededError: More comes out of it than any recording holds.
     """
     try:
-        if not file.is_file():
-            raise ValueError("there is no such file")
-        _require_bounded(file)
-        with np.load(file, allow_pickle=False) as members:
+        budget = Budget()
+        data = read_bytes(file, budget, str(file))
+        _require_bounded(data, budget)
+        with np.load(io.BytesIO(data), allow_pickle=False) as members:
             arrays = {name: members[name] for name in members.files}
         for name, array in arrays.items():
             if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufU":
@@ -103,15 +105,13 @@ def load(file: Path) -> dict[str, Array]:
         raise CheckpointError(f"Not a .npz of plain arrays: {error}", where=str(file)) from error
 
 
-def _require_bounded(file: Path) -> None:
+def _require_bounded(data: memoryview, budget: Budget) -> None:
     """Makes sure that a small file does not stand for gigabytes.
 
     Raises:
         BudgetExceededError: It does.
     """
-    budget = Budget()
-    budget.take_input(file.stat().st_size, str(file))
-    with zipfile.ZipFile(file) as archive:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for info in archive.infolist():
             packed = info.compress_type != zipfile.ZIP_STORED
             budget.spend("unpacked" if packed else "unfolded", info.file_size, info.filename)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rllib_compat.formats.atomic import atomic_file
-from rllib_compat.formats.files import parse_record, read_lines
+from rllib_compat.formats.files import disk_errors, parse_record, read_lines
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
 
@@ -87,7 +87,12 @@ def read_episodes(path: str | Path) -> Iterator[dict[str, Any]]:
         CheckpointError: There are no such files.
         CorruptCheckpointError: A file is damaged.
     """
-    path = Path(path)
+    with disk_errors(path):
+        for file in _find_files(Path(path)):
+            yield from _read_parquet(file) if file.suffix == ".parquet" else _read_lines(file)
+
+
+def _find_files(path: Path) -> list[Path]:
     if path.is_file():
         files = [path]
     else:
@@ -101,8 +106,7 @@ def read_episodes(path: str | Path) -> Iterator[dict[str, Any]]:
             where=str(path),
             fix="Give the folder of a trial that ran with EpisodeRecorder.",
         )
-    for file in files:
-        yield from _read_parquet(file) if file.suffix == ".parquet" else _read_lines(file)
+    return files
 
 
 def _read_lines(file: Path) -> Iterator[dict[str, Any]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from rllib_compat.neutral.budget import Budget, budget_error
 from rllib_compat.neutral.errors import (
@@ -36,7 +37,14 @@ def read_json(path: Path, budget: Budget, where: str) -> Any:
         BudgetExceededError: It is too large.
         CheckpointError: It is no file, or can't be read.
     """
-    text = read_text(path, budget, where, _LARGEST_JSON)
+    return parse_json(read_bytes(path, budget, where, _LARGEST_JSON), budget, where)
+
+
+def parse_json(data: memoryview, budget: Budget, where: str) -> Any:
+    """Reads JSON, as `read_json` does, of bytes that were noted as input."""
+    if len(data) > _LARGEST_JSON:
+        raise _too_large(len(data), where)
+    text = _text(data, where)
     # An empty list is two letters, and 64 bytes.
     budget.spend("made", 80 * (text.count("[") + text.count("{")), where)
     try:
@@ -52,7 +60,7 @@ def read_lines(path: Path) -> Iterator[tuple[str, bytes]]:
         BudgetExceededError: A line is longer than any honest one.
         FileSystemError: It can't be read.
     """
-    with disk_errors(path), path.open("rb") as stream:
+    with disk_errors(path), open_regular(path) as stream:
         number = 0
         while line := stream.readline(_LONGEST_LINE + 1):
             number += 1
@@ -133,20 +141,72 @@ def read_text(path: Path, budget: Budget, where: str, largest: int) -> str:
         BudgetExceededError: It is too large.
         CheckpointError: It is no file, or can't be read.
     """
+    return _text(read_bytes(path, budget, where, largest), where)
+
+
+def _text(data: memoryview, where: str) -> str:
     try:
-        if not path.is_file():
-            raise CheckpointError("No such file.", where=where, fix="Check the path.")
-        size = path.stat().st_size
-        if size > largest:
-            raise BudgetExceededError(
-                f"A file of {size:,} bytes is too large for a config.", where=where
-            )
-        budget.take_input(size, where)
-        return path.read_text("utf-8")
+        return str(data, "utf-8")
     except UnicodeDecodeError as error:
         raise CorruptCheckpointError(f"Not text: {error}", where=where) from error
+
+
+def _too_large(size: int, where: str) -> BudgetExceededError:
+    return BudgetExceededError(f"A file of {size:,} bytes is too large for a config.", where=where)
+
+
+def read_bytes(path: Path, budget: Budget, where: str, largest: int | None = None) -> memoryview:
+    """Reads a file into memory, once, so that nobody changes what has been looked at.
+
+    A file that is mapped and becomes shorter ends the process.
+
+    Args:
+        path: The file.
+        budget: What the job may cost.
+        where: What it is, for errors.
+        largest: The most bytes that a file of its kind has.
+
+    Raises:
+        CorruptCheckpointError: It has changed meanwhile.
+        BudgetExceededError: It is too large.
+        CheckpointError: It is no file, or can't be read.
+    """
+    try:
+        with open_regular(path) as file:
+            before = os.fstat(file.fileno())
+            if largest is not None and before.st_size > largest:
+                raise _too_large(before.st_size, where)
+            budget.take_input(before.st_size, where or None)
+            data = file.read(before.st_size + 1)
+            after = os.fstat(file.fileno())
     except OSError as error:
         raise CheckpointError(f"It can't be read: {error.strerror}.", where=where) from error
+    if (len(data), before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise CorruptCheckpointError(
+            "The file has changed while it was read.",
+            where=where,
+            fix="Wait until what writes it has ended, and run it again.",
+        )
+    return memoryview(data)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Opens a file to be read; a pipe or a device, which may never end, is none.
+
+    Raises:
+        FileNotFoundError: It is not there, or something else is.
+        OSError: It can't be opened.
+    """
+    # Opening a pipe would wait; what is there may have changed since somebody looked.
+    file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115 - Path.open has no opener
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise FileNotFoundError(errno.ENOENT, "there is no such file", str(path))
+    return file
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 _ROOM = "Free some space, or choose another disk."
@@ -163,6 +223,7 @@ _KNOWN = {
     errno.ENAMETOOLONG: ("A name is too long for the file system.", "Choose a shorter path."),
     errno.ENOENT: ("A file or folder is not there, or no longer.", "Check the path; run it again."),
     errno.ENOTDIR: ("A part of the path is a file, not a folder.", "Check the path."),
+    errno.EISDIR: ("A folder is in the place of a file.", "Check the path."),
     errno.EEXIST: ("A file is in the way of a folder.", "Check the path."),
     errno.ELOOP: ("It is a link, or links lead in a circle.", "Give the path itself."),
     errno.EIO: ("The disk reports an error.", "Check the disk."),
@@ -181,8 +242,10 @@ def disk_errors(where: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _KNOWN:
+        # Errors of libraries have no number; those of connections and terminals are no disk's.
+        if not error.errno or isinstance(error, (ConnectionError, InterruptedError)):
             raise
-        found, fix = _KNOWN[error.errno]
+        unknown = f"The system refuses: {error.strerror}.", "Check the path and the disk."
+        found, fix = _KNOWN.get(error.errno, unknown)
         place = error.filename if isinstance(error.filename, (str, os.PathLike)) else where
         raise FileSystemError(found, where=str(place), fix=fix) from error

@@ -22,9 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from rllib_compat.formats.files import disk_errors, read_bytes
 from rllib_compat.formats.layouts.configs import find_params
 from rllib_compat.formats.msgpack import codec
-from rllib_compat.formats.pickles import looks_like_pickle, map_file
+from rllib_compat.formats.pickles import looks_like_pickle
 from rllib_compat.formats.pickles.arrays import LEGACY_MAGIC, ZIP_MAGIC, read_legacy, read_zip
 from rllib_compat.formats.pickles.machine import parts_of
 from rllib_compat.formats.pickles.names import NAMES
@@ -32,6 +33,7 @@ from rllib_compat.formats.pickles.opcodes import Unpickler
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import (
     BudgetExceededError,
+    CheckpointError,
     CorruptCheckpointError,
     UnknownLayoutError,
 )
@@ -114,12 +116,13 @@ def list_globals(path: str | Path, budget: Budget | None = None) -> list[FileGlo
         )
     root = path if path.is_dir() else path.parent
     found = []
-    for file in _find_files(path):
-        names = _list_file(file, budget)
-        if names is not None:
-            below = file.is_relative_to(root)
-            shown = file.relative_to(root).as_posix() if below else str(file)
-            found.append(FileGlobals(shown, tuple(names)))
+    with disk_errors(path):
+        for file in _find_files(path):
+            names = _list_file(file, budget)
+            if names is not None:
+                below = file.is_relative_to(root)
+                shown = file.relative_to(root).as_posix() if below else str(file)
+                found.append(FileGlobals(shown, tuple(names)))
     return found
 
 
@@ -163,11 +166,14 @@ def _list_file(file: Path, budget: Budget) -> list[Global] | None:
         is_msgpack = file.suffix in _MSGPACK
         if not (is_msgpack or _PICKLES.fullmatch(file.name) or looks_like_pickle(file)):
             return None
-        data = map_file(file)
-        budget.take_input(len(data), str(file))
-        return [*(_list_msgpack if is_msgpack else _list_pickle)(data, budget)]
+        data = read_bytes(file, budget, str(file))
     except OSError as error:
         return [_refusal(f"it can't be read: {error.strerror}")]
+    except BudgetExceededError:
+        raise
+    except CheckpointError as error:
+        return [_refusal(error.found)]
+    return [*(_list_msgpack if is_msgpack else _list_pickle)(data, budget)]
 
 
 def _refusal(why: str) -> Global:

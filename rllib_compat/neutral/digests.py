@@ -1,4 +1,4 @@
-"""The sha256 of files that are read; a large one is computed while the file is worked with."""
+"""The sha256 of what is read; that of a large file is computed while it is worked with."""
 
 from __future__ import annotations
 
@@ -15,19 +15,16 @@ _BLOCK = 1 << 23
 class Digests(Mapping[str, str]):
     """The sha256 of files by name, as hexadecimal digits.
 
-    Computing that of a file of gigabytes takes as long as to copy it. Whoever asks for one waits.
-
-    Raises:
-        OSError: A file could not be read; when its digest is asked for.
+    Computing that of gigabytes takes as long as to copy them. Whoever asks for one waits.
     """
 
     def __init__(self) -> None:
         self._of: dict[str, str | _Computed] = {}
 
-    def note(self, name: str, path: Path) -> None:
-        """Notes the digest of a file."""
-        is_large = path.stat().st_size >= _LARGE
-        self._of[name] = _Computed(path) if is_large else sha256_of(path)
+    def note(self, name: str, data: memoryview) -> None:
+        """Notes the digest of a file that was read."""
+        is_large = len(data) >= _LARGE
+        self._of[name] = _Computed(data) if is_large else hashlib.sha256(data).hexdigest()
 
     def include(self, folder: str, others: Digests) -> None:
         """Notes those of a folder below."""
@@ -50,23 +47,14 @@ class Digests(Mapping[str, str]):
 class _Computed:
     """A digest that a thread computes; one that nobody asks for does not keep the process."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._found: str | OSError = OSError("not read to its end")
-        self._thread = Thread(target=self._compute, name=f"sha256 of {path.name}", daemon=True)
+    def __init__(self, data: memoryview) -> None:
+        self._digest = hashlib.sha256()
+        self._thread = Thread(target=self._digest.update, args=(data,), daemon=True)
         self._thread.start()
-
-    def _compute(self) -> None:
-        try:
-            self._found = sha256_of(self._path)
-        except OSError as error:
-            self._found = error
 
     def wait(self) -> str:
         self._thread.join()
-        if isinstance(self._found, OSError):
-            raise self._found
-        return self._found
+        return self._digest.hexdigest()
 
 
 def sha256_of(path: Path) -> str:

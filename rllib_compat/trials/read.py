@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 import os
 import re
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rllib_compat.formats.files import disk_errors, parse_record, read_lines
+from rllib_compat.formats.files import disk_errors, open_regular, parse_record, read_lines
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 
 #: The first of them that is there is read: `progress.csv` has less in it.
@@ -69,7 +70,11 @@ def find_trials(path: Path) -> list[Path]:
     Raises:
         CheckpointError: There are none.
     """
-    path = path.resolve()  # the same one may be meant in several ways
+    with disk_errors(path):
+        return _find_trials(path.resolve())  # the same one may be meant in several ways
+
+
+def _find_trials(path: Path) -> list[Path]:
     if path.is_file() and path.name in FILES:
         return [path]
     if (own := _results_in(path)) is not None:
@@ -187,7 +192,7 @@ def _json_rows(file: Path, trial: Trial) -> Iterator[Mapping[str, Any]]:
 
 
 def _csv_rows(file: Path) -> Iterator[Mapping[str, Any]]:
-    with file.open(encoding="utf-8", newline="") as stream:
+    with io.TextIOWrapper(open_regular(file), encoding="utf-8", newline="") as stream:
         try:
             yield from csv.DictReader(stream)
         except (csv.Error, UnicodeDecodeError) as error:

@@ -63,7 +63,7 @@ def upgrade(
     """
     rules = _chosen(target, only, skip)
     try:
-        _require_shallow(source)
+        _require_shallow(source, path)
         module = cst.parse_module(source)
     except (cst.ParserSyntaxError, SyntaxError, ValueError, LookupError) as error:
         # SyntaxError and LookupError: of the encoding that it declares.
@@ -73,19 +73,18 @@ def upgrade(
             fix="mend it, or leave it out; Python 2 has to become Python 3 first (2to3)",
         ) from error
     changes: list[Change] = []
-    told = MetadataWrapper(module, unsafe_skip_copy=True)
+    wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
     for kind in rules:
         rule = kind(target)
-        changed = told.visit(rule)
-        if rule.changes or rule.imports:  # what is told of a module takes longer than a rule
-            told = MetadataWrapper(_with_imports(changed, rule.imports), unsafe_skip_copy=True)
+        changed = wrapper.visit(rule)
+        if rule.changes or rule.imports:  # else what is known of the module's names still holds
+            module = _with_imports(changed, rule.imports)
+            wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
         changes += rule.changes
-    return Upgraded(
-        source, told.module.bytes, tuple(sorted(changes, key=lambda c: (c.done, c.line)))
-    )
+    return Upgraded(source, module.bytes, tuple(sorted(changes, key=lambda c: (c.done, c.line))))
 
 
-def _require_shallow(source: bytes) -> None:
+def _require_shallow(source: bytes, path: str) -> None:
     """Refuses what is nested so deeply that a parser ends the process with it.
 
     Raises:
@@ -94,14 +93,14 @@ def _require_shallow(source: bytes) -> None:
     try:
         compile(source, "<source>", "exec", ast.PyCF_ONLY_AST)
     except (RecursionError, MemoryError) as error:
-        raise _too_deep() from error
+        raise _too_deep(path) from error
     except (SyntaxError, ValueError) as error:  # old Python, which the other parser may know
         if "too many" in str(error) or "too complex" in str(error):
-            raise _too_deep() from error
+            raise _too_deep(path) from error
 
 
-def _too_deep() -> CompatError:
-    return CompatError("It is nested too deeply.", fix="leave the file out")
+def _too_deep(path: str) -> CompatError:
+    return CompatError("It is nested too deeply.", where=path, fix="leave the file out")
 
 
 def _chosen(target: Target, only: Collection[str], skip: Collection[str]) -> list[type[Rule]]:
@@ -130,7 +129,8 @@ def _with_imports(module: cst.Module, imports: Collection[str]) -> cst.Module:
             continue
         name, _, obj = wanted.partition(":")
         AddImportsVisitor.add_needed_import(context, name, obj or None)
-    return AddImportsVisitor(context).transform_module(module)
+    others = any(wanted != LEGACY for wanted in imports)
+    return AddImportsVisitor(context).transform_module(module) if others else module
 
 
 def _begun(module: cst.Module) -> cst.Module:

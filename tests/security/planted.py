@@ -112,7 +112,9 @@ def plant(folder: Path) -> Path:
     (here / "train.yaml").write_text(_TRAIN)
     (here / "given.py").write_text("from ray.rllib.agents import ppo\nCONFIG = {'lr': 0.1}\n")
     (here / "trial").mkdir()
-    (here / "trial" / "result.json").write_text('{"training_iteration": 1}\n')
+    (here / "trial" / "result.json").write_text(
+        '{"training_iteration": 1, "episode_reward_mean": 1.0}\n'
+    )
     (folder / "script.py").write_text("from ray.rllib.agents.ppo import DEFAULT_CONFIG\n")
     return here
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rllib_compat.formats import pickles
-from rllib_compat.formats.files import read_json
+from rllib_compat.formats.files import parse_json, read_bytes
 from rllib_compat.formats.layouts import foreign_files
 from rllib_compat.formats.msgpack import codec
 from rllib_compat.neutral.budget import Budget
@@ -104,26 +104,28 @@ class Folder:
         self.findings += ids.findings()
         return ids
 
-    def _start(self, name: str) -> Path:
-        """The path of a file that is about to be read.
+    def content(self, name: str) -> memoryview:
+        """Reads a file of the folder, and notes its digest.
 
         Raises:
             MissingFileError: It is not there, or something else is in its place.
         """
         path = self.path(name)
         self._require(path)
-        self.digests.note(path.relative_to(self.root).as_posix(), path)
-        return path
+        data = read_bytes(path, self.budget, name)
+        self.digests.note(path.relative_to(self.root).as_posix(), data)
+        return data
 
     def pickle(self, name: str) -> Any:
         """Reads a pickle of the folder with the bounded machine."""
-        path = self._start(name)
-        return self._value(pickles.load(path, budget=self.budget, where=name))
+        data = self.content(name)
+        return self._value(pickles.load(data, budget=self.budget, where=name, is_input=False))
 
     def torch(self, name: str) -> Any:
         """Reads a file that `torch.save` wrote."""
-        path = self._start(name)
-        return self._value(pickles.load_torch(path, budget=self.budget, where=name))
+        data = self.content(name)
+        read = pickles.load_torch(data, budget=self.budget, where=name, is_input=False)
+        return self._value(read)
 
     def nested(self, data: object, where: str) -> Any:
         """Reads a pickle that was stored as bytes inside another one, at most two deep."""
@@ -131,6 +133,7 @@ class Folder:
         for _ in range(2):
             if isinstance(value, (bytes, bytearray, memoryview)):
                 self.budget.spend("nested", 1, where)
+                self.budget.spend("bytes", len(value), where)
                 inner = value if isinstance(value, memoryview) else bytes(value)
                 read = pickles.load(inner, budget=self.budget, where=where, is_input=False)
                 value = self._value(read)
@@ -156,11 +159,11 @@ class Folder:
 
     def msgpack(self, name: str) -> Any:
         """Reads a msgpack file of the folder."""
-        return codec.unpack(self._start(name), budget=self.budget, where=name)
+        return codec.unpack(self.content(name), budget=self.budget, where=name, as_input=False)
 
     def json(self, name: str) -> Any:
         """Reads a JSON file of the folder."""
-        return read_json(self._start(name), self.budget, name)
+        return parse_json(self.content(name), self.budget, name)
 
     def state_file(
         self, stem: str, endings: Iterable[str] = (".msgpack", ".pkl", ".pt")
@@ -185,7 +188,8 @@ class Folder:
         except MissingFileError as error:
             self._leave_out(name, f"left out: {error.found}", error.fix or "")
         except (CompatError, OSError) as error:
-            found = f"damaged and left out: {getattr(error, 'found', error)}"
+            why = error.strerror if isinstance(error, OSError) else error.found
+            found = f"damaged and left out: {why}"
             self._leave_out(name, found, "the weights do not depend on it")
         return None
 

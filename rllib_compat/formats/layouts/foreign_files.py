@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from rllib_compat.formats.files import open_regular
 from rllib_compat.neutral.frozen import frozen
 
 _HEAD = 1024
@@ -114,7 +115,7 @@ def identify(path: Path) -> ForeignFile | None:
     Args:
         path: A file that is there.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(_HEAD)
     if not head:
         fix = "Copy or download it again; the disk may have been full."
@@ -127,7 +128,7 @@ def identify_archive(path: Path) -> ForeignFile | None:
 
     It is asked of the path that was given, not of files in a checkpoint: torch's are zip archives.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(_HEAD)
     known = ((kind, by) for magic, kind, by in _ARCHIVES if head.startswith(magic))
     kind, unpack = next(known, ("", ""))

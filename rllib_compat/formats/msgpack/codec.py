@@ -27,6 +27,7 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
+from rllib_compat.formats.files import read_bytes
 from rllib_compat.formats.pickles.machine import check_key
 from rllib_compat.neutral.budget import Budget, budget_error
 from rllib_compat.neutral.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
@@ -97,7 +98,7 @@ def unpack(
         data: The packed bytes, or the file that holds them.
         budget: What reading may cost; give the same one for all files of a checkpoint.
         where: How errors shall call the data; a file is called by its path.
-        as_input: Whether the data is noted as input, unless the caller has done so.
+        as_input: Whether bytes are noted as input, unless the caller has done so.
         with_arrays: Whether arrays are made of the maps that stand for them.
 
     Raises:
@@ -105,14 +106,11 @@ def unpack(
         BudgetExceededError: It is nested deeper than `MAX_DEPTH`, or takes too much memory.
         CheckpointError: The file can't be opened.
     """
+    budget = budget or Budget()
     if isinstance(data, Path):
         where = where or str(data)
-        try:
-            data = data.read_bytes()
-        except OSError as error:
-            raise CheckpointError(f"it can't be read: {error.strerror}", where=where) from error
-    budget = budget or Budget()
-    if as_input:
+        data = read_bytes(data, budget, where)
+    elif as_input:
         budget.take_input(len(data), where or None)
 
     def map_of(pairs: list[tuple[Any, Any]]) -> Any:

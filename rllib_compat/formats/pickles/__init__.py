@@ -4,26 +4,25 @@
 one table (`names.py`); what is not there becomes an inert `StandIn` or `GlobalRef`. What comes out
 is plain Python, numpy arrays, our records of spaces and filters, and stand-ins.
 
-Arrays and long byte strings (64 KiB and more, as `memoryview`) are views on the file where that is
-possible, and are read-only then: copy what you want to change.
+Arrays and long byte strings (64 KiB and more, as `memoryview`) are views on what was read where
+that is possible, and are read-only then: copy what you want to change.
 """
 
 from __future__ import annotations
 
 import io
-import mmap
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from rllib_compat.formats.files import open_regular, read_bytes
 from rllib_compat.formats.pickles.arrays import LEGACY_MAGIC, ZIP_MAGIC, read_legacy, read_zip
 from rllib_compat.formats.pickles.names import NAMES
 from rllib_compat.formats.pickles.opcodes import Unpickler
 from rllib_compat.neutral.budget import Budget
-from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen
 
-__all__ = ["Budget", "Unpickled", "load", "load_torch", "looks_like_pickle", "map_file"]
+__all__ = ["Budget", "Unpickled", "load", "load_torch", "looks_like_pickle"]
 
 
 @frozen
@@ -53,11 +52,11 @@ def load(
     """Reads a pickle.
 
     Args:
-        data: The file, which is mapped and not read at once, or the bytes.
+        data: The file or the bytes.
         budget: What reading may cost; give the same one for all pickles of a checkpoint.
         where: What it is, for errors; the path by default.
-        is_input: Whether the bytes are a file's; those that lay inside of another pickle are paid
-            for, and do not make the budget larger once more.
+        is_input: Whether bytes are noted as input, unless the caller has done so; those that lay
+            inside of another pickle are none.
 
     Raises:
         CorruptCheckpointError: It is damaged, hostile or no pickle.
@@ -68,7 +67,11 @@ def load(
 
 
 def load_torch(
-    data: Path | bytes | memoryview, *, budget: Budget | None = None, where: str = ""
+    data: Path | bytes | memoryview,
+    *,
+    budget: Budget | None = None,
+    where: str = "",
+    is_input: bool = True,
 ) -> Unpickled:
     """Reads what `torch.save` wrote, in either of its forms, or a plain pickle.
 
@@ -78,12 +81,13 @@ def load_torch(
         data: The file or the bytes.
         budget: What reading may cost; give the same one for all files of a checkpoint.
         where: What it is, for errors; the path by default.
+        is_input: See `load`.
 
     Raises:
         CorruptCheckpointError: It is damaged, hostile or nothing of torch.
         CheckpointError: The file can't be opened.
     """
-    view, budget, where = _open(data, budget, where)
+    view, budget, where = _open(data, budget, where, is_input=is_input)
     machine = Unpickler(view, NAMES, budget, where)
     try:
         if view[:4] == ZIP_MAGIC:
@@ -102,7 +106,7 @@ def load_torch(
 def looks_like_pickle(data: Path | bytes | memoryview) -> bool:
     """Whether it starts, and ends, as a pickle does. It may be damaged all the same."""
     if isinstance(data, Path):
-        with data.open("rb") as file:
+        with open_regular(data) as file:
             head = file.read(2)
             tail = head and file.seek(-1, io.SEEK_END) is not None and file.read(1)
     else:
@@ -113,32 +117,15 @@ def looks_like_pickle(data: Path | bytes | memoryview) -> bool:
     return head[:1] in (b"(", b"]", b"}", b"c", b")") and tail == b"."
 
 
-def map_file(path: Path) -> memoryview:
-    """The bytes of a file, which is not read at once; the map lives as long as a view on it."""
-    with path.open("rb") as file:
-        if file.seek(0, io.SEEK_END) == 0:
-            return memoryview(b"")  # an empty file can't be mapped
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-
-
 def _open(
-    data: Path | bytes | memoryview, budget: Budget | None, where: str, *, is_input: bool = True
+    data: Path | bytes | memoryview, budget: Budget | None, where: str, *, is_input: bool
 ) -> tuple[memoryview, Budget, str]:
-    where = where or (str(data) if isinstance(data, Path) else "")
-    if isinstance(data, Path):
-        try:
-            if not data.is_file():  # opening a pipe would wait for ever
-                raise CheckpointError("there is no such file", where=where)
-            view = map_file(data)
-        except OSError as error:
-            raise CheckpointError(f"it can't be read: {error.strerror}", where=where) from error
-    else:
-        view = memoryview(data).cast("B")
     budget = budget or Budget()
+    if isinstance(data, Path):
+        return read_bytes(data, budget, where or str(data)), budget, where or str(data)
+    view = memoryview(data).cast("B")
     if is_input:
         budget.take_input(len(view), where or None)
-    else:
-        budget.spend("bytes", len(view), where or None)
     return view, budget, where
 
 

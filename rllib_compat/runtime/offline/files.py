@@ -20,7 +20,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from rllib_compat.formats.files import disk_errors
+from rllib_compat.formats.files import disk_errors, open_regular
 from rllib_compat.formats.pickles import Budget, load
 from rllib_compat.neutral.errors import CompatError, ConfigError, CorruptCheckpointError
 from rllib_compat.neutral.frozen import frozen
@@ -42,7 +42,7 @@ def read_lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     Raises:
         CorruptCheckpointError: A line is no JSON, no batch, or packed in no way that RLlib knew.
     """
-    with disk_errors(file), file.open("rb") as lines:  # what is no text is no JSON, either
+    with disk_errors(file), open_regular(file) as lines:  # what is no text is no JSON, either
         for number, line in enumerate(lines, 1):
             if line.strip():
                 record = from_json(line, f"{file}:{number}")
