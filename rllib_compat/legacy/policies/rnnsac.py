@@ -237,8 +237,8 @@ def actor_critic_loss(policy: Any, model: Any, dist_class: object, train_batch: 
     learned = learned.reshape(-1)
 
     def mean(terms: torch.Tensor) -> torch.Tensor:
-        total: torch.Tensor = terms[learned].sum()
-        return total / learned.sum()
+        found: torch.Tensor = terms[learned].sum() / learned.sum()
+        return found
 
     errors = [(value.gather(-1, actions).squeeze(-1) - targets).abs() for value in values]
     critic_losses = [mean(train_batch["weights"] * huber(error)) for error in errors]
