@@ -12,7 +12,6 @@ from rllib_compat.neutral.errors import GoneError
 
 _GROUP = "trainer.algorithm.env_runner_group"
 _LEARNERS = "the learners took its place: trainer.algorithm.learner_group"
-_LEARNING = "learning happens in the learners: algorithm.learner_group"
 _REPLAY = "it is trainer.algorithm.local_replay_buffer"
 _SESSION = "no TensorFlow session is behind it: call policy.model, or its module, with tensors"
 _TARGETS = "they are in the module: policy.model.rl_module.get_target_network_pairs()"

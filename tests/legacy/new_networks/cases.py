@@ -3,8 +3,6 @@
 A case is (algorithm, observations, actions, config), by name.
 """
 
-IMAGE = ["Box", 0, 255, [84, 84, 4], "uint8"]
-
 
 def image(*shape):
     return ["Box", 0, 255, list(shape), "uint8"]
