@@ -64,6 +64,18 @@ def disks_keep_what_they_get_when_they_like():
 
 
 @pytest.fixture(autouse=True)
+def no_call_starts_a_ray():
+    """Only `ray.init` does; otherwise any call would, where none runs.
+
+    A conversion that is killed in a fork takes the connections of its parent's Ray with it. In Ray
+    2.40 a thread of Ray Data calls its actor every five seconds as long as an iterator is open, for
+    good: between two files it would start a Ray beside the one that a file is starting.
+    """
+    if (hook := sys.modules.get("ray._private.auto_init_hook")) is not None:
+        hook.enable_auto_connect = False
+
+
+@pytest.fixture(autouse=True)
 def stopped_algorithms_are_not_waited_for():
     """`Algorithm.stop` waits for Ray's monitor, which sleeps for 0.7 seconds at a time."""
     if (ray := sys.modules.get("ray.tune.utils.util")) is not None:

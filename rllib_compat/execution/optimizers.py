@@ -80,8 +80,9 @@ class PolicyOptimizer:
         import ray
         from ray.rllib.evaluation.metrics import summarize_episodes
 
-        asked = self.workers.remote_workers() if selected_workers is None else selected_workers
-        told = ray.get([w.get_metrics.remote() for w in asked], timeout=timeout_seconds)
+        remote = self.workers.remote_workers() if selected_workers is None else selected_workers
+        asked = [worker.get_metrics.remote() for worker in remote]
+        told = ray.get(asked, timeout=timeout_seconds) if asked else []  # any call starts a Ray
         told.append(self.workers.local_worker().get_metrics())
         new = [episode for of_worker in told for episode in of_worker]
         kept = max(0, min_history - len(new))

@@ -199,7 +199,7 @@ class WorkerSet(Workers):
         """Calls `func(worker)` in all workers."""
         asked = [worker.apply.remote(func) for worker in self._remote]
         here = [func(self._local)] if self._local is not None else []
-        return [*here, *ray.get(asked)]
+        return [*here, *_answers(asked)]
 
     def sync_weights(
         self, policies: Sequence[str] | None = None, global_vars: Mapping[str, Any] | None = None
@@ -211,7 +211,7 @@ class WorkerSet(Workers):
             global_vars: What is known of the training's progress, which they get, too.
         """
         weights = self._local.get_weights(policies)
-        ray.get([worker.set_weights.remote(weights, global_vars) for worker in self._remote])
+        _answers([worker.set_weights.remote(weights, global_vars) for worker in self._remote])
 
     def stop(self) -> None:
         """Stops all workers."""
@@ -249,7 +249,7 @@ def collect_metrics(
         return evaluation.collect_metrics(
             local_worker, remote_workers, to_be_collected, timeout_seconds
         )
-    told = ray.get([w.get_metrics.remote() for w in remote_workers], timeout=timeout_seconds)
+    told = _answers([w.get_metrics.remote() for w in remote_workers], timeout_seconds)
     if local_worker is not None:
         told.append(local_worker.get_metrics())
     episodes = [episode for of_worker in told for episode in of_worker]
@@ -257,3 +257,8 @@ def collect_metrics(
         "off_policy_estimator": {},  # until Ray 1.13
         **summarize_episodes(episodes, new_episodes=episodes),
     }
+
+
+def _answers(asked: list[Any], timeout: float | None = None) -> list[Any]:
+    """What workers answer. Without any, Ray is not asked: where none runs, a call starts one."""
+    return list(ray.get(asked, timeout=timeout)) if asked else []

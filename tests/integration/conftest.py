@@ -8,20 +8,6 @@ import rllib_compat as compat
 from rllib_compat.ray_versions import startup
 
 
-@pytest.fixture(autouse=True, scope="module")
-def no_call_starts_a_ray():
-    """Only `ray.init` does; otherwise any call would, where none runs.
-
-    In Ray 2.40 a thread of Ray Data calls its actor every five seconds as long as an iterator is
-    open, for good. Between two files it would start a Ray beside the one that a file is starting.
-    """
-    from ray._private import auto_init_hook
-
-    auto_init_hook.enable_auto_connect = False
-    yield
-    auto_init_hook.enable_auto_connect = True
-
-
 @pytest.fixture(scope="module")
 def small_ray(request):
     """One small Ray for a file; a conversion alone would start its own. `CPUS` is its size."""
