@@ -4,8 +4,10 @@ import contextlib
 import threading
 
 import pytest
+from ray.rllib.algorithms.ppo import PPOConfig
 
 from rllib_compat.adapters import ThreadErrorLearner
+from rllib_compat.ray_versions import algorithms
 
 
 class InThread:
@@ -41,3 +43,10 @@ def test_the_error_is_raised_at_once_and_whenever_it_is_asked_to_learn(update):
     for _ in range(2):
         with pytest.raises(KeyError, match="rewards"):
             learn({})
+
+
+def test_learners_end_with_their_algorithm():
+    """Ray 2.40 leaves them to the garbage collector, with their CPUs and GPUs."""
+    with algorithms.small_algorithm(PPOConfig().environment("CartPole-v1")) as algorithm:
+        assert not algorithm.learner_group._is_shut_down
+    assert algorithm.learner_group._is_shut_down
