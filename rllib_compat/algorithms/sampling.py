@@ -69,7 +69,8 @@ def set_epsilon_of_worker(module: Any, worker: int, workers: int) -> None:
     The algorithm's own env runner (0) explores by the schedule that all have.
     """
     if worker and getattr(module, "epsilon_schedule", None) is not None:
-        module.epsilon_schedule = Scheduler(epsilon_of_worker(worker, workers))
+        epsilon = epsilon_of_worker(worker, workers)
+        module.epsilon_schedule = Scheduler(fixed_value_or_schedule=epsilon)
 
 
 def modules_of(env_runner: EnvRunner) -> list[RLModule]:

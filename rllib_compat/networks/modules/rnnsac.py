@@ -86,7 +86,9 @@ class RNNSACModule(ModuleWithTarget):
         self.log_alpha = nn.Parameter(torch.tensor([np.log(told["initial_alpha"])]).float())
         self.epsilon_schedule: Any = None
         if told.get("epsilon") is not None:
-            self.epsilon_schedule = Scheduler(told["epsilon"], framework="torch")
+            self.epsilon_schedule = Scheduler(
+                fixed_value_or_schedule=told["epsilon"], framework="torch"
+            )
         self._temperature = told.get("soft_q_temperature")
         if not self.discrete and self.epsilon_schedule is not None:
             raise ConfigError(
