@@ -125,6 +125,80 @@ GONE: Mapping[str, Mapping[str, str]] = {
     },
 }
 
+_GRAPH = "it was a part of a TensorFlow graph; policy.loss(…) and policy.model compute with tensors"
+_TEMPLATE = "it was given to what made the class: subclass the policy's class and override methods"
+_V1 = "models are ModelV2: forward(input_dict, state, seq_lens) and value_function() have it"
+_OF_LOSS = "the loss of this policy has none"
+
+#: The same of objects of the old API stack, which are Ray's: what they lack beside.
+_OLD_STACK: Mapping[str, Mapping[str, str]] = {
+    "policy": {
+        **dict.fromkeys(
+            (
+                "build_apply_op",
+                "copy",
+                "enable_eager_execution_if_necessary",
+                "extra_compute_action_feed_dict",
+                "extra_compute_action_fetches",
+                "extra_compute_grad_feed_dict",
+                "get_placeholder",
+                "gradients",
+                "loss_initialized",
+                "maybe_initialize_optimizer_and_loss",
+                "next_tf_var_scope_name",
+                "tf_var_creation_scope_counter",
+                "with_tracing",
+            ),
+            _GRAPH,
+        ),
+        **dict.fromkeys(
+            (
+                "apply_gradients_fn",
+                "compute_gradients_fn",
+                "extra_action_out_fn",
+                "extra_grad_info",
+                "extra_learn_fetches_fn",
+                "get_batch_divisibility_req",
+                "get_default_config",
+                "grad_stats_fn",
+                "make_model",
+                "make_model_and_action_dist",
+                "make_rl_module",
+                "maybe_add_time_dimension",
+                "stats_fn",
+                "validate_spaces",
+            ),
+            _TEMPLATE,
+        ),
+        **dict.fromkeys(
+            ("entropy_coeff", "kl_coeff", "kl_coeff_val", "kl_target", "tower_stats", "update_kl"),
+            _OF_LOSS,
+        ),
+        "lock": _ONE_CALL,
+    },
+    "model": dict.fromkeys(
+        (
+            "custom_stats",
+            "from_batch",
+            "get_input_dict",
+            "graph",
+            "input_dict",
+            "last_layer",
+            "loss",
+            "outputs",
+            "scope",
+            "seq_lens",
+            "session",
+            "state_in",
+            "state_out",
+            "update_ops",
+        ),
+        _V1,
+    ),
+    "policy_map": {"create_policy": _TRAINER},
+    "worker": {},
+}
+
 
 def names_with(of: object, kind: str, behind: object) -> list[str]:
     """What `dir` gives for an object whose other attributes are those of an object behind it.
@@ -134,7 +208,11 @@ def names_with(of: object, kind: str, behind: object) -> list[str]:
         kind: What stands for it in `GONE`.
         behind: The other one.
     """
-    return sorted({*object.__dir__(of), *dir(behind)} - GONE[kind].keys())
+    return sorted(
+        name
+        for name in {*object.__dir__(of), *dir(behind)}
+        if name not in GONE[kind] or hasattr(of, name)
+    )
 
 
 def missing(of: object, kind: str, name: str) -> AttributeError:
@@ -142,13 +220,16 @@ def missing(of: object, kind: str, name: str) -> AttributeError:
 
     Args:
         of: The object.
-        kind: What stands for it in `GONE`: how old code called it.
+        kind: What stands for it in `GONE`: how old code called it; "… of the old stack" for one of
+            Ray's own.
         name: The attribute.
 
     Returns:
         A `GoneError` if the old Rays' object had it.
     """
-    if name in GONE[kind]:
+    kind, _, old = kind.partition(" of the old ")
+    gone = {**GONE[kind], **(_OLD_STACK[kind] if old else {})}
+    if name in gone:
         where = f"{kind}.{name}"
-        return GoneError(f"There is no `{where}` any more.", where=where, fix=GONE[kind][name])
+        return GoneError(f"There is no `{where}` any more.", where=where, fix=gone[name])
     return AttributeError(f"{type(of).__name__} has no attribute {name!r}")

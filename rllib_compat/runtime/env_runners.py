@@ -11,6 +11,7 @@ from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import configs, old_stack, sampling
 from rllib_compat.ray_versions.multi_agent_runner import CompatMultiAgentEnvRunner
 from rllib_compat.ray_versions.single_agent_runner import CompatEnvRunner
+from rllib_compat.runtime import old_stack_names
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 from rllib_compat.runtime.user_envs import user_env
 
@@ -24,6 +25,13 @@ class CompatRolloutWorker(old_stack.LegacyPolicyWorker, RolloutWorker):  # type:
 
     Ray asks its own workers, too, for spaces that an environment of the user's need not have.
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        old_stack_names.answer_to_old_names()
+        super().__init__(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return old_stack_names.answer(self, "worker", old_stack_names.WORKER, name)
 
     @property
     def multiagent(self) -> bool:

@@ -345,6 +345,9 @@ def _rename(result: dict[str, Any], rows: Iterable[RenamedKey]) -> None:
             _set(result, legacy, convert(value))
     if result.get("sampler_perf"):  # where nothing was rendered, it took no time
         result["sampler_perf"].setdefault("mean_env_render_ms", 0.0)
+    if "learn_time_ms" in result.get("timers", {}):  # of which Ray 2.40 does not time this part
+        result["timers"].setdefault("load_time_ms", 0.0)
+        result["timers"].setdefault("load_throughput", 0.0)
 
 
 def _take_records(result: dict[str, Any]) -> list[EpisodeRecord]:

@@ -23,36 +23,12 @@ from rllib_compat.runtime.episode_records import EpisodeRecord, take_records
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_map import LegacyPolicies, Policies
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
+from rllib_compat.runtime.samplers import Sampler
 from rllib_compat.runtime.user_envs import list_environments, user_env, with_user_api
 from rllib_compat.runtime.worker_learning import WorkerLearning
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AnyBatch, EnvRunner
-
-
-class Sampler:
-    """What a worker took its samples from, as an object of its own.
-
-    Args:
-        worker: The worker, which samples.
-    """
-
-    def __init__(self, worker: LegacyWorker) -> None:
-        self._worker = worker
-
-    def get_data(self) -> Any:
-        """The next batch."""
-        return self._worker.sample()
-
-    next = get_data
-
-    def get_metrics(self) -> list[EpisodeRecord]:
-        """The episodes that have ended since the last call."""
-        return self._worker.get_metrics()
-
-    def get_extra_batches(self) -> list[Any]:
-        """Batches that callbacks have added: none; they add episodes."""
-        return []
 
 
 class LegacyWorker:
@@ -372,7 +348,7 @@ class LegacyWorker:
     @property
     def sampler(self) -> Sampler:
         """What it samples with."""
-        return Sampler(self)
+        return Sampler(self.sample, self.get_metrics)
 
     input_reader = sampler
 

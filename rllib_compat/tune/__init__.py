@@ -98,9 +98,35 @@ class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
         """The folder of the best trial."""
         return str(self.get_best_trial(metric, mode, scope).path)
 
-    def fetch_trial_dataframes(self) -> dict[str, Any]:
+    @property
+    def trial_dataframes(self) -> dict[str, Any]:
         """The results of each trial as a data frame, by the trial's folder."""
-        return dict(self.trial_dataframes)
+        return self._by_folder(super().trial_dataframes)
+
+    def fetch_trial_dataframes(self) -> dict[str, Any]:
+        """The same."""
+        return self.trial_dataframes
+
+    def get_all_configs(self, prefix: bool = False) -> dict[str, dict[str, Any]]:
+        """The config of each trial, by the trial's folder.
+
+        Args:
+            prefix: Whether it is flat, and each key begins with `config/`.
+        """
+        return self._by_folder(super().get_all_configs(prefix))
+
+    @property
+    def best_dataframe(self) -> Any:
+        """The results of the best trial."""
+        return self.trial_dataframes[self.best_logdir]
+
+    def _validate_mode(self, mode: str | None) -> str:
+        return str(super()._validate_mode(mode or self.default_mode or "max"))
+
+    def _by_folder(self, by_trial: Mapping[str, Any]) -> dict[str, Any]:
+        """What Ray has by trials' ids since 2.7."""
+        known = {trial.trial_id: str(trial.path) for trial in self.trials}
+        return {known[trial_id]: value for trial_id, value in by_trial.items()}
 
     def stats(self) -> dict[str, Any]:
         """When the experiment began, and when Tune has saved it last, in seconds since 1970."""
@@ -328,5 +354,6 @@ def _todays_metric(key: str) -> str:
 def _completed(analysis: RayAnalysis) -> Any:
     """The same analysis with the legacy methods; without a mode, the most is the best, as ever."""
     completed = ExperimentAnalysis.__new__(ExperimentAnalysis)  # its constructor reads all files
-    completed.__dict__.update(vars(analysis), default_mode=analysis.default_mode or "max")
+    mode = analysis.default_mode or (analysis.default_metric and "max")
+    completed.__dict__.update(vars(analysis), default_mode=mode)
     return completed

@@ -21,7 +21,7 @@ def ran(monkeypatch):
 
     class Analysis:
         trials = ("a trial",)
-        default_mode = None
+        default_metric = default_mode = None
 
     def run(what, **arguments):
         calls.append((what, arguments))
@@ -123,7 +123,7 @@ def test_a_checkpoint_that_is_a_file_is_restored_from_its_folder(ran, tmp_path):
 
 def test_trials_where_they_are_asked_for(ran):
     assert tune.run("PPO", return_trials=True) == ("a trial",)
-    assert tune.run("PPO").default_mode == "max"
+    assert tune.run("PPO").default_mode is None
 
 
 def test_specs_of_old_experiments(ran, tmp_path):
