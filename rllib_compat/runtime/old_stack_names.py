@@ -14,6 +14,9 @@ from typing import Any
 from rllib_compat.formats.msgpack.codec import pack, unpack
 from rllib_compat.registry.legacy_api import missing
 
+#: Where a module of torch has its parts, which are looked for as missing attributes, too.
+_PARTS = ("_parameters", "_buffers", "_modules")
+
 #: Name → what it is of an object.
 Names = Mapping[str, Callable[[Any], Any]]
 
@@ -73,7 +76,7 @@ def answer_to_old_names() -> None:
         (ModelV2, "model", MODEL),
         (PolicyMap, "policy_map", POLICY_MAP),
     ):
-        cls.__getattr__ = _answering(cls, kind, names)
+        cls.__getattr__ = _answering(kind, names)
 
 
 def answer(of: object, kind: str, names: Names, name: str) -> Any:
@@ -93,14 +96,12 @@ def answer(of: object, kind: str, names: Names, name: str) -> Any:
     raise missing(of, f"{kind} of the old stack", name)
 
 
-def _answering(cls: type, kind: str, names: Names) -> Callable[[Any, str], Any]:
+def _answering(kind: str, names: Names) -> Callable[[Any, str], Any]:
     def get(of: Any, name: str) -> Any:
-        following = getattr(super(cls, of), "__getattr__", None)  # a torch module has its layers
-        if following is not None:
-            try:
-                return following(name)
-            except AttributeError:
-                pass
+        state = of.__dict__
+        for parts in _PARTS:
+            if name in state.get(parts, ()):
+                return state[parts][name]
         return answer(of, kind, names, name)
 
     return get
