@@ -66,6 +66,9 @@ class A2CConfig(SynchronousConfig):
 class A2CTorchLearner(PolicyGradientLearner):
     """Computes A2C's loss: what `actor_critic_loss` of A3C's torch policy computed."""
 
+    #: What the parts of the loss are made of: those of each step → policy, critic, entropy.
+    terms = staticmethod(summed_actor_critic_terms)
+
     def build(self) -> None:
         """Builds the learner, with a schedule of the entropy's weight for each module."""
         super().build()
@@ -82,12 +85,12 @@ class A2CTorchLearner(PolicyGradientLearner):
     def module_loss(
         self, module_id: str, config: AlgorithmConfig, batch: Batch, out: Batch
     ) -> Loss:
-        """The sums of the policy's and the critic's losses, less that of the entropy."""
+        """The policy's and the critic's losses, less the entropy."""
         valid = batch[Columns.LOSS_MASK]
         distribution = self.action_distribution(module_id, out)
         logp = distribution.logp(batch[Columns.ACTIONS])
         errors = self.values(module_id, batch, out) - batch[Postprocessing.VALUE_TARGETS]
-        policy_loss, vf_loss, entropy = summed_actor_critic_terms(
+        policy_loss, vf_loss, entropy = self.terms(
             logp[valid],
             batch[Postprocessing.ADVANTAGES][valid],
             errors[valid],
@@ -123,6 +126,18 @@ class A2CTorchLearner(PolicyGradientLearner):
         """Removes a module, and its schedule."""
         self.entropy_coeff_schedulers_per_module.pop(module_id, None)
         return super().remove_module(module_id, **kwargs)
+
+
+class AveragingLearner:
+    """The first base of an A2C's or A3C's learner, as torch's policies learned before Ray 1.1."""
+
+    @staticmethod
+    def terms(
+        logp: torch.Tensor, gains: torch.Tensor, errors: torch.Tensor, entropies: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The sum of the policy's terms, the mean of the squared errors and of the entropy."""
+        policy_loss, _, _ = summed_actor_critic_terms(logp, gains, errors, entropies)
+        return policy_loss, errors.pow(2.0).mean(), entropies.mean()
 
 
 register(A2C, A2CConfig, A2CTorchLearner)

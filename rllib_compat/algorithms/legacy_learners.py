@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ray.rllib.algorithms import appo, bc, cql, impala, marwil, ppo, sac
 
+from rllib_compat.algorithms.a2c import A2CTorchLearner, AveragingLearner
 from rllib_compat.algorithms.cql import LegacyCQLLearner
 from rllib_compat.algorithms.dqn import REPLAYING
 from rllib_compat.algorithms.legacy_training import LegacyTraining
@@ -66,6 +67,8 @@ def use_legacy_learners(config: AlgorithmConfig, legacy: LegacyTraining) -> None
         return
     if legacy.initial_lr is not None:
         prepend_learner_class(InitialRateLearner, "InitialRate", config, legacy=legacy)
+    if legacy.averages_errors and issubclass(config.learner_class, A2CTorchLearner):
+        prepend_learner_class(AveragingLearner, "Averaging", config)
     first = LEARNERS.get(config.algo_class)
     if first is None or (first is LegacyPPOLearner and config.num_learners > 1):
         return

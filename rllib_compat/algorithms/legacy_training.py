@@ -22,6 +22,8 @@ _FILTERED_TYPE = Version("1.10")
 _MEAN_ENTROPY = Version("1.4")
 #: The first Ray whose SAC took Huber's loss for the error of a critic.
 _HUBER = Version("1.1")
+#: The first Ray whose A2C and A3C summed the critic's errors and the entropy with torch, too.
+_SUMS = Version("1.1")
 
 
 @frozen
@@ -44,6 +46,8 @@ class LegacyTraining:
         huber_loss: Whether the loss of SAC's critics was Huber's, and weighted by the importance of
             what is replayed; else it was the mean squared error.
         reports_summed_entropy: Whether the entropy that IMPALA told was that of all steps together.
+        averages_errors: Whether A2C and A3C took the mean of the critic's squared errors and of the
+            entropy; else half of the sum, and the sum. Of the policy's terms they took the sum.
         filter_keeps_integers: Whether a filter of observations made integers of integers.
         vtrace_drops_last_step: Whether the last step of a fragment of IMPALA and APPO is the
             bootstrap value alone (`vtrace_drop_last_ts`, which Rays before 1.9 did not ask).
@@ -59,6 +63,7 @@ class LegacyTraining:
     clips_value_function: bool
     schedules_count_agent_steps: bool = False
     huber_loss: bool = True
+    averages_errors: bool = False
     reports_summed_entropy: bool = False
     filter_keeps_integers: bool = False
     vtrace_drops_last_step: bool = True
@@ -66,11 +71,14 @@ class LegacyTraining:
     initial_lr: float | None = None
 
     @classmethod
-    def of_release(cls, release: str, *, simple_optimizer: bool, **settings: Any) -> LegacyTraining:
+    def of_release(
+        cls, release: str, framework: str, *, simple_optimizer: bool, **settings: Any
+    ) -> LegacyTraining:
         """How a release trained.
 
         Args:
             release: The version of the Ray.
+            framework: Its framework: "tf", "tfe", "tf2" or "torch".
             simple_optimizer: Whether it used the simple optimizer (`uses_simple_optimizer`).
             **settings: The fields that the config decides.
         """
@@ -84,6 +92,7 @@ class LegacyTraining:
             clips_value_function=ray < _CLIPPED_ERROR,
             schedules_count_agent_steps=ray >= _AGENTS_STEPS,
             huber_loss=ray >= _HUBER,
+            averages_errors=framework == "torch" and ray < _SUMS,
             reports_summed_entropy=ray < _MEAN_ENTROPY,
             filter_keeps_integers=ray >= _FILTERED_TYPE,
             **settings,

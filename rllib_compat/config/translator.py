@@ -334,6 +334,7 @@ def _legacy_training(
     framework = _framework(config)
     return LegacyTraining.of_release(
         release,
+        framework,
         simple_optimizer=uses_simple_optimizer(release, framework, config.get("simple_optimizer")),
         vtrace_drops_last_step=config.get("vtrace_drop_last_ts", True) is not False,
         vtrace=config.get("vtrace", True) is not False,

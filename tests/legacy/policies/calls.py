@@ -21,6 +21,8 @@ CASES = {
     ),
     "dqn": ("DQN", "discrete", {"hiddens": [6], "learning_starts": 10, "buffer_size": 200}),
     "sac": ("SAC", "box", {"learning_starts": 10, "buffer_size": 200}),
+    "a2c": ("A2C", "discrete", {"entropy_coeff": 0.02}),
+    "pg": ("PG", "discrete", {}),
 }
 _SMALL = {"fcnet_hiddens": [6, 5], "fcnet_activation": "relu"}
 _NETWORKS = {"Q_model": _SMALL, "policy_model": _SMALL}
@@ -29,6 +31,8 @@ COMMON = {
     "PPO": {**_SGD, "model": {"fcnet_hiddens": [8, 6]}},
     "DQN": {"train_batch_size": 20, "timesteps_per_iteration": 40, "model": {"fcnet_hiddens": [8]}},
     "SAC": {"train_batch_size": 20, "timesteps_per_iteration": 40, **_NETWORKS},
+    "A2C": {"train_batch_size": 20, "model": {"fcnet_hiddens": [8, 6]}},
+    "PG": {"train_batch_size": 20, "model": {"fcnet_hiddens": [8, 6]}},
 }
 CONFIG = {"num_workers": 0, "rollout_fragment_length": 20, "lr": 0.01, "seed": 3}
 
@@ -101,13 +105,14 @@ def namespace(policy, sample_batch):
         "state_tensors": [torch.from_numpy(s) for s in state],
         "lengths": torch.ones(3, dtype=torch.int32) if state else None,
         "recurrent": bool(state),
-        "trajectory": lambda: _trajectory(policy, sample_batch, discrete),
-        "sequences": lambda batch: _sequences(batch, sample_batch),
+        "trajectory": lambda: trajectory(policy, sample_batch),
+        "sequences": lambda batch: sequences(batch, sample_batch),
     }
 
 
-def _trajectory(policy, sample_batch, discrete):
+def trajectory(policy, sample_batch):
     """The last steps of an episode, as a worker hands them to `postprocess_trajectory`."""
+    discrete = hasattr(policy.action_space, "n")
     obs = np.cos(np.arange(4 * (STEPS + 1), dtype=np.float32)).reshape(STEPS + 1, 4)
     columns = {
         "obs": obs[:-1],
@@ -136,7 +141,7 @@ def _trajectory(policy, sample_batch, discrete):
     return sample_batch(columns)
 
 
-def _sequences(batch, sample_batch):
+def sequences(batch, sample_batch):
     """A batch cut into sequences, padded, with the states that each begins with."""
     if "state_in_0" not in batch:
         return batch

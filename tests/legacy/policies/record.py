@@ -29,7 +29,8 @@ def trainer_of(case):
     if ray.__version__ < "0.8.6":
         del config["framework"]
         config["use_pytorch"] = True
-    agents = importlib.import_module("ray.rllib.agents." + algorithm.lower())
+    module = "a3c" if algorithm == "A2C" else algorithm.lower()
+    agents = importlib.import_module("ray.rllib.agents." + module)
     trainer = getattr(agents, algorithm + "Trainer")
     if "timesteps_per_iteration" in config and ray.__version__.startswith("1.13"):
         config["min_sample_timesteps_per_reporting"] = config.pop("timesteps_per_iteration")

@@ -272,7 +272,7 @@ def test_minibatches_of_sequences_are_the_slices_of_ray_1_13():
 
 
 def legacy(release, *, simple=False):
-    return LegacyTraining.of_release(release, simple_optimizer=simple)
+    return LegacyTraining.of_release(release, "torch", simple_optimizer=simple)
 
 
 @pytest.mark.parametrize("trained", [None, ["often"]])

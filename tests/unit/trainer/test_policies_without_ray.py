@@ -1,0 +1,84 @@
+"""Policies of trainers for which no Ray is started: what they learn, and what they export."""
+
+import contextlib
+import json
+import re
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+import ray
+import torch
+from ray.rllib.policy.sample_batch import SampleBatch
+
+import rllib_compat as compat
+from rllib_compat import gym
+from tests.legacy.policies import calls, learning
+from tests.marks import OTHERS_WARNINGS
+
+pytestmark = OTHERS_WARNINGS
+
+RECORDED = Path(learning.__file__).with_name("learning_steps")
+CASES = [
+    pytest.param(folder, id=f"{folder.parent.name}-{folder.name}")
+    for folder in sorted(RECORDED.glob("*/*"))
+]
+#: Arrays of target networks, by their names in today's modules.
+TARGET = re.compile("target_")
+#: Case → statistics that are not the same number: the old Rays told the first of sequences with
+#: their padding, and the other as it was after the step (until 1.0).
+NOT_COMPARED = {"ppo-lstm": {"vf_explained_var"}, "sac": {"log_alpha_value"}}
+
+
+@contextlib.contextmanager
+def trainer_of(case, release):
+    algorithm, config = calls.config_of(case)
+    env = calls.make_env(gym)
+    nothing = {"init": mock.DEFAULT, "cluster_resources": dict, "put": lambda value, **_: value}
+    with mock.patch.multiple(ray, **nothing):
+        config = {**config, "framework": "torch"}
+        made = compat.Trainer(config, env=env, algorithm=algorithm, legacy_ray=release)
+        yield made
+        made.stop()
+
+
+def checkpoint(folder, name):
+    return next((folder / name).glob("checkpoint-*"))
+
+
+def weights(trainer):
+    return {name: np.array(array) for name, array in trainer.get_policy().get_weights().items()}
+
+
+@pytest.mark.parametrize("recorded", CASES)
+def test_weights_after_some_steps_are_those_of_the_old_ray(recorded):
+    with trainer_of(recorded.name, recorded.parent.name) as trainer:
+        learn_as_recorded(trainer, recorded)
+
+
+def learn_as_recorded(trainer, recorded):
+    with np.load(recorded / "batch.npz", allow_pickle=False) as file:
+        columns = dict(file)
+    trainer.restore(checkpoint(recorded, "before"))
+    before = weights(trainer)
+    with learning.draws(torch):
+        told = learning.learn(trainer.get_policy(), lambda: SampleBatch(columns))
+    found = weights(trainer)
+    trainer.restore(checkpoint(recorded, "after"))
+    for name, array in weights(trainer).items():
+        if TARGET.search(name):  # no checkpoint of theirs has targets; a step leaves them alone
+            np.testing.assert_array_equal(found[name], before[name], err_msg=name)
+        else:
+            np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-5, err_msg=name)
+    steps = json.loads((recorded / "told.json").read_text())["steps"]
+    for ours, theirs in zip(told, steps, strict=True):
+        names = sorted(ours.keys() & theirs.keys() - NOT_COMPARED.get(recorded.name, set()))
+        assert names
+        np.testing.assert_allclose(
+            [ours[name] for name in names],
+            [theirs[name] for name in names],
+            rtol=1e-4,
+            atol=1e-5,
+            err_msg=str(names),
+        )
