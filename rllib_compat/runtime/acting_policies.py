@@ -409,7 +409,7 @@ class ActingPolicy:
         """Writes what acts as `model.pt`, or with an opset as `model.onnx`.
 
         Returns:
-            The file. `torch.load(…, weights_only=False)` loads `model.pt` where Ray is installed.
+            The file. `torch.jit.load` loads `model.pt`, and calls it as a `ModelV2`.
         """
         from rllib_compat.runtime import exports
 

@@ -1,4 +1,4 @@
-"""Networks as files that are no checkpoints of a whole training: torch modules, ONNX, modules."""
+"""Networks as files that are no checkpoints of a whole training: TorchScript, ONNX, modules."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import modules, timers
+from rllib_compat.runtime.recurrent_states import flatten_state, initial_state, nest_state
 
 if TYPE_CHECKING:
     import torch
@@ -21,20 +22,23 @@ def write_model(module: RLModule, folder: str, onnx: int | None) -> Path:
     Args:
         module: The `RLModule`.
         folder: The folder to write into.
-        onnx: The opset of `model.onnx`; without, the torch module is saved as `model.pt`, which
-            `torch.load(path, weights_only=False)` loads where Ray is installed.
+        onnx: The opset of `model.onnx`; without, `model.pt` is TorchScript, as Ray 1.13 wrote it.
 
     Returns:
         The file.
 
     Raises:
-        CompatError: What ONNX needs is not installed.
+        CompatError: What ONNX needs is not installed, or observations are no arrays.
     """
-    import torch
-
+    if getattr(module.observation_space, "shape", None) is None:
+        raise CompatError(
+            "Only networks that take an array can be written as a graph of torch or ONNX.",
+            where="export_policy_model()",
+            fix="use export_policy_checkpoint(), which writes any module",
+        )
     if onnx is None:
         path = make_folder(folder) / "model.pt"
-        torch.save(timers.without_timers(module), path)
+        _write_torchscript(module, path)
         return path
     for package in ("onnx", "onnxscript"):
         if importlib.util.find_spec(package) is None:
@@ -62,27 +66,18 @@ def make_folder(folder: str) -> Path:
     return path
 
 
-def _write_onnx(module: RLModule, path: Path, *, opset: int) -> None:
-    """Writes the network from a batch of observations to what actions are chosen by.
+def _network(module: RLModule) -> tuple[Any, tuple[Any, ...]]:
+    """A module as a function of tensors, and a batch of two that it takes.
 
-    The graph takes `obs`, as connectors hand it to the module (preprocessed and filtered), and
-    `state_in_0`, … where the module has a state. It gives `output` (the inputs of the action
-    distribution, or the Q-values of the actions) and `state_out_0`, ….
-
-    Args:
-        module: The `RLModule`.
-        path: The file to write.
-        opset: The ONNX opset; torch may write a later one.
+    It takes observations and each part of a state as policies have it, and gives what actions are
+    chosen by (the inputs of the action distribution, or the Q-values of the actions) and each part
+    of the state after.
     """
     import torch
-    import tree
 
     forward = modules.network_forward(module)
-    template = module.get_initial_state() if module.is_stateful() else {}
 
     class Network(torch.nn.Module):
-        """The module as a function of tensors."""
-
         def __init__(self) -> None:
             super().__init__()
             self.module = module
@@ -90,21 +85,65 @@ def _write_onnx(module: RLModule, path: Path, *, opset: int) -> None:
         def forward(self, obs: torch.Tensor, *state: torch.Tensor) -> Any:
             batch: dict[str, Any] = {"obs": obs}
             if state:
-                batch = {"obs": obs[:, None], "state_in": tree.unflatten_as(template, list(state))}
+                batch = {"obs": obs[:, None], "state_in": nest_state(module, list(state))}
             out = forward(batch)
             found = out["action_dist_inputs" if "action_dist_inputs" in out else "qf_preds"]
-            return (found[:, 0] if state else found, *tree.flatten(out.get("state_out", [])))
+            return (found[:, 0] if state else found, *flatten_state(out.get("state_out", [])))
 
+    arrays = [module.observation_space.sample(), *initial_state(module)]
+    return Network().eval(), tuple(torch.stack([torch.as_tensor(array)] * 2) for array in arrays)
+
+
+def _write_torchscript(module: RLModule, path: Path) -> None:
+    """Writes what `torch.jit.load` reads and calls as a `ModelV2`: (input_dict, state, seq_lens).
+
+    `input_dict["obs"]` is a batch of observations as connectors hand them to the module. What has a
+    state takes one step of each sequence; what has none gives back any state, which may not be
+    empty. `seq_lens` means nothing.
+    """
+    import torch
+
+    network, (obs, *state) = _network(timers.without_timers(module))
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = network
+
+        def forward(
+            self,
+            input_dict: dict[str, torch.Tensor],
+            given: list[torch.Tensor],
+            seq_lens: torch.Tensor,  # noqa: ARG002 - so are models called
+        ) -> Any:
+            out, *after = self.network(input_dict["obs"], *(given if state else ()))
+            return out, after or given
+
+    arguments = ({"obs": obs}, state or [torch.ones(2)], torch.ones(2, dtype=torch.int32))
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the tracer's own; nothing of it is about the graph
+        torch.jit.trace(Model(), arguments, strict=False).save(str(path))
+
+
+def _write_onnx(module: RLModule, path: Path, *, opset: int) -> None:
+    """Writes a network with the inputs `obs`, `state_in_0`, …; the outputs `output`, `state_out_0`.
+
+    Args:
+        module: The `RLModule`.
+        path: The file to write.
+        opset: The ONNX opset; torch may write a later one.
+    """
+    import torch
+
+    network, arguments = _network(module)
     batch = torch.export.Dim("batch")
-    arrays = [module.observation_space.sample(), *tree.flatten(template)]
-    arguments = tuple(torch.stack([torch.as_tensor(array)] * 2) for array in arrays)
     count = len(arguments) - 1
     inputs = ["obs", *(f"state_in_{i}" for i in range(count))]
     outputs = ["output", *(f"state_out_{i}" for i in range(count))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own; nothing of it is about the graph
         torch.onnx.export(
-            Network().eval(),
+            network,
             arguments,
             str(path),
             opset_version=opset,

@@ -30,8 +30,8 @@ class Exports:
         Args:
             export_dir: The folder to write into.
             policy_id: The policy.
-            onnx: The opset of `model.onnx`; without, the torch module is saved as `model.pt`, which
-                `torch.load(path, weights_only=False)` loads where Ray is installed.
+            onnx: The opset of `model.onnx`; without, `model.pt` is TorchScript, which
+                `torch.jit.load` loads and calls as a `ModelV2`.
 
         Returns:
             The file, or on the old API stack the folder.

@@ -140,10 +140,10 @@ def test_a_policy_is_removed(trainer):
 
 def test_exports(trainer, tmp_path):
     trainer.export_policy_model(str(tmp_path / "torch"), "main")
-    module = torch.load(tmp_path / "torch" / "model.pt", weights_only=False)
+    model = torch.jit.load(tmp_path / "torch" / "model.pt")
     obs = torch.zeros(1, 3)
     ours = trainer.compute_action(np.zeros(3), policy_id="main", explore=False, full_fetch=True)
-    logits = module.forward_inference({"obs": obs})["action_dist_inputs"][0]
+    logits = model({"obs": obs}, [torch.ones(1)], torch.ones(1))[0][0]
     assert np.allclose(ours[2]["action_dist_inputs"], logits.detach(), atol=1e-6)
     trainer.export_policy_checkpoint(str(tmp_path / "checkpoint"), policy_id="main")
     loaded = RLModule.from_checkpoint(str(tmp_path / "checkpoint"))

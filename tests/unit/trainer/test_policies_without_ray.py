@@ -82,3 +82,19 @@ def learn_as_recorded(trainer, recorded):
             atol=1e-5,
             err_msg=str(names),
         )
+
+
+@pytest.mark.parametrize("case", ["ppo", "ppo-lstm", "dqn", "sac"])
+def test_an_exported_model_is_called_as_that_of_ray_1_13(case, tmp_path):
+    with trainer_of(case, "1.13.0") as trainer:
+        policy = trainer.get_policy()
+        model = torch.jit.load(policy.export_model(str(tmp_path)))
+        for count in (1, 5):
+            obs = torch.linspace(-1, 1, 4 * count).reshape(count, 4)
+            state = [torch.full((count, *np.shape(s)), 0.3) for s in policy.get_initial_state()]
+            given = {"obs": obs, "obs_flat": obs}
+            out, after = model(given, state or [torch.ones(count)], torch.ones(count))
+            _, states, told = policy.compute_actions(obs, state, explore=False)
+            np.testing.assert_allclose(out.detach(), told["action_dist_inputs"], atol=1e-6)
+            for ours, theirs in zip(after, states, strict=bool(state)):
+                np.testing.assert_allclose(ours.detach(), theirs, atol=1e-6)
