@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.ray_versions import renames
@@ -154,6 +155,21 @@ def count_sampled(env_runner: EnvRunner, steps: int, episodes: int) -> Any:
     """
     env_runner._increase_sampled_metrics(steps, episodes)
     return env_runner.get_metrics()
+
+
+@contextmanager
+def not_counted(env_runner: EnvRunner) -> Iterator[None]:
+    """Lets a runner sample for somebody who does not train.
+
+    What it counts between two train batches is taken for a part of the next one, which would then
+    be shorter.
+    """
+    own = vars(env_runner)
+    own["_increase_sampled_metrics"] = lambda num_steps, *_: num_steps
+    try:
+        yield
+    finally:
+        del own["_increase_sampled_metrics"]
 
 
 def go_on_exploring(env_runner: EnvRunner, episodes: list[Any]) -> None:

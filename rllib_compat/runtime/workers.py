@@ -268,7 +268,7 @@ class LegacyWorker:
     # What it samples, and learns from
 
     def sample(self, **asked: Any) -> Any:
-        """Samples a fragment.
+        """Samples a fragment, which no train batch and no counter of the trainer's gets.
 
         Args:
             **asked: What the env runner's `sample` takes; old workers took nothing.
@@ -276,7 +276,9 @@ class LegacyWorker:
         Returns:
             A `SampleBatch`, or with several policies a `MultiAgentBatch`, postprocessed by them.
         """
-        return rollout_batch(self.env_runner.sample(**asked), self.policy_map, self.legacy_ray)
+        with env_runners.not_counted(self.env_runner):
+            sampled = self.env_runner.sample(**asked)
+        return rollout_batch(sampled, self.policy_map)
 
     def sample_with_count(self) -> tuple[Any, int]:
         """Samples a fragment, and tells how many steps it has."""

@@ -98,3 +98,14 @@ def test_an_exported_model_is_called_as_that_of_ray_1_13(case, tmp_path):
             np.testing.assert_allclose(out.detach(), told["action_dist_inputs"], atol=1e-6)
             for ours, theirs in zip(after, states, strict=bool(state)):
                 np.testing.assert_allclose(ours.detach(), theirs, atol=1e-6)
+
+
+def test_what_is_sampled_by_hand_is_no_part_of_a_train_batch():
+    with trainer_of("ppo", "1.13.0") as trainer:
+        worker = trainer.workers.local_worker()
+        assert [worker.sample().count for _ in range(2)] == [20, 20]
+        results = [trainer.train() for _ in range(2)]
+        # As in Ray 1.0.1 and 1.13.0.
+        assert [result["timesteps_total"] for result in results] == [40, 80]
+        assert [result["info"]["num_steps_trained"] for result in results] == [40, 80]
+        assert [result["episodes_this_iter"] for result in results] == [8, 4]
