@@ -85,7 +85,7 @@ class NestedDict(MutableMapping[Any, Any]):
             return False
         return True
 
-    def get(self, k: SeqStrType, default: Any = None) -> Any:  # type: ignore[override]
+    def get(self, k: SeqStrType, default: Any = None) -> Any:
         """The value of a key.
 
         Raises:
@@ -201,7 +201,7 @@ class TensorSpec(Spec):
 
     _kind: ClassVar[Any]
 
-    def __init__(self, shape: str, *, dtype: Any = None, **shape_vals: int) -> None:
+    def __init__(self, shape: str, *, dtype: Any = None, **shape_vals: Any) -> None:
         names = shape.replace(" ", "").split(",")
         if len(set(names)) < len(names):
             raise ValueError(f"A dimension is twice in {shape!r}.")

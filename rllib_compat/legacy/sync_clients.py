@@ -29,10 +29,13 @@ __all__ = [
     "FunctionBasedClient",
     "SyncClient",
     "get_cloud_sync_client",
+    "get_rsync_template_if_available",
     "get_sync_client",
+    "log_sync_template",
     "mock_storage_client",
     "noop",
     "noop_template",
+    "wait_for_sync",
 ]
 
 logger = logging.getLogger(__name__)
@@ -318,3 +321,30 @@ def get_cloud_sync_client(remote_path: str) -> CommandBasedClient:
 def mock_storage_client() -> SyncClient | None:
     """A client that takes a folder of this machine for the cloud."""
     return get_sync_client(LOCAL_SYNC_TEMPLATE, LOCAL_DELETE_TEMPLATE)
+
+
+#: The key of a cluster that `ray up` has started.
+_KEY = Path("~/ray_bootstrap_key.pem")
+
+
+def get_rsync_template_if_available(options: str = "") -> str | None:
+    """The template of rsync between the nodes of a cluster; None without one, or without rsync.
+
+    Args:
+        options: More for rsync.
+    """
+    leave_out = " --exclude='checkpoint_tmp*'"
+    return log_sync_template(options + leave_out)
+
+
+def log_sync_template(options: str = "") -> str | None:
+    """The same of Ray 0.7 – 1.x, which copied what checkpoints are made of, too."""
+    key = _KEY.expanduser()
+    if shutil.which("rsync") is None or not key.exists():
+        return None
+    remote = f"ssh -i {shlex.quote(str(key))} -o ConnectTimeout=120s -o StrictHostKeyChecking=no"
+    return f"rsync {options} -savz -e {shlex.quote(remote)} {{source}} {{target}}"
+
+
+def wait_for_sync() -> None:
+    """Does nothing: experiments are in their `storage_path` at once."""

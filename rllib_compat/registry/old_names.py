@@ -50,6 +50,10 @@ NAMES = {
         f"ray.rllib.agents.ppo.utils.{name}": f"{_UTILITIES}:{name}"
         for name in ("concatenate", "flatten", "shuffle")
     },
+    **{
+        f"ray.tune.syncer.{name}": f"{_SYNC}:{name}"
+        for name in ("get_rsync_template_if_available", "log_sync_template", "wait_for_sync")
+    },
     "ray.tune.suggest.BayesOptSearch": "ray.tune.search.bayesopt:BayesOptSearch",
     "ray.tune.suggest.HyperOptSearch": "ray.tune.search.hyperopt:HyperOptSearch",
     "ray.tune.suggest.NevergradSearch": "ray.tune.search.nevergrad:NevergradSearch",
@@ -353,6 +357,11 @@ IN_ALGORITHMS = {
         ("maml.maml", "maml_tf_policy", "maml_torch_policy", "mbmpo.model_ensemble", "mbmpo.utils"),
         "rllib_compat.legacy.policies.meta",
     ),
+    "crr.torch": _DDPG,
+    "crr_torch_model": _DDPG,
+    "es.es_tf_policy": "rllib_compat.legacy.policies.es",
+    "es.es_torch_policy": "rllib_compat.legacy.policies.es",
+    "torch.crr_torch_model": _DDPG,
     "es.es": _EVOLUTION,
     "es.optimizers": _EVOLUTION,
     "es.utils": _EVOLUTION,
@@ -410,6 +419,15 @@ MOVED = {
     **{
         name: f"rllib_compat.legacy.callbacks:{name}"
         for name in ("MemoryTrackingCallbacks", "RE3UpdateCallbacks")
+    },
+    **{
+        old: f"ray.rllib.utils.typing:{new}"
+        for old, new in (
+            ("Optimizer", "Optimizer"),
+            ("ParamDictType", "ParamDict"),
+            ("ParamRef", "ParamRef"),
+            ("ParamType", "Param"),
+        )
     },
     "GenericOffPolicyTrainer": "rllib_compat.agents.dqn:SimpleQTrainer",
     "RecurrentTFModelV2": "ray.rllib.models.tf.recurrent_net:RecurrentNetwork",

@@ -29,6 +29,7 @@ from rllib_compat.legacy.policies.mixins import (
 
 __all__ = [
     "ActorCriticOptimizerMixin",
+    "CRRModel",
     "ComputeTDErrorMixin",
     "DDPGTFModel",
     "DDPGTorchModel",
@@ -165,6 +166,67 @@ class DDPGTorchModel(TorchModelV2, nn.Module):  # type: ignore[misc]
 
 
 DDPGTFModel = DDPGTorchModel
+
+
+class CRRModel(TorchModelV2, nn.Module):  # type: ignore[misc]
+    """CRR's actor and one or two critics, of which a subclass says how it sees (Ray 2.x).
+
+    Args:
+        obs_space: The observation space.
+        action_space: The action space, Discrete or a Box.
+        num_outputs: The size of what `forward` gives.
+        model_config: The config's `model`, with `actor_hiddens`, `critic_hiddens`,
+            `actor_hidden_activation`, `critic_hidden_activation` and `twin_q`.
+        name: The model's name.
+    """
+
+    actor_model: nn.Module
+    q_model: nn.Module
+    twin_q_model: Any
+
+    def __init__(
+        self, obs_space: Any, action_space: Any, num_outputs: int, model_config: Any, name: str
+    ) -> None:
+        nn.Module.__init__(self)
+        TorchModelV2.__init__(self, obs_space, action_space, num_outputs, model_config, name)
+        discrete = isinstance(action_space, spaces.Discrete)
+        self._is_action_discrete, self.obs_ins = discrete, num_outputs
+        self.action_dim = size = int(np.prod(action_space.shape))
+        outputs = int(action_space.n) if discrete else 2 * size
+        seen = num_outputs if discrete else num_outputs + size
+        networks = {
+            "actor": ("actor", num_outputs, outputs),
+            "q": ("critic", seen, outputs if discrete else 1),
+        }
+        networks |= {"twin_q": networks["q"]} if model_config["twin_q"] else {}
+        self.twin_q_model = None
+        for net, (kind, inputs, last) in networks.items():
+            units, function = (model_config[f"{kind}_{what}"] for what in _OF_LAYERS)
+            made = _layers(inputs, units, function, (f"{net}_hidden_{{}}", f"{net}_out"), last)
+            setattr(self, f"{net}_model", made)
+
+    def _judge(self, net: Any, model_out: torch.Tensor, actions: torch.Tensor) -> Any:
+        if self._is_action_discrete:
+            return net(model_out).gather(-1, actions.long().unsqueeze(-1))
+        return net(torch.cat((model_out, actions), -1))
+
+    def get_q_values(self, model_out: torch.Tensor, actions: torch.Tensor) -> Any:
+        """What the critic says of actions, `[B, 1]`."""
+        return self._judge(self.q_model, model_out, actions)
+
+    def get_twin_q_values(self, model_out: torch.Tensor, actions: torch.Tensor) -> Any:
+        """What the other critic says of actions, `[B, 1]`."""
+        return self._judge(self.twin_q_model, model_out, actions)
+
+    def policy_variables(self, as_dict: bool = False) -> Any:
+        """The actor's weights, as a list or by name."""
+        return self.actor_model.state_dict() if as_dict else list(self.actor_model.parameters())
+
+    q_variables = DDPGTorchModel.q_variables
+
+    def get_policy_output(self, model_out: torch.Tensor) -> Any:
+        """What distributions of actions are made of."""
+        return self.actor_model(model_out)
 
 
 def _layers(

@@ -1,0 +1,124 @@
+"""`es_torch_policy` and `es_tf_policy`: parts of a policy whose weights are one vector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+import tree
+from numpy.typing import NDArray
+from ray.rllib.models.catalog import ModelCatalog
+from ray.rllib.utils.filter import get_filter
+from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space, unbatch
+from ray.rllib.utils.torch_utils import convert_to_torch_tensor
+
+__all__ = ["after_init", "before_init", "make_model_and_action_dist", "rollout"]
+
+
+def before_init(policy: Any, observation_space: Any, action_space: Any, config: Any) -> None:
+    """Gives a policy, and its class, what it acts and is changed by."""
+    policy.action_noise_std = config["action_noise_std"]
+    policy.action_space_struct = get_base_struct_from_space(action_space)
+    policy.preprocessor = ModelCatalog.get_preprocessor_for_space(observation_space)
+    shape = policy.preprocessor.shape
+    policy.observation_filter = get_filter(config["observation_filter"], shape)
+    policy.single_threaded = config.get("single_threaded", False)
+    kind: Any = type(policy)
+    kind.set_flat_weights, kind.get_flat_weights = _set_flat_weights, _get_flat_weights
+    kind.compute_actions, kind.compute_single_action = _compute_actions, _compute_single_action
+
+
+def _get_flat_weights(policy: Any) -> NDArray[Any]:
+    """All weights as one vector, by the order of their names."""
+    weights = policy.model.state_dict()
+    flat = torch.cat([weights[name].flatten() for name in sorted(weights)])
+    return flat.cpu().numpy()
+
+
+def _set_flat_weights(policy: Any, theta: NDArray[Any]) -> None:
+    """Takes weights of `get_flat_weights`."""
+    ends = np.cumsum([int(np.prod(shape)) for shape in policy.param_shapes.values()])
+    parts = zip(policy.param_shapes.items(), np.split(np.asarray(theta), ends), strict=False)
+    state = {name: torch.from_numpy(part.reshape(shape)) for (name, shape), part in parts}
+    policy.model.load_state_dict(state)
+
+
+def _compute_actions(
+    policy: Any, obs_batch: Any, add_noise: bool = False, update: bool = True, **kwargs: object
+) -> Any:
+    """The action for an observation, in a list; whether filters learn from it is said."""
+    del kwargs
+    alone = isinstance(obs_batch, list) and len(obs_batch) == 1
+    seen = policy.preprocessor.transform(obs_batch[0] if alone else obs_batch)
+    seen = policy.observation_filter(seen, update=update)[None]
+    inputs, _ = policy.model({"obs": convert_to_torch_tensor(seen, policy.device)}, [], None)
+    drawn = policy.dist_class(inputs, policy.model).sample()
+
+    def noisy(action: Any, space: Any) -> Any:
+        found = action.detach().cpu().numpy()
+        if add_noise and isinstance(space, gymnasium.spaces.Box) and found.dtype.kind == "f":
+            found = found + np.random.randn(*found.shape) * policy.action_noise_std
+        return found
+
+    return unbatch(tree.map_structure(noisy, drawn, policy.action_space_struct)), [], {}
+
+
+def _compute_single_action(
+    policy: Any, observation: Any, add_noise: bool = False, update: bool = True, **kwargs: Any
+) -> Any:
+    """The action for one observation."""
+    told = {"add_noise": add_noise, "update": update, **kwargs}
+    actions, states, fetches = policy.compute_actions([observation], **told)
+    return actions[0], states, fetches
+
+
+def make_model_and_action_dist(
+    policy: Any, observation_space: object, action_space: Any, config: Any
+) -> Any:
+    """The model, which has no gradients, and the class of distributions, which are points."""
+    del observation_space
+    kind, size = ModelCatalog.get_action_dist(
+        action_space, config["model"], dist_type="deterministic", framework="torch"
+    )
+    space = policy.preprocessor.observation_space
+    model = ModelCatalog.get_model_v2(space, action_space, size, config["model"], "torch")
+    return model.requires_grad_(False), kind
+
+
+def after_init(
+    policy: Any, observation_space: object, action_space: object, config: object
+) -> None:
+    """Notes the shapes of weights, and how many there are."""
+    del observation_space, action_space, config
+    weights = policy.model.state_dict()
+    policy.param_shapes = {name: tuple(weights[name].shape) for name in sorted(weights)}
+    policy.num_params = sum(int(np.prod(shape)) for shape in policy.param_shapes.values())
+
+
+def rollout(
+    policy: Any,
+    env: Any,
+    timestep_limit: int | None = None,
+    add_noise: bool = False,
+    offset: float = 0.0,
+) -> tuple[NDArray[Any], int]:
+    """The rewards of an episode, and how many steps it had.
+
+    Args:
+        policy: The policy.
+        env: The environment.
+        timestep_limit: How many steps at most.
+        add_noise: Whether actions have noise.
+        offset: What each reward is lowered by.
+    """
+    own = getattr(getattr(env, "spec", None), "max_episode_steps", None) or 999999
+    most = own if timestep_limit is None else min(timestep_limit, own)
+    seen, ended = env.reset(), False
+    rewards: list[float] = []
+    while len(rewards) < most and not ended:
+        actions, _, _ = policy.compute_actions([seen], add_noise=add_noise, update=True)
+        seen, reward, ended, _ = env.step(actions[0])
+        rewards.append(reward - abs(offset))
+    return np.array(rewards, dtype=np.float32), len(rewards)
