@@ -1,9 +1,10 @@
-"""Kills saves of a trainer, and breaks its restores off, at random moments.
+"""Kills saves and restores of a trainer, and breaks restores off, at random moments.
 
 `python -m tests.trainer_kills 200` does each 200 times, with one Ray. A process that is forked off
 saves one of two states into the same folder, and is killed meanwhile; what lies there must restore
-as one of the two, whole. A restore is broken off by an exception; the trainer must then have the
-state from before, or that of the checkpoint.
+as one of the two, whole. One that restores and is killed must leave both checkpoints as they were,
+so that another process has them whole. A restore is also broken off by an exception; the trainer
+must then have the state from before, or that of the checkpoint.
 """
 
 from __future__ import annotations
@@ -75,6 +76,31 @@ def kill_saves(trainer: Any, kills: int, folder: Path) -> Counter[str]:
     return found
 
 
+def kill_restores(trainer: Any, kills: int, folder: Path) -> Counter[str]:
+    """Kills so many restores; returns what the next one, of another process, made of the folder."""
+    states, found, chance = _two_states(trainer, folder), Counter(), random.Random(0)
+    before, longest = digest_tree(folder), 0.3
+    for number in range(20 * kills):
+        if found["killed"] == kills:
+            break
+        child = os.fork()
+        if child == 0:
+            with contextlib.suppress(BaseException):
+                trainer.restore(str(folder / str(number % 2)))
+            os._exit(0)
+        time.sleep(chance.uniform(0, longest))
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        killed = os.WIFSIGNALED(status)
+        found["killed" if killed else "was faster"] += 1
+        longest *= 1.1 if killed else 0.9
+        if killed:
+            found["files changed"] += digest_tree(folder) != before
+            trainer.restore(str(folder / str(number % 2)))
+            found["whole" if state_of(trainer) == states[number % 2] else "half"] += 1
+    return found
+
+
 def break_restores(trainer: Any, breaks: int, folder: Path) -> Counter[str]:
     """Breaks so many restores off; returns which state the trainer had afterwards."""
     states, found, chance = _two_states(trainer, folder), Counter(), random.Random(0)
@@ -139,7 +165,7 @@ def _trainer() -> Iterator[Any]:
 
 def main() -> None:
     """Prints what so many of each have shown."""
-    for what in (kill_saves, break_restores):
+    for what in (kill_saves, kill_restores, break_restores):
         with tempfile.TemporaryDirectory() as folder, _trainer() as trainer:
             started = time.monotonic()
             print(what.__name__, dict(what(trainer, int(sys.argv[1]), Path(folder))), flush=True)

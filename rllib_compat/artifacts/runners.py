@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.artifacts.manifest import name_of_runner
+from rllib_compat.formats.files import walk
 from rllib_compat.ray_versions import env_runners, environments
 from rllib_compat.runtime.user_envs import user_env
 
@@ -134,15 +135,15 @@ def list_files(listing: Listing, folder: str, *, most: int) -> None:
         where = os.path.relpath(str(error.filename), folder)
         listing.left_out.append((where, f"it can't be read: {error.strerror}"))
 
-    for name, folders, files in os.walk(folder, onerror=unreadable):
+    for place, folders, files in walk(folder, onerror=unreadable):
         folders.sort()
-        before = Path(name).relative_to(folder).parts
-        for link in [f for f in folders if (Path(name) / f).is_symlink()]:
+        before = place.relative_to(folder).parts
+        for link in [f for f in folders if (place / f).is_symlink()]:
             listing.left_out.append(("/".join((*before, link)), "a link"))
         for file in sorted(files):
             path = "/".join((*before, file))
             try:
-                found = (Path(name) / file).lstat()
+                found = (place / file).lstat()
             except OSError as error:
                 listing.left_out.append((path, f"it can't be read: {error.strerror}"))
                 continue

@@ -22,7 +22,7 @@ from rllib_compat.artifacts.manifest import (
 )
 from rllib_compat.artifacts.runners import open_inside
 from rllib_compat.formats.atomic import atomic_directory
-from rllib_compat.formats.files import disk_errors
+from rllib_compat.formats.files import disk_errors, walk
 from rllib_compat.neutral.budget import budget_error
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 
@@ -143,10 +143,10 @@ def verify(checkpoint: str | Path, *, remote: bool | str = False) -> list[str]:
 
 def _paths(root: Path) -> Iterator[str]:
     """What is below a folder, but folders."""
-    for name, folders, files in os.walk(root):
-        links = [f for f in folders if (Path(name) / f).is_symlink()]
-        for file_name in [*files, *links]:
-            yield (Path(name) / file_name).relative_to(root).as_posix()
+    for place, folders, files in walk(root):
+        links = [f for f in folders if (place / f).is_symlink()]
+        for name in [*files, *links]:
+            yield (place / name).relative_to(root).as_posix()
 
 
 def extract(checkpoint: str | Path, target: str | Path, *, remote: bool | str = False) -> Manifest:

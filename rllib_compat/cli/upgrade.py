@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import click
 
 from rllib_compat.cli import options, output
 from rllib_compat.formats.atomic import atomic_file
-from rllib_compat.formats.files import disk_errors, open_regular
+from rllib_compat.formats.files import disk_errors, open_regular, walk
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.text import printable
 
@@ -99,9 +98,9 @@ def _files(path: Path) -> Iterator[Path]:
             raise CompatError("It is neither a file nor a folder.", where=str(path))
         yield path
         return
-    for folder, names, files in os.walk(path):
+    for folder, names, files in walk(path):
         names[:] = sorted(n for n in names if n not in _SKIPPED and not n.startswith("."))
-        paths = (Path(folder) / name for name in sorted(files) if name.endswith(".py"))
+        paths = (folder / name for name in sorted(files) if name.endswith(".py"))
         # A pipe would be waited for, and what a link leads to may lie anywhere.
         yield from (file for file in paths if file.is_file() and not file.is_symlink())
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 #: The file in the output folder that has a line of JSON for each conversion.
 LOG = "conversions.jsonl"
+#: Seconds that a process has to clean up.
+_PATIENCE = 10
 
 
 @frozen
@@ -125,7 +128,8 @@ def convert_many(
         processes: How many are converted at once.
         **options: What `convert` takes beside the paths.
     """
-    log.parent.mkdir(parents=True, exist_ok=True)
+    with disk_errors(log):
+        log.parent.mkdir(parents=True, exist_ok=True)
     # A folder without a manifest is no conversion that came to its end; `convert` refuses it.
     again = options.get("overwrite")
     there = [job for job in jobs if not again and (job.new / MANIFEST).is_file()]
@@ -201,6 +205,8 @@ class _Worker:
         """Ends the process; an unfinished conversion leaves nothing behind."""
         self.connection.close()
         self._process.terminate()
+        self._process.join(_PATIENCE)
+        self._process.kill()
         self._process.join()
 
 
@@ -222,12 +228,19 @@ def _safe_path() -> Iterator[None]:
 
 def _work(connection: Connection, options: Mapping[str, Any]) -> None:
     """What a process does: convert, and tell, until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the first process's affair
+    signal.signal(signal.SIGTERM, _end)
     while True:
         try:
             job: Job = connection.recv()
         except (EOFError, OSError):
             return
         connection.send(_convert(job, options))
+
+
+def _end(*_: object) -> None:
+    """Ends a process by an exception, so that it removes what it had begun to write."""
+    raise SystemExit(1)
 
 
 def _convert(job: Job, options: Mapping[str, Any]) -> Outcome:

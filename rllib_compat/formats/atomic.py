@@ -24,7 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rllib_compat.formats.files import disk_errors
+from rllib_compat.formats.files import disk_errors, walk
 from rllib_compat.neutral.errors import CheckpointError, TargetExistsError
 
 #: Only POSIX has it.
@@ -331,7 +331,7 @@ def _sync_tree(root: Path) -> None:
     """Writes a folder to the disk: files, several at a time, as each waits, then folders."""
     from concurrent.futures import ThreadPoolExecutor  # reading needs none
 
-    tree = [(Path(folder), files) for folder, _, files in os.walk(root, topdown=False)]
+    tree = [(folder, files) for folder, _, files in walk(root)][::-1]
     with ThreadPoolExecutor(_SYNCS) as pool:
         list(pool.map(_sync, [folder / name for folder, files in tree for name in files]))
     for folder, _ in tree:

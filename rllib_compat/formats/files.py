@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -207,6 +207,39 @@ def open_regular(path: Path) -> BinaryIO:
 
 def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def walk(
+    root: str | Path, *, onerror: Callable[[OSError], object] | None = None
+) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """The folders from one on, as `os.walk` has them, however deep they are nested.
+
+    Until Python 3.12, that one goes no deeper than Python's limit of recursion.
+
+    Args:
+        root: The folder.
+        onerror: What is called with what the system refuses; by default it is passed over.
+
+    Yields:
+        A folder, and the names of the folders and of all else in it. What the caller takes out of
+        the former is not visited, nor are links.
+    """
+    waiting = [Path(root)]
+    while waiting:
+        place = waiting.pop()
+        folders: list[str] = []
+        others: list[str] = []
+        try:
+            with os.scandir(place) as found:
+                for entry in found:
+                    (folders if entry.is_dir() else others).append(entry.name)
+        except OSError as error:
+            if onerror is not None:
+                onerror(error)
+            continue
+        yield place, folders, others
+        inner = (place / name for name in reversed(folders))
+        waiting += [path for path in inner if not path.is_symlink()]
 
 
 _ROOM = "Free some space, or choose another disk."

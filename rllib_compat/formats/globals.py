@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from rllib_compat.formats.files import disk_errors, read_bytes
+from rllib_compat.formats.files import disk_errors, read_bytes, walk
 from rllib_compat.formats.layouts.configs import find_params
 from rllib_compat.formats.msgpack import codec
 from rllib_compat.formats.pickles import looks_like_pickle
@@ -140,8 +140,7 @@ def _find_files(path: Path) -> Iterator[Path]:
 
 def _walk(root: Path) -> Iterator[Path]:
     count = 0
-    for name, folders, files in os.walk(root):
-        place = Path(name)
+    for place, folders, files in walk(root):
         links = [inner for inner in folders if (place / inner).is_symlink()]
         for inner in sorted((*files, *links)):
             count += 1

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rllib_compat.formats.atomic import atomic_file
-from rllib_compat.formats.files import disk_errors, read_json
+from rllib_compat.formats.files import disk_errors, read_json, walk
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.digests import sha256_of
 from rllib_compat.neutral.errors import CorruptCheckpointError
@@ -89,8 +89,8 @@ def why_not_ours(folder: Path) -> str | None:
 def _files(folder: Path) -> dict[str, Path | None]:
     """What is below a folder, but folders; None for what is no regular file, such as a link."""
     found: dict[str, Path | None] = {}
-    for place, folders, names in os.walk(folder, onerror=_raise):
-        for path in (Path(place, name) for name in [*names, *folders]):
+    for place, folders, names in walk(folder, onerror=_raise):
+        for path in (place / name for name in [*names, *folders]):
             mode = path.lstat().st_mode
             if not stat.S_ISDIR(mode):
                 found[path.relative_to(folder).as_posix()] = path if stat.S_ISREG(mode) else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import shelve
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +13,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rllib_compat.formats.atomic import atomic_file
+from rllib_compat.formats.files import disk_errors
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import tune
 from rllib_compat.runtime.env_settings import STORED, EnvSettings
@@ -225,8 +228,12 @@ def write_video(frames: list[Any], path: Path, *, fps: int) -> None:
             where="--video-dir",
             fix="pip install 'rllib-compat[video]'",
         ) from error
-    path.parent.mkdir(parents=True, exist_ok=True)
-    ImageSequenceClip(frames, fps=fps).write_videofile(str(path), logger=None)
+    with disk_errors(path), tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / path.name
+        ImageSequenceClip(frames, fps=fps).write_videofile(str(made), logger=None)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with made.open("rb") as video, atomic_file(path) as out:
+            shutil.copyfileobj(video, out)
 
 
 #: What the kinds of dbm add to the name of a shelf.
@@ -265,14 +272,16 @@ class Recorder:
         return self
 
     def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
-        if self._shelf is not None:
-            self._shelf["num_episodes"] = self._count
-            self._shelf.close()
-        elif self._path is not None and failed is None:
-            with atomic_file(self._path) as file:
-                pickle.dump(self._episodes, file)
-        if self._progress is not None:
-            self._progress.unlink(missing_ok=True)
+        try:
+            if self._shelf is not None:
+                self._shelf["num_episodes"] = self._count
+                self._shelf.close()
+            elif self._path is not None and failed is None:
+                with atomic_file(self._path) as file:
+                    pickle.dump(self._episodes, file)
+        finally:
+            if self._progress is not None:
+                self._progress.unlink(missing_ok=True)
 
     def add(self, episode: Episode) -> None:
         """Takes an episode that is over."""

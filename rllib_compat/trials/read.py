@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rllib_compat.formats.files import disk_errors, open_regular, parse_record, read_lines
+from rllib_compat.formats.files import disk_errors, open_regular, parse_record, read_lines, walk
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 
 #: The first of them that is there is read: `progress.csv` has less in it.
@@ -80,7 +79,7 @@ def _find_trials(path: Path) -> list[Path]:
     if (own := _results_in(path)) is not None:
         return [own]
     if path.is_dir():
-        folders = sorted(Path(name) for name, _, _ in os.walk(path))
+        folders = sorted(folder for folder, _, _ in walk(path))
         if below := [found for p in folders if (found := _results_in(p)) is not None]:
             return below
     if path.exists():

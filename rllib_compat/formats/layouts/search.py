@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PureWindowsPath
 
+from rllib_compat.formats.files import walk
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.formats.manifest import why_not_ours
 from rllib_compat.neutral.errors import CorruptCheckpointError
@@ -48,8 +49,7 @@ def find_checkpoints(folder: Path, *, skip: Path | None = None) -> Iterator[Path
         folder: Where to look. Links to folders are not followed.
         skip: A folder, absolute, that is left out.
     """
-    for name, folders, files in os.walk(folder):
-        path = Path(name)
+    for path, folders, files in walk(folder):
         if skip is not None and path.absolute() == skip:
             folders.clear()
         elif is_folder_checkpoint(path, folders, files):
