@@ -112,7 +112,7 @@ SEQUENCE = 20
 _UNBOUNDED = 1e4
 
 #: Numbers of states (an LSTM's, the memory of attention) that a batch has of a policy.
-_MOST_REMEMBERED = 1 << 22
+_MOST_REMEMBERED = 1 << 19
 
 
 def sample_inputs(graph: Graph, space: Space | None, n: int, seed: int = 0) -> Inputs:

@@ -23,6 +23,8 @@ _EVALUATION = "evaluation/"
 MOST_PANELS = 24
 _LONGEST_LABEL = 60
 _LARGEST = 1e100
+#: Of a line; a panel is 900 pixels wide.
+_MOST_POINTS = 2000
 
 
 def panels(trials: Sequence[Trial]) -> list[str]:
@@ -94,11 +96,31 @@ def draw(trials: Sequence[Trial], out: Path, *, axis: str, overwrite: bool = Fal
 def _plot(axes: Axes, points: Sequence[Point], color: str, style: str) -> Any:
     # matplotlib computes distances of values, which have to be finite; what is not drawn is a gap.
     rows = np.asarray(points, float)
-    x, mean, low, high = np.where(np.abs(rows) < _LARGEST, rows, math.nan).T
+    rows = _binned(np.where(np.abs(rows) < _LARGEST, rows, math.nan))
+    x, mean, low, high = rows.T
     if np.isfinite(low).any():
         axes.fill_between(x, low, high, color=color, alpha=0.12, linewidth=0)
     marker = "o" if len(points) < 30 else ""
     return axes.plot(x, mean, style, color=color, marker=marker, markersize=3)
+
+
+def _binned(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """No more rows than a panel has room for: of those that meet in one, mean, least and greatest.
+
+    Args:
+        rows: x, mean, low and high of each point.
+    """
+    if len(rows) <= _MOST_POINTS:
+        return rows
+    size = math.ceil(len(rows) / _MOST_POINTS)
+    starts = np.arange(0, len(rows), size)
+    counts = np.diff([*starts, len(rows)])
+    with np.errstate(invalid="ignore"):
+        x, mean = (np.add.reduceat(rows[:, i], starts) / counts for i in (0, 1))
+        low, high = (
+            extreme.reduceat(rows[:, i], starts) for extreme, i in ((np.fmin, 2), (np.fmax, 3))
+        )
+    return np.stack([x, mean, low, high], axis=1)
 
 
 def _labels(trials: Sequence[Trial]) -> list[str]:

@@ -136,21 +136,10 @@ def _points(
     x = _number(_first(row, paths)) / unit
     if math.isnan(x):
         return
-    for before in ("", "evaluation/"):
-        for name, old, new in (
-            ("episode return", "episode_reward", "episode_return"),
-            ("episode length", "episode_len", "episode_len"),
-        ):
-            mean, low, high = (
-                _number(
-                    _first(
-                        row, [f"{before}{p}{key}_{part}" for p in _EPISODES for key in (old, new)]
-                    )
-                )
-                for part in ("mean", "min", "max")
-            )
-            if not math.isnan(mean):
-                yield before + name, Point(x, mean, low, high)
+    for name, places in _CURVES.items():
+        mean = _number(_first(row, places[0]))
+        if not math.isnan(mean):
+            yield name, Point(x, mean, *(_number(_first(row, part)) for part in places[1:]))
     seen = set()
     for path, value in _leaves(row):
         if (match := _DATA.fullmatch(path)) is None:
@@ -161,11 +150,26 @@ def _points(
             start = path.removesuffix("_mean")
             yield (
                 name,
-                Point(x, mean, *(_number(_first(row, [start + s])) for s in ("_min", "_max"))),
+                Point(x, mean, *(_number(_first(row, (start + s,))) for s in ("_min", "_max"))),
             )
     for path in more:
         if not math.isnan(value := _number(_first(row, (path,)))):
             yield path, Point(x, value, math.nan, math.nan)
+
+
+def _places(before: str, keys: tuple[str, ...], part: str) -> tuple[str, ...]:
+    return tuple(f"{before}{place}{key}_{part}" for place in _EPISODES for key in keys)
+
+
+#: What is always drawn, and where its mean, least and greatest value may be.
+_CURVES = {
+    before + name: tuple(_places(before, keys, part) for part in ("mean", "min", "max"))
+    for before in ("", "evaluation/")
+    for name, keys in (
+        ("episode return", ("episode_reward", "episode_return")),
+        ("episode length", ("episode_len", "episode_len")),
+    )
+}
 
 
 def _results_in(folder: Path) -> Path | None:
@@ -202,10 +206,10 @@ def _first(row: Mapping[str, Any], paths: Iterable[str]) -> Any:
     """The value of the first path that has one; a row of CSV has paths as its keys."""
     for path in paths:
         value: Any = row.get(path)
-        if value is None and "/" in path:
+        if value is None and "/" in path and path[: path.index("/")] in row:
             value = row
             rest = path
-            while rest and isinstance(value, Mapping):
+            while rest and isinstance(value, dict):
                 # A name may have a slash in it.
                 name, _, after = rest.partition("/")
                 value, rest = (value[rest], "") if rest in value else (value.get(name), after)
@@ -217,7 +221,7 @@ def _first(row: Mapping[str, Any], paths: Iterable[str]) -> Any:
 def _leaves(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
     """All paths of a row that may lead to what was recorded, with their values."""
     for name, value in row.items():
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             yield f"{before}{name}", value
         elif name in ("evaluation", "env_runners", "sampler_results", "custom_metrics"):
             yield from _leaves(value, f"{before}{name}/")

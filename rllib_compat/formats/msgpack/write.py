@@ -73,6 +73,10 @@ _CONFIG_NAMES = {
 }
 
 
+#: What the part for several agents called its policies.
+_POLICIES = ("policies", "policy_graphs")
+
+
 def write(
     checkpoint: LegacyCheckpoint, target: Path, budget: Budget | None = None
 ) -> list[Finding]:
@@ -220,8 +224,17 @@ def _make_policy_config(
     if "framework" in own:
         return own
     if form.shared is None:  # each policy has it, written out
-        form.shared = _RayForm(form.budget).config(checkpoint.config, "config")
+        alone = _without_policies(checkpoint.config) if len(checkpoint.policies) > 1 else None
+        form.shared = _RayForm(form.budget).config(alone or checkpoint.config, "config")
     return {**form.shared, **own}
+
+
+def _without_policies(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config without what it says of each policy, of which there may be thousands."""
+    kept = {key: value for key, value in config.items() if key != "policies"}
+    if isinstance(inner := kept.get("multiagent"), Mapping):
+        kept["multiagent"] = {k: v for k, v in inner.items() if k not in _POLICIES}
+    return kept
 
 
 def _note_what_ray_misses(policy: PolicyState, form: _RayForm, path: str) -> None:
