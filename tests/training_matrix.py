@@ -1,12 +1,13 @@
 """Configs of old Rays, algorithm by algorithm: each trains, is saved, is restored and acts.
 
-    python -m tests.training_matrix [--slice 3/40] [ALGORITHM …]
+    python -m tests.training_matrix [--quick] [--slice 3/40] [ALGORITHM …]
 
 prints what becomes of each case, and how many of each algorithm train. A case is an algorithm, one
 thing that its config says, spaces and a Ray, or none that the trainer is told of. What a config
 says of the network meets all kinds of observations; spaces and Rays take turns otherwise. Only keys
 that the Ray had are said to it. A case fails where anything but an error of our own reaches the
-user, and where an error comes later than from the trainer's construction.
+user, where an error comes later than from the trainer's construction, and where processes outlive
+their trainer.
 """
 
 from __future__ import annotations
@@ -336,6 +337,8 @@ TRAINING: dict[str, dict[str, Any]] = {
     "stored states": {"zero_init_states": False, "burn_in": 2},
 }
 SAYS = NETWORKS | TRAINING
+#: How many CPUs a Ray has that trains cases one after the other.
+CPUS = 4
 #: What a config says that old Rays took with some actions only.
 OF_SOME = {
     "attention, steps before": ACTS[:2],
@@ -634,6 +637,18 @@ def says_what_to_do(refused: CompatError) -> bool:
     return bool(findings) and all(finding.path and finding.hint for finding in findings)
 
 
+def are_free(cpus: int) -> bool:
+    """Whether all CPUs of the running Ray are free within a few seconds."""
+    import ray
+
+    until = time.monotonic() + 8
+    while ray.available_resources().get("CPU") != cpus:
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.2)
+    return True
+
+
 def _too_long(*_: Any) -> None:
     raise TimeoutError("It takes too long.")
 
@@ -641,16 +656,19 @@ def _too_long(*_: Any) -> None:
 def main() -> int:
     """Prints what becomes of each case; whether none failed without a name."""
     import ray
+    from ray.tune.utils import UtilMonitor
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slice", default="0/1", help="which of how many")
+    parser.add_argument("--quick", action="store_true", help="only what starts no process")
     parser.add_argument("algorithms", nargs="*")
     arguments = parser.parse_args()
     part, parts = map(int, arguments.slice.split("/"))
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    ray.init(num_cpus=CPUS, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    UtilMonitor.join = lambda *_: None  # a trainer would wait for it, for a second and more
     signal.signal(signal.SIGALRM, _too_long)
     found: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
-    for case in drawn("")[part::parts]:
+    for case in drawn("", quick=arguments.quick)[part::parts]:
         if arguments.algorithms and case.algorithm not in arguments.algorithms:
             continue
         began = time.monotonic()
@@ -663,6 +681,8 @@ def main() -> int:
                 )
                 if refused and not says_what_to_do(refused):
                     outcome = "FAILS"
+                elif not case.is_quick and not are_free(CPUS):
+                    outcome, more = "FAILS", "Processes outlive their trainer."
             except Exception:
                 outcome, more = "FAILS", f"\n{traceback.format_exc()}"
             finally:
