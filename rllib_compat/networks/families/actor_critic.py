@@ -258,7 +258,9 @@ def _has_own_value(settings: ModelSettings, seen: Space) -> bool:
 
     Where images are seen, one on the LSTM is made in its place.
     """
-    if settings.shares_layers or since(settings, "0.8.5") or settings.hiddens == ():
+    if settings.shares_layers or since(settings, "0.8.5"):
+        return False
+    if settings.hiddens == () and since(settings, "0.7"):
         return False
     return not is_image(seen)
 

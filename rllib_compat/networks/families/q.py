@@ -35,6 +35,9 @@ from rllib_compat.neutral.spaces import Discrete, Space
 _MEMORIES = {"use_attention": "an attention net", "use_lstm": "an LSTM"}
 #: What a base model gives where it has no hidden layers to tell.
 _FEATURES = 256
+#: The first Ray whose base models were told how many numbers to give; before, streams sat on their
+#: features, and had a last layer each whatever hidden ones there were.
+_GIVES_OUTPUTS = "0.7.3"
 
 
 def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
@@ -64,14 +67,17 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
     # The base model ends in a hidden layer where others follow.
     features = [_FEATURES, *settings.model.get("fcnet_hiddens", ())][-1]
     gives = features if head.hiddens else actions.n * head.num_atoms
+    whole = not since(settings, _GIVES_OUTPUTS)
     around = wrapper(arrays, settings, seen, actions)
     if around is not None:
         arrays.dense("_logits_branch._model.0", around, gives)
+    elif whole:
+        gives = draw_trunk(NewModel(arrays, replace(settings, free_log_std=False)), seen)
     else:
         base = {**settings.model, "no_final_linear": bool(head.hiddens)}
         own = replace(settings, model=base, free_log_std=False)
         draw_trunk(NewModel(arrays, own, gives), seen)
-    if not head.hiddens and not head.noisy:
+    if not head.hiddens and not head.noisy and not whole:
         return
     outputs = {"advantage": actions.n * head.num_atoms}
     if head.dueling:

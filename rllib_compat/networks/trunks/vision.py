@@ -245,7 +245,8 @@ def add_convolution(
 def _activation(named: Named) -> str | None:
     """What is behind each convolution; torch's were all relu until `conv_activation` counted."""
     ray = named.settings.ray
-    if named.torch and ray and Version(ray) < _TORCH_ACTIVATION:
+    # New networks for TensorFlow have torch's names, too.
+    if named.torch and on_torch(named.settings) and ray and Version(ray) < _TORCH_ACTIVATION:
         return "relu"
     return named.activation("conv_activation")
 
