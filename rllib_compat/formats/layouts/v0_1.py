@@ -79,6 +79,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     if number:  # what `Trainer._save` called it
         metadata.setdefault("iteration", int(number[1]))
     counters = _read_counters(outer, metadata, policies.values())
+    beside = {"tune_metadata": metadata} if metadata else {}
     checkpoint = LegacyCheckpoint(
         Source(path, name, ray_version, folder.digests),
         config=config,
@@ -87,7 +88,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         policy_mapping_fn=mapping.get("policy_mapping_fn"),
         policies_to_train=mapping.get("is_policy_to_train"),
         counters=counters,
-        extra=outer,
+        extra={**outer, **beside},
     )
     return folder.finish(checkpoint)
 
@@ -255,7 +256,10 @@ def _read_worker(
 def _read_counters(
     outer: dict[str, Any], metadata: Mapping[str, Any], policies: Iterable[PolicyState]
 ) -> Counters:
-    raw = with_text_keys(as_mapping(outer.pop("train_exec_impl", None)).get("counters"))
+    execution = with_text_keys(outer.pop("train_exec_impl", None))
+    raw = with_text_keys(execution.pop("counters", None))
+    if execution:  # the last losses, coefficients and times
+        outer["train_exec_impl"] = execution
     last = as_mapping(metadata.get("last_result"))
     optimizer = outer.get("optimizer")
     # `PolicyOptimizer.save()`, up to Ray 0.8.5

@@ -109,7 +109,13 @@ def _read_algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckp
     policies = with_filters(policies, ids, worker.pop("filters", None))
     mapping = worker.pop("policy_mapping_fn", None)
     to_train = worker.pop("is_policy_to_train", None)
-    counters = _read_counters(state, folder)
+    tune = with_text_keys(folder.try_side_file(".tune_metadata"))
+    counters = _read_counters(state, tune)
+    beside = {
+        "tune_metadata": tune,
+        "ray_commit": metadata.get("ray_commit"),
+        "learner": folder.try_side_file("learner/learner_state.json"),
+    }
     state.pop("worker", None)
     state.pop("checkpoint_version", None)
     checkpoint = LegacyCheckpoint(
@@ -121,7 +127,7 @@ def _read_algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckp
         policy_mapping_fn=mapping,
         policies_to_train=to_train,
         counters=counters,
-        extra={**state, **worker},
+        extra={**state, **worker, **{name: value for name, value in beside.items() if value}},
     )
     return folder.finish(checkpoint)
 
@@ -266,9 +272,8 @@ def _with_learners(policies: Mapping[str, PolicyState], folder: Folder) -> dict[
     return {policy.policy_id: policy for policy in by_name.values()}
 
 
-def _read_counters(state: dict[str, Any], folder: Folder) -> Counters:
+def _read_counters(state: dict[str, Any], tune: Mapping[str, Any]) -> Counters:
     raw = with_text_keys(state.pop("counters", None))
-    tune = as_mapping(folder.try_side_file(".tune_metadata"))
 
     def first(*values: object) -> int | None:
         return next((n for value in values if (n := integer(value)) is not None), None)

@@ -72,6 +72,9 @@ COEFFICIENTS = "coefficients.json"
 #: ... and what a policy's state calls it.
 _COEFFICIENTS = {"curr_log_alpha": "log_alpha", "curr_kl_coeffs_per_module": "kl_coeff"}
 
+#: What is read of a learner's state.
+_PARTS_OF_LEARNER = ("optimizer", "rl_module")
+
 #: The optimizers of modules that have several (SAC, CQL; DDPG, TD3).
 _OPTIMIZERS = ("policy", "qf", "qf_twin", "alpha", "actor", "critic")
 #: Ray's own filter, with an entry an agent (None for all); and ours, with an entry a policy.
@@ -126,6 +129,10 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         for policy_id, policy in policies.items()
     }
     version = str(metadata.get("checkpoint_version", "2.x"))[:100]
+    beside = {
+        "ray_commit": metadata.get("ray_commit"),
+        "learner": {name: learner[name] for name in learner if name not in _PARTS_OF_LEARNER},
+    }
     checkpoint = LegacyCheckpoint(
         Source(path, version, text(metadata.get("ray_version")), folder.digests),
         algorithm=cls,
@@ -140,6 +147,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
             **with_text_keys({name: state[name] for name in state if name != _ITERATION}),
             **other_filters,
             **connectors,
+            **{name: found for name, found in beside.items() if found},
         },
     )
     return folder.finish(checkpoint)
