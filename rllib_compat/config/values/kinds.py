@@ -183,7 +183,7 @@ class Number(Kind):
 
     def describe(self) -> str:
         if self.low > -inf and self.high < inf:
-            return f"{self.noun} from {self.low:g} to {self.high:g}"
+            return f"{self.noun} from {self.low:g} to {self.high:,.12g}"
         return f"{self.noun} from {self.low:g} on" if self.low > -inf else self.noun
 
     def matches(self, value: object) -> bool:

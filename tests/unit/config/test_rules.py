@@ -97,6 +97,7 @@ def test_model_targets_are_fields_of_the_model_config():
 
     fields = set(DefaultModelConfig.__dataclass_fields__)
     ours = {"sigma0", "soft_q_temperature", "parameter_noise"}  # of modules of this package
+    ours |= {"custom_model", "custom_model_config"}
     newer = {f for f in keys.section("model_config") if "layernorm" in f or "fusionnet" in f}
     for rule in RULES:
         if rule.target.startswith("rl_module.model_config."):

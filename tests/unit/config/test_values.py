@@ -8,8 +8,8 @@ from rllib_compat.ray_versions import releases
 
 WRONG = [
     ({"gamma": 1.5}, "$.gamma", "a number from 0 to 1"),
-    ({"num_workers": "two"}, "$.num_workers", "a whole number from 0 on"),
-    ({"num_workers": 1.5}, "$.num_workers", "a whole number from 0 on"),
+    ({"num_workers": "two"}, "$.num_workers", "a whole number from 0 to 1,000,000"),
+    ({"num_workers": 1.5}, "$.num_workers", "a whole number from 0 to 1,000,000"),
     ({"lr": "fast"}, "$.lr", "a number from 0 on"),
     ({"use_gae": "false"}, "$.use_gae", "true or false"),
     ({"batch_mode": "truncate"}, "$.batch_mode", '"truncate_episodes", "complete_episodes"'),
