@@ -378,7 +378,7 @@ FAMILIES = families(
     ("reporting", "Reporting, logging, checkpoints", "Reporting, logging and checkpointing.", (), (
         renamed("min_iter_time_s", v.LIMIT, "reporting.min_time_s_per_iteration", "seconds, as before", convert=training.minimum),
         renamed("min_time_s_per_reporting", v.LIMIT, "reporting.min_time_s_per_iteration", "renamed in Ray 2.0", convert=training.minimum),
-        renamed("min_sample_timesteps_per_reporting", v.LIMIT, "reporting.min_sample_timesteps_per_iteration", "renamed in Ray 2.0", convert=training.minimum),
+        renamed("min_sample_timesteps_per_reporting", v.LIMIT, "reporting.min_sample_timesteps_per_iteration", "renamed in Ray 2.0", convert=training.min_sample_timesteps),
         renamed("min_train_timesteps_per_reporting", v.LIMIT, "reporting.min_train_timesteps_per_iteration", "renamed in Ray 2.0", convert=training.minimum),
         kept("min_sample_timesteps_per_iteration min_train_timesteps_per_iteration", v.LIMIT, "reporting.*", convert=training.minimum),
         renamed("timesteps_per_iteration", v.LIMIT, "reporting.min_sample_timesteps_per_iteration", "sampled steps, or trained ones where nothing is sampled", convert=training.timesteps_per_iteration),

@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from rllib_compat import registry
 from rllib_compat.config import values as v
-from rllib_compat.config.rule import Context, Outcome, drop, refuse
+from rllib_compat.config.rule import Context, Outcome, drop, is_off, refuse
 from rllib_compat.config.rules.common import (
     for_new_stack,
     keep_on_old_stack,
@@ -135,6 +135,18 @@ def eager(value: object, _: Context) -> Outcome:
 def minimum(value: object, context: Context) -> Outcome:
     """What an iteration samples, trains or takes at least; -1 left it to Ray."""
     return _minimum(value, context.rule.target)
+
+
+def min_sample_timesteps(value: object, context: Context) -> Outcome:
+    """What an iteration samples at least, but in Ray 1.10 – 1.13, which never read it."""
+    ray = context.legacy_ray and Version(context.legacy_ray)
+    if not ray or not Version("1.10") <= ray < Version("2.0"):
+        return minimum(value, context)
+    return drop(
+        "Ray 1.10 – 1.13 put `timesteps_per_iteration`, or its default, in the place of this key",
+        None if is_off(value) else Severity.WARNING,
+        "say timesteps_per_iteration if so many steps are meant",
+    )
 
 
 def timesteps_per_iteration(value: object, context: Context) -> Outcome:
