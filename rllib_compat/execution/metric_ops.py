@@ -18,6 +18,9 @@ from rllib_compat.execution.common import (
 _STEPS = ("timesteps_per_iteration", "min_sample_timesteps_per_iteration")
 _SECONDS = ("min_iter_time_s", "min_time_s_per_iteration", "min_time_s_per_reporting")
 
+# Ray 0.8.5 ran plans only where this was set, and then wanted more steps than were asked for.
+_WANTS_MORE = "use_exec_api"
+
 # A key of the result → the plan's counter.
 _COUNTED = {
     "timesteps_this_iter": STEPS_TRAINED_THIS_ITER_COUNTER,
@@ -43,6 +46,8 @@ def StandardMetricsReporting(  # noqa: N802
             not after so many that were sampled.
     """
     steps, seconds = _first(config, _STEPS), _first(config, _SECONDS)
+    if steps and config.get(_WANTS_MORE):
+        steps += 1
     result = CollectMetrics(
         workers, selected_workers=selected_workers, by_steps_trained=by_steps_trained
     )

@@ -195,8 +195,13 @@ class LegacyResults:
             result["timesteps_this_iter"] = _total(of_agents)
         if config.input_ == "sampler":  # where all workers fail, an iteration has no sample
             result.setdefault("timesteps_this_iter", 0)
+            episodes_before = self._counted["episodes_total"]
             for name, before in self._counted.items():
                 self._counted[name] = result.setdefault(name, before)
+            # Tune added up what iterations told; Ray counts none of an execution plan.
+            so_far = episodes_before + result["episodes_this_iter"]
+            result["episodes_total"] = max(result["episodes_total"] or 0, so_far)
+            self._counted["episodes_total"] = result["episodes_total"]
         info = result.setdefault("info", {})
         # The old API stack has put its own there, with all the names that it ever had.
         info["learner"] = LearnerInfo(

@@ -19,6 +19,7 @@ from rllib_compat.config.rules.common import warn_if_set
 from rllib_compat.neutral.records import is_stand_in
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.spaces import from_object, parse_repr
+from rllib_compat.registry import keys
 from rllib_compat.runtime.policy_mapping import policy_by_number
 
 DEFAULT_POLICY = "default_policy"
@@ -133,6 +134,8 @@ def policies(value: object, context: Context) -> Outcome:
                 where = f".{name}.{which}"
                 context.note(Verdict.DROPPED, where, message, Severity.WARNING, hint)
         own = fields.get("config")
+        if isinstance(own, Mapping) and "policy_class" in parts and _own_class(spec):
+            own = _take_own_keys(name, own, parts, context)
         if isinstance(own, Mapping) and own:
             _take_config(name, own, parts, overrides, models, mine)
         specs[name] = DeferredPolicy(parts, other)
@@ -167,6 +170,18 @@ def _take_class(name: str, given: object, parts: dict[str, Any], context: Contex
         context.note(Verdict.REFUSED, where, message, Severity.ERROR, hint)
 
 
+def _take_own_keys(
+    name: str, own: Mapping[str, Any], parts: dict[str, Any], context: Context
+) -> Mapping[str, Any]:
+    """Gives a policy of a class of one's own the keys that only that class knows; the others."""
+    unknown = {key: value for key, value in own.items() if keys.lifetime(key) is None}
+    if unknown:
+        parts["config"] = unknown
+        message = f"{', '.join(unknown)}: the policy's own class reads it"
+        context.note(Verdict.KEPT, f".{name}[3]", message)
+    return {key: value for key, value in own.items() if key not in unknown}
+
+
 def _take_config(
     name: str,
     own: Mapping[str, Any],
@@ -195,7 +210,7 @@ def _take_config(
     if not flat:
         return
     if context.stack == "old":
-        parts["config"] = flat
+        parts["config"] = {**parts.get("config", {}), **flat}
     else:
         overrides[name] = flat
 

@@ -3,17 +3,21 @@
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import gymnasium
 import pytest
+import ray as todays
 from ray.rllib.policy.policy import Policy
 
 from rllib_compat import legacy
 from rllib_compat.legacy import lookup
-from tests.legacy.api import training_loops
+from tests.legacy.api import loops_here, training_loops
+from tests.marks import OTHERS_WARNINGS
 
 legacy.deactivate()  # to import it is to activate it
 
+pytestmark = OTHERS_WARNINGS
 RECORDED = Path(training_loops.__file__).with_name("loops")
 
 
@@ -43,3 +47,17 @@ def test_a_loop_takes_the_same_steps_and_its_results_have_the_same_keys(loop, ra
             assert set(found[name]) >= set(value)
         else:
             assert found[name] == value
+
+
+ALONE = loops_here.recorded(
+    lambda name: name not in loops_here.WITH_PROCESSES,
+    ["1.13.0-a_plan_that_replays", "1.0.1-a_plan_of_two", "1.13.0-own_and_random"],
+)
+
+
+@pytest.mark.parametrize(("release", "name", "told"), ALONE)
+def test_a_trainer_in_one_process_does_what_it_did(release, name, told, tmp_path):
+    nothing = {"init": mock.DEFAULT, "cluster_resources": dict, "put": lambda value, **_: value}
+    with mock.patch.multiple(todays, **nothing):  # no Ray starts
+        found = loops_here.play(release, name, tmp_path)
+    loops_here.check(told, found)
