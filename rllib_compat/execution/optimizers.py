@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.execution.common import gradients_of
@@ -203,6 +203,41 @@ class SyncSamplesOptimizer(PolicyOptimizer):
         return self._note(told, batch.count)
 
 
+class LocalMultiGPUOptimizer(SyncSamplesOptimizer):
+    """The same, by the arguments of what learned with several GPUs; learners do so today.
+
+    Args:
+        workers: The workers.
+        sgd_batch_size: The minibatches' size.
+        num_sgd_iter: How often a batch is gone through.
+        rollout_fragment_length: Means nothing: workers know it.
+        num_envs_per_worker: The same.
+        train_batch_size: How many steps a batch has at least.
+        num_gpus: Means nothing: the config says it.
+        standardize_fields: The columns that get a mean of 0 and a deviation of 1.
+        shuffle_sequences: Means nothing: minibatches are shuffled.
+        _fake_gpus: Means nothing.
+    """
+
+    def __init__(
+        self,
+        workers: Workers,
+        sgd_batch_size: int = 128,
+        num_sgd_iter: int = 10,
+        rollout_fragment_length: int = 200,
+        num_envs_per_worker: int = 1,
+        train_batch_size: int = 1024,
+        num_gpus: float = 0,
+        standardize_fields: Collection[str] = frozenset(),
+        shuffle_sequences: bool = True,
+        _fake_gpus: bool = False,
+    ) -> None:
+        del rollout_fragment_length, num_envs_per_worker, num_gpus, shuffle_sequences, _fake_gpus
+        super().__init__(
+            workers, num_sgd_iter, train_batch_size, sgd_batch_size, standardize_fields
+        )
+
+
 class SyncBatchReplayOptimizer(PolicyOptimizer):
     """Replays whole batches of workers, as they were sampled.
 
@@ -290,3 +325,37 @@ class AsyncGradientsOptimizer(PolicyOptimizer):
 def _gradients(worker: Any) -> Any:
     batch = worker.sample()
     return gradients_of(worker, batch), batch.count
+
+
+def collect_samples(
+    agents: Sequence[Any],
+    rollout_fragment_length: int,
+    num_envs_per_worker: int,
+    train_batch_size: int,
+) -> Any:
+    """A batch of remote workers, of at least so many steps; each samples on until there are enough.
+
+    Args:
+        agents: The workers.
+        rollout_fragment_length: How many steps a worker gives, of each environment.
+        num_envs_per_worker: How many environments it has.
+        train_batch_size: How many steps are wanted.
+    """
+    import ray
+    from ray.rllib.policy.sample_batch import concat_samples
+
+    pending = {agent.sample.remote(): agent for agent in agents}
+    parts: list[Any] = []
+    while pending:
+        (ready,), _ = ray.wait(list(pending))
+        agent = pending.pop(ready)
+        parts.append(ray.get(ready))
+        to_come = len(pending) * rollout_fragment_length * num_envs_per_worker
+        if sum(part.count for part in parts) + to_come < train_batch_size:
+            pending[agent.sample.remote()] = agent
+    return concat_samples(parts)
+
+
+def make_divisible_by(a: Any, n: int) -> Any:
+    """A number, or the first rows of an array, without what is left over."""
+    return a - a % n if isinstance(a, int) else a[: len(a) - len(a) % n]

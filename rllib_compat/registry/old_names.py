@@ -439,9 +439,12 @@ MOVED = {
         name: f"rllib_compat.execution.optimizers:{name}"
         for name in (
             "AsyncGradientsOptimizer",
+            "LocalMultiGPUOptimizer",
             "PolicyOptimizer",
             "SyncBatchReplayOptimizer",
             "SyncSamplesOptimizer",
+            "collect_samples",
+            "make_divisible_by",
         )
     },
     "Analysis": "rllib_compat.tune:ExperimentAnalysis",
