@@ -14,7 +14,7 @@ from rllib_compat.networks import AnyNetwork, Outputs
 from rllib_compat.networks.mapping import Array, require_same_names
 from rllib_compat.networks.named import BUFFERS
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.ray_versions import modules, startup
+from rllib_compat.ray_versions import checkpoints, modules, startup
 
 if TYPE_CHECKING:
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
@@ -48,11 +48,11 @@ def load(target: Path, policy_ids: Iterable[str]) -> dict[str, ModuleNetwork]:
 def _from_tree(target: Path, policy_id: str) -> Any:
     from ray.rllib.core.rl_module.rl_module import RLModule
 
-    place = (target / MODULES / policy_id).absolute()
-    module = RLModule.from_checkpoint(place)
-    if hasattr(module, "make_target_networks"):  # only learners make them: to see them, too
-        module.make_target_networks()
-        module.restore_from_path(place)
+    with checkpoints.path_for_ray(target / MODULES / policy_id) as place:
+        module = RLModule.from_checkpoint(place)
+        if hasattr(module, "make_target_networks"):  # only learners make them: to see them, too
+            module.make_target_networks()
+            module.restore_from_path(place)
     return module
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_compat.neutral.errors import CompatError, NotConvertibleError
 from rllib_compat.ray_versions import old_stack, renames
+from rllib_compat.ray_versions.checkpoints import path_for_ray
 from rllib_compat.ray_versions.configs import learn_in_this_process
 from rllib_compat.ray_versions.metrics import name_agents
 from rllib_compat.ray_versions.startup import quiet_logs
@@ -98,8 +99,8 @@ def load_algorithm(tree: Path) -> Algorithm:
     """Loads a Checkpointable tree that this process has written itself: Ray unpickles it."""
     from ray.rllib.algorithms.algorithm import Algorithm
 
-    with quiet_logs(), restores_offline():
-        return _savable(Algorithm.from_checkpoint(str(tree.absolute())))
+    with quiet_logs(), restores_offline(), path_for_ray(tree) as path:
+        return _savable(Algorithm.from_checkpoint(path))
 
 
 def copy_state(algorithm: Algorithm) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,23 @@ def is_asked_for(algorithm: Any, name: str, components: Any, not_components: Any
     return bool(algorithm._check_component(name, components, not_components))
 
 
+@contextmanager
+def path_for_ray(folder: str | Path) -> Iterator[str]:
+    """A path of a folder by which Ray finds it: pyarrow takes none that is no UTF-8.
+
+    Args:
+        folder: A folder that is there.
+    """
+    path = str(Path(folder).absolute())
+    with ExitStack() as stack:
+        if not path.isprintable():  # bytes that are no text are characters that can't be printed
+            temporary = stack.enter_context(tempfile.TemporaryDirectory())
+            link = Path(temporary) / "checkpoint"
+            link.symlink_to(path, target_is_directory=True)
+            path = str(link)
+        yield path
+
+
 def save(algorithm: Algorithm, target: Path, *, state_format: str) -> None:
     """Saves an algorithm's Checkpointable tree; `use_msgpack` came with Ray 2.41.
 
@@ -64,15 +82,16 @@ def save(algorithm: Algorithm, target: Path, *, state_format: str) -> None:
     """
     keep_optimizers_through_restores(algorithm)
     if state_format == "pkl":
-        algorithm.save_to_path(str(target.absolute()))
+        with path_for_ray(target) as path:
+            algorithm.save_to_path(path)
         return
     if installed() < Version("2.41"):
         raise RayNotSupportedError(
             f"Ray {installed()} writes its state as pickle only.",
             fix="Use --state-format pkl, or Ray 2.41 and later.",
         )
-    with unpatched_msgpack():
-        algorithm.save_to_path(str(target.absolute()), use_msgpack=True)
+    with unpatched_msgpack(), path_for_ray(target) as path:
+        algorithm.save_to_path(path, use_msgpack=True)
 
 
 def keep_optimizers_through_restores(algorithm: Algorithm) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.neutral.errors import CompatError
-from rllib_compat.ray_versions import modules, timers
-from rllib_compat.runtime.recurrent_states import flatten_state, initial_state, nest_state
+from rllib_compat.ray_versions import checkpoints, modules, timers
 
 if TYPE_CHECKING:
     import torch
@@ -55,7 +54,8 @@ def write_model(module: RLModule, folder: str, onnx: int | None) -> Path:
 def write_checkpoint(module: RLModule, folder: str) -> Path:
     """Writes a module as a checkpoint that `RLModule.from_checkpoint` loads; returns the folder."""
     path = make_folder(folder)
-    module.save_to_path(str(path.absolute()))
+    with checkpoints.path_for_ray(path) as there:
+        module.save_to_path(there)
     return path
 
 

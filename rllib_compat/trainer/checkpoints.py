@@ -13,7 +13,7 @@ from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.formats.manifest import why_not_ours, write_manifest
 from rllib_compat.neutral.errors import CorruptCheckpointError
-from rllib_compat.ray_versions import learners, metrics
+from rllib_compat.ray_versions import checkpoints, learners, metrics
 from rllib_compat.trainer import coefficients
 from rllib_compat.trainer.build import AlgorithmBuilder
 from rllib_compat.trainer.restoring import Restorer, explain_errors
@@ -34,7 +34,8 @@ class Checkpoints:
 
     def write(self, folder: str) -> None:
         """Writes today's checkpoint, which `Algorithm.from_checkpoint` loads too."""
-        self._running.algorithm.save_checkpoint(folder)
+        with checkpoints.path_for_ray(folder) as path:
+            self._running.algorithm.save_checkpoint(path)
         coefficients.save(self._running.algorithm, Path(folder))
         for callbacks in self._running.adapters:
             callbacks.fire_checkpoint_saved(callbacks.owner, folder)

@@ -109,8 +109,8 @@ class Restorer:
                 yield self._read_data(path, Path(folder))
 
     def _restore_trusted(self, path: Path, held: coefficients.Coefficients) -> None:
-        with algorithms.restores_offline():
-            self._running.algorithm.load_checkpoint(str(path))
+        with algorithms.restores_offline(), checkpoints.path_for_ray(path) as place:
+            self._running.algorithm.load_checkpoint(place)
         coefficients.take(self._running.algorithm, held)
 
     def _read_data(self, path: Path, folder: Path) -> Callable[[], None]:

@@ -236,6 +236,8 @@ def test_saving_again_replaces_what_a_trainer_wrote_and_nothing_else(make, tmp_p
     trainer.save(str(tmp_path))
     assert (path / "notes.txt").read_text() == "mine"
     trainer.restore(path)
+    odd = tmp_path / os.fsdecode(b"caf\xe9")  # Ray takes no path that is no UTF-8
+    trainer.restore(trainer.save(str(odd)))
 
 
 def test_code_in_a_tree_does_not_run_and_the_error_says_how_to_trust_it(make, tmp_path):

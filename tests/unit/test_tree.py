@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import shutil
 from collections import OrderedDict, deque
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 
 from rllib_compat.adapters import EpisodeRecord
 from rllib_compat.errors import BudgetExceededError, CheckpointError, CorruptCheckpointError
-from rllib_compat.formats import read_states
+from rllib_compat.formats import read_checkpoint, read_states
 from rllib_compat.neutral import Budget
+from tests.legacy.cases import MUSEUM
+from tests.marks import marked
 
 
 class Canary:
@@ -151,3 +154,60 @@ def test_a_state_that_stands_for_much_more_is_refused(what, tmp_path):
     write(tmp_path, state=SMALL_AND_LARGE[what])
     with pytest.raises(BudgetExceededError):
         read_states(tmp_path, {"rllib_compat.adapters.EpisodeRecord": dict})
+
+
+#: Trees of Ray itself, which have no manifest: one policy and two, one optimizer and more.
+TREES = [
+    *("2.40.0/ppo-torch_new-small-relu", "2.40.0/ppo-torch_new-ma-tuples"),
+    *("2.40.0/sac-torch_new-cont", "2.35.0/ppo-torch_new-lstm"),
+]
+
+
+def parts_of(path):
+    """What training goes on from."""
+    read = read_checkpoint(path)
+    policies = {
+        policy.old_id: (
+            {name: np.asarray(array).tobytes() for name, array in policy.weights.items()},
+            *map(repr, (policy.observation_filter, policy.optimizer, policy.exploration)),
+        )
+        for policy in read.policies.values()
+    }
+    return policies, repr(read.counters)
+
+
+def require_whole_or_refused(tree):
+    """Takes each file and folder of a tree away in turn; returns how many were missed."""
+    whole, refused = parts_of(tree), 0
+    for item in sorted(tree.rglob("*"), reverse=True):
+        item.rename(tree.parent / "away")
+        try:
+            assert parts_of(tree) == whole, item
+        except CheckpointError as error:
+            refused += bool(error.where)
+        (tree.parent / "away").rename(item)
+    return refused
+
+
+@pytest.mark.parametrize("name", marked(TREES, TREES[1:2]))
+def test_a_tree_without_any_of_its_files_or_folders_is_refused_or_the_same(name, tmp_path):
+    """A pipeline without its folder was read, and what its filter had learned was lost."""
+    tree = shutil.copytree(MUSEUM / name / "ckpt", tmp_path / "tree")
+    assert require_whole_or_refused(tree) > 20
+
+
+@pytest.mark.parametrize("name", ["MeanStdFilter", "."])
+def test_a_filter_whose_folder_is_missing_is_named(name, tmp_path):
+    tree = shutil.copytree(MUSEUM / TREES[0] / "ckpt", tmp_path / "tree")
+    pipeline = tree / "env_runner" / "env_to_module_connector"
+    (pipeline / "MeanStdFilter").mkdir()
+    (pipeline / "MeanStdFilter" / "state.pkl").write_bytes(pickle.dumps({}))
+    made = b"cray.rllib.connectors.env_to_module.mean_std_filter\nMeanStdFilter\n"
+    (pipeline / "class_and_ctor_args.pkl").write_bytes(
+        b"}S'ctor_args_and_kwargs'\n((t}S'connectors'\n((" + made + b"(t}tlsts."
+    )
+    read_checkpoint(tree)
+    shutil.rmtree(pipeline / name)
+    with pytest.raises(CorruptCheckpointError) as caught:
+        read_checkpoint(tree)
+    assert "env_to_module_connector" in str(caught.value)

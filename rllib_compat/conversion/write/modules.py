@@ -19,7 +19,7 @@ from rllib_compat.networks.observation_filter import STEP as FILTER
 from rllib_compat.networks.rl_modules import ModuleNetwork, set_weights
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.report import Finding, Verdict
-from rllib_compat.ray_versions import configs, startup
+from rllib_compat.ray_versions import checkpoints, configs, startup
 
 if TYPE_CHECKING:
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
@@ -38,7 +38,8 @@ def write(plan: Plan, target: Path) -> list[Finding]:
     """
     with startup.quiet_logs():
         module = _filled(plan.checkpoint, plan.networks)
-        module.save_to_path(str((target / MODULES).absolute()))
+        with checkpoints.path_for_ray(target) as path:
+            module.save_to_path(f"{path}/{MODULES}")
     return dropped_parts(plan)
 
 

@@ -78,16 +78,10 @@ _PARTS_OF_LEARNER = ("optimizer", "rl_module")
 #: The optimizers of modules that have several (SAC, CQL; DDPG, TD3).
 _OPTIMIZERS = ("policy", "qf", "qf_twin", "alpha", "actor", "critic")
 #: Ray's own filter, with an entry an agent (None for all); and ours, with an entry a policy.
-_FILTERS = tuple(
-    f"env_runner/env_to_module_connector/{name}"
-    for name in ("MeanStdFilter", "PolicyMeanStdFilter")
-)
-#: Where the connectors between environment and module have a folder each.
-_PIPELINES = ("env_runner/env_to_module_connector", "env_runner/module_to_env_connector")
-#: Those of Ray that change what a module sees, beside the filter and what flattens.
-_CHANGING = re.compile(r"FrameStacking\w*|PrevActionsPrevRewards|\w*ObservationPreprocessor")
+_PIPELINE = "env_runner/env_to_module_connector"
+_FILTERS = tuple(f"{_PIPELINE}/{name}" for name in ("MeanStdFilter", "PolicyMeanStdFilter"))
 #: The connector that knows how large noise on weights is.
-_WEIGHT_NOISE = "env_runner/env_to_module_connector/ParameterNoise"
+_WEIGHT_NOISE = f"{_PIPELINE}/ParameterNoise"
 #: A module of this package with the network of Ray's default one.
 _RAYS_NETWORK = "rllib_compat.modules.ExploringQModule"
 _ITERATION = "training_iteration"
@@ -194,6 +188,7 @@ def missing_states(
         # Some Rays have no env runner in the algorithm's process, and save its connectors alone.
         alone = (folder.root / "env_to_module_connector").is_dir()
         needed.append("env_to_module_connector" if alone else "env_runner")
+    needed += _connectors(folder, needed[-1])
     needed += [f"{MODULES}/{inner.name}" for inner in folder.folders(MODULES)]
     endings = tuple(f"_{name}" for name in ("default_optimizer", *_OPTIMIZERS))
     for name in map(str, as_mapping(learner.get("optimizer"))):
@@ -207,6 +202,23 @@ def missing_states(
         for name in dict.fromkeys(needed)
         if not any(folder.state_file(f"{name}/{stem}".lstrip("/")) for stem in STEMS)
     ]
+
+
+def _connectors(folder: Folder, runner: str) -> list[str]:
+    """The pipelines of an env runner that was saved, and those of its connectors that keep a state.
+
+    A pipeline's arguments tell its connectors; later Rays write a folder for these alone.
+    """
+    made = f"{_PIPELINE}/{_MADE}"
+    has_own = runner == "env_runner" and folder.state_file("env_runner/state") is not None
+    pipelines = [_PIPELINE] if has_own else []
+    arguments = as_mapping(folder.try_side_file(made)).get("ctor_args_and_kwargs")
+    pair = arguments if isinstance(arguments, tuple) and len(arguments) == 2 else ((), {})
+    told = as_mapping(pair[1]).get("connectors")
+    told = told if isinstance(told, (list, tuple)) else ()
+    classes = (part[0] for part in told if isinstance(part, tuple) and part)
+    names = {part.name for part in classes if isinstance(part, GlobalRef)}
+    return [*pipelines, *(p for p in (*_FILTERS, _WEIGHT_NOISE) if p.rpartition("/")[2] in names)]
 
 
 def list_folders(folder: Folder, name: str = "", depth: int = 0) -> list[str]:
