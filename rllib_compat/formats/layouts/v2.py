@@ -77,9 +77,14 @@ _PARTS_OF_LEARNER = ("optimizer", "rl_module")
 
 #: The optimizers of modules that have several (SAC, CQL; DDPG, TD3).
 _OPTIMIZERS = ("policy", "qf", "qf_twin", "alpha", "actor", "critic")
-#: Ray's own filter, with an entry an agent (None for all); and ours, with an entry a policy.
+#: What lies between environment and module.
 _PIPELINE = "env_runner/env_to_module_connector"
+#: Ray's own filter, with an entry an agent (None for all); and ours, with an entry a policy.
 _FILTERS = tuple(f"{_PIPELINE}/{name}" for name in ("MeanStdFilter", "PolicyMeanStdFilter"))
+#: Where the connectors between environment and module have a folder each.
+_PIPELINES = (_PIPELINE, "env_runner/module_to_env_connector")
+#: Those of Ray that change what a module sees, beside the filter and what flattens.
+_CHANGING = re.compile(r"FrameStacking\w*|PrevActionsPrevRewards|\w*ObservationPreprocessor")
 #: The connector that knows how large noise on weights is.
 _WEIGHT_NOISE = f"{_PIPELINE}/ParameterNoise"
 #: A module of this package with the network of Ray's default one.
