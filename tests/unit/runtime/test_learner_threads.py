@@ -7,7 +7,7 @@ import pytest
 from ray.rllib.algorithms.ppo import PPOConfig
 
 from rllib_compat.adapters import ThreadErrorLearner
-from rllib_compat.ray_versions import algorithms
+from rllib_compat.ray_versions import algorithms, startup
 
 
 class InThread:
@@ -47,6 +47,7 @@ def test_the_error_is_raised_at_once_and_whenever_it_is_asked_to_learn(update):
 
 def test_learners_end_with_their_algorithm():
     """Ray 2.40 leaves them to the garbage collector, with their CPUs and GPUs."""
-    with algorithms.small_algorithm(PPOConfig().environment("CartPole-v1")) as algorithm:
+    config = PPOConfig().environment("CartPole-v1")
+    with startup.without_cluster(), algorithms.small_algorithm(config) as algorithm:
         assert not algorithm.learner_group._is_shut_down
     assert algorithm.learner_group._is_shut_down

@@ -22,6 +22,7 @@ from rllib_compat.ray_versions import (
     get_actions,
     modules,
     sampling,
+    startup,
 )
 from rllib_compat.ray_versions.sampling import TIMED
 from rllib_compat.runtime import add_preprocessors, set_previous_steps
@@ -384,7 +385,7 @@ def test_a_step_that_is_not_explored_has_one_probability(actions, memory):
 def test_so_it_has_in_an_env_runner_of_ones_own():
     config = ppo(Obeys).environment(env_config={"actions": ACTIONS["numbers"]})
     config.env_runners(explore=False, env_runner_cls=SingleAgentEnvRunner)
-    with algorithms.small_algorithm(config) as algorithm:
+    with startup.without_cluster(), algorithms.small_algorithm(config) as algorithm:
         get_actions.replace_in_workers(algorithm)
         (episode,) = algorithm.env_runner.sample(num_timesteps=4)
         logp = np.array(episode.get_extra_model_outputs("action_logp"))
