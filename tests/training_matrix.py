@@ -587,7 +587,7 @@ def train(case: Case, folder: str) -> CompatError | None:
                 np.testing.assert_array_equal(array, weights[name][part])
         states = first_states(other, policy)
         before = {"state": states} if states else {}
-        if case.says == "attention, steps before":
+        if case.says == "attention, steps before" and acts.shape is not None:
             before |= {
                 "prev_action": np.zeros((2, *acts.shape), acts.dtype),
                 "prev_reward": np.zeros(2, np.float32),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import gymnasium
 import numpy as np
 import torch
 from ray.rllib.algorithms.algorithm import Algorithm
@@ -25,7 +26,7 @@ from rllib_compat.algorithms.base import (
 from rllib_compat.algorithms.objectives import td_targets
 from rllib_compat.algorithms.off_policy import begin_rounds
 from rllib_compat.algorithms.replay import ListStorage, ReplayBuffer, parts_of
-from rllib_compat.networks.modules.grouped import MASK
+from rllib_compat.networks.modules.grouped import MASK, grouped_space
 from rllib_compat.networks.modules.qmix import FOLLOWING, TAKEN, TARGETS, QMIXModule
 from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
 from rllib_compat.neutral.frozen import frozen
@@ -227,6 +228,19 @@ class QMIXConfig(RemovedAlgorithmConfig):
         self.epsilon: Any = [[0, 1.0], [40000, 0.01]]
         self.lstm_cell_size = 64
         self.max_seq_len = 999_999
+
+    def validate(self) -> None:
+        """Checks all settings; a space that the config gives has to be one of a group, or of many.
+
+        Raises:
+            ConfigError: It can't run so.
+        """
+        super().validate()
+        given = self.observation_space
+        if given is not None and not isinstance(
+            given, (gymnasium.spaces.Tuple, gymnasium.spaces.Dict)
+        ):
+            grouped_space(given)
 
     def build_env_to_module_connector(self, *args: object, **kwargs: object) -> Any:
         """The pipeline between environment and module; first of all, arrays are made."""

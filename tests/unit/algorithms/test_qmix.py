@@ -385,3 +385,11 @@ def test_an_old_config_of_apex_qmix_trains_as_qmix():
     assert not translation.refused
     assert translation.algorithm == "QMIX"
     assert translation.algorithm_config.num_env_runners == 3
+
+
+def test_a_space_that_no_group_observes_is_refused_before_an_environment_is_made():
+    config = configs.todays_config("QMIX").environment(
+        observation_space=gymnasium.spaces.Discrete(3)
+    )
+    with pytest.raises(ConfigError, match="a part for each agent"):
+        config.validate()
