@@ -278,7 +278,7 @@ class LegacyWorker:
         """
         with env_runners.not_counted(self.env_runner):
             sampled = self.env_runner.sample(**asked)
-        return rollout_batch(sampled, self.policy_map)
+        return rollout_batch(sampled, self.policy_map, self.legacy_ray)
 
     def sample_with_count(self) -> tuple[Any, int]:
         """Samples a fragment, and tells how many steps it has."""

@@ -217,7 +217,7 @@ class LegacyWorkers(Workers):
         Ray replaces those that have failed where the config has `recreate_failed_workers`, by any
         of its names.
         """
-        self._running.algorithm.restore_env_runners(self.group)
+        renames.method(self._running.algorithm, "restore_env_runners")(self.group)
 
     @property
     def env_runner_cls(self) -> type:
