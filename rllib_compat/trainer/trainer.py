@@ -628,8 +628,9 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Sets the weights of what `__getstate__` returned, and what old code keeps in `state`."""
-        self.workers.local_worker().restore(state["worker"])
         self.state = dict(state.get("trainer_state", {}))
+        trained = state["worker"]
+        self.workers.local_worker().restore(trained)
 
     def save(self, checkpoint_dir: str | None = None) -> Any:
         """Saves a checkpoint, which appears whole or not at all.
