@@ -235,13 +235,11 @@ def run(args: Any, parser: Any) -> None:
     """
     given = {**args.config, **args.config.get("evaluation_config", {})}
     config = {key: value for key, value in given.items() if key != "evaluation_config"}
-    if args.env:
-        config["env"] = args.env
     kind = class_of_algorithm(args.run)
     if args.checkpoint and not config:
-        trainer = kind.from_checkpoint(args.checkpoint)
-    elif "env" in config:
-        trainer = kind(config=config)
+        trainer = kind.from_checkpoint(args.checkpoint)  # with its own config and environment
+    elif args.env or "env" in config:
+        trainer = kind(config={"env": args.env, **config} if args.env else config)
         if args.checkpoint:
             trainer.restore(args.checkpoint)
     else:
