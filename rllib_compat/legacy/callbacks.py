@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tracemalloc
 from typing import Any
 
@@ -30,7 +29,8 @@ class MemoryTrackingCallbacks(DefaultCallbacks):
         for found in tracemalloc.take_snapshot().statistics("lineno")[:10]:
             told[f"tracemalloc/{found.traceback}/size"] = found.size
             told[f"tracemalloc/{found.traceback}/count"] = found.count
-        memory = psutil.Process(os.getpid()).memory_info()
+        process = psutil.Process()
+        memory = process.memory_info()
         for kind in ("rss", "data", "vms"):
             told[f"tracemalloc/worker/{kind}"] = getattr(memory, kind)
 

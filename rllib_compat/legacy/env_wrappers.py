@@ -49,8 +49,9 @@ def add_RewardUncertaintyEnvClassWrapper(  # noqa: N802 - its name
         """The environment, with noise."""
 
         def step(self, action: Any) -> Any:
-            observations, rewards, *others = super().step(action)
-            return observations, self.reward_wrapper(rewards), *others
+            found = list(super().step(action))
+            found[1] = self.reward_wrapper(found[1])
+            return tuple(found)
 
         def reward_wrapper(self, reward_dict: dict[Any, float]) -> dict[Any, float]:
             for agent in reward_dict:

@@ -106,11 +106,14 @@ class UpdateTargetAndKL:
             return
         counters["num_target_updates"] += 1
         counters["last_target_update_ts"] = now
-        self.workers.local_worker().foreach_policy_to_train(
-            lambda policy, _: policy.update_target()
-        )
+        local = self.workers.local_worker()
+        local.foreach_policy_to_train(_update_target)
         if self.config["use_kl_loss"]:
             self.update_kl(fetches)
+
+
+def _update_target(policy: Any, _: object) -> None:
+    policy.update_target()
 
 
 def update_kl(trainer: Any, fetches: Mapping[str, Any]) -> None:
@@ -250,7 +253,7 @@ class AsyncRequestsManager:
         pending = list(self._pending)
         if not pending:
             return {}
-        ready, _ = ray.wait(pending, num_returns=len(pending), timeout=self._timeout)
+        ready, _ = ray.wait(pending, timeout=self._timeout, num_returns=len(pending))
         found = defaultdict(list)
         for reference, value in zip(ready, ready if self._as_refs else ray.get(ready), strict=True):
             found[self._pending.pop(reference)].append(value)

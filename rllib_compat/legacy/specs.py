@@ -60,10 +60,9 @@ class NestedDict(MutableMapping[Any, Any]):
     """
 
     def __init__(self, x: NestedDictInputType | None = None) -> None:
-        self._data: dict[str, Any] = {}
-        if isinstance(x, NestedDict):
-            self._data = x._data  # it shares them, as ever
-        elif x is not None:
+        # Another's values are shared, as ever.
+        self._data: dict[str, Any] = x._data if isinstance(x, NestedDict) else {}
+        if x is not None and not isinstance(x, NestedDict):
             if not isinstance(x, Iterable):
                 raise ValueError(f"A mapping or pairs are needed, not {type(x).__name__}.")
             for key, value in x.items() if isinstance(x, Mapping) else x:

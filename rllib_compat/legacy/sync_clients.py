@@ -285,7 +285,7 @@ class _Cloud(NamedTuple):
 _CLOUDS = {
     S3_PREFIX: _Cloud(
         "aws",
-        "aws s3 sync {source} {target} --exact-timestamps --only-show-errors {options}",
+        "aws s3 sync {source} {target} {options} --only-show-errors --exact-timestamps",
         "aws s3 rm {target} --recursive --only-show-errors {options}",
         "--exclude '{pattern}'",
     ),
@@ -342,7 +342,8 @@ def log_sync_template(options: str = "") -> str | None:
     key = _KEY.expanduser()
     if shutil.which("rsync") is None or not key.exists():
         return None
-    remote = f"ssh -i {shlex.quote(str(key))} -o ConnectTimeout=120s -o StrictHostKeyChecking=no"
+    options_of_ssh = ("ConnectTimeout=120s", "StrictHostKeyChecking=no")
+    remote = f"ssh -i {shlex.quote(str(key))} " + " ".join(f"-o {o}" for o in options_of_ssh)
     return f"rsync {options} -savz -e {shlex.quote(remote)} {{source}} {{target}}"
 
 

@@ -59,8 +59,8 @@ class TrackSession:
         self.trial_id = uuid.uuid4().hex[:8]
         self.trial_name = trial_name or self.trial_id
         folder = experiment_dir or os.path.join(DEFAULT_RESULTS_DIR, "default")  # noqa: PTH118
+        self.trial_config |= {"trial_id": self.trial_id}
         self.logdir = create_logdir(self.trial_name, folder)
-        self.trial_config["trial_id"] = self.trial_id
         self._logger = UnifiedLogger(self.trial_config, self.logdir)
 
     def log(self, **metrics: Any) -> None:

@@ -91,20 +91,24 @@ class Node:
     @property
     def number_visits(self) -> float:
         """How often the search has come here."""
-        return self.parent.child_number_visits[self.action]  # type: ignore[no-any-return]
+        known: Any = self.parent.child_number_visits
+        return float(known[self.action])
 
     @number_visits.setter
     def number_visits(self, value: float) -> None:
-        self.parent.child_number_visits[self.action] = value
+        known: Any = self.parent.child_number_visits
+        known[self.action] = value
 
     @property
     def total_value(self) -> float:
         """The sum of what it has found from here on."""
-        return self.parent.child_total_value[self.action]  # type: ignore[no-any-return]
+        known: Any = self.parent.child_total_value
+        return float(known[self.action])
 
     @total_value.setter
     def total_value(self, value: float) -> None:
-        self.parent.child_total_value[self.action] = value
+        known: Any = self.parent.child_total_value
+        known[self.action] = value
 
     def child_Q(self) -> Any:  # noqa: N802 - its name
         """What was found after each action, on average."""
@@ -134,9 +138,10 @@ class Node:
     def get_child(self, action: int) -> Node:
         """The node that an action leads to; the environment is asked once."""
         if action not in self.children:
-            self.env.set_state(self.state)
-            seen, reward, done, _ = _played(self.env, action)
-            state = self.env.get_state()
+            world = self.env
+            world.set_state(self.state)
+            seen, reward, done, _ = _played(world, action)
+            state = world.get_state()
             self.children[action] = Node(action, seen, done, reward, state, self.mcts, self)
         return self.children[action]
 
@@ -170,9 +175,10 @@ class MCTS:
         Returns:
             The probabilities of actions, the one that is taken, and the node that it leads to.
         """
-        for _ in range(self.num_sims):
-            leaf = node.select()
-            leaf.backup(leaf.reward if leaf.done else self._look(leaf))
+        looks = self.num_sims
+        while looks > 0:
+            found, looks = node.select(), looks - 1
+            found.backup(found.reward if found.done else self._look(found))
         visits = node.child_number_visits / node.number_visits
         powers = np.power(visits / visits.max(), self.temperature)
         chances = powers / powers.sum()
@@ -182,7 +188,8 @@ class MCTS:
         return chances, drawn, node.children[drawn]
 
     def _look(self, leaf: Node) -> float:
-        priors, value = self.model.compute_priors_and_value(leaf.obs)
+        judge = self.model.compute_priors_and_value
+        priors, value = judge(leaf.obs)
         if self.add_dirichlet_noise:
             noise = np.random.dirichlet(np.full(priors.size, self.dir_noise))
             priors = (1 - self.dir_epsilon) * priors + self.dir_epsilon * noise
@@ -231,9 +238,8 @@ def get_r2_env_wrapper(env_creator: Callable[[Any], Any], r2_config: Mapping[str
         """The environment, with ranked rewards."""
 
         def __init__(self, env_config: Any) -> None:
-            self.env = env_creator(env_config)
-            self.observation_space = self.env.observation_space
-            self.action_space = self.env.action_space
+            self.env = made = env_creator(env_config)
+            self.observation_space, self.action_space = made.observation_space, made.action_space
             kept, percentile = r2_config["buffer_max_length"], r2_config["percentile"]
             self.r2_buffer = RankedRewardsBuffer(kept, percentile)
             for _ in range(r2_config["num_init_rewards"] if r2_config["initialize_buffer"] else 0):

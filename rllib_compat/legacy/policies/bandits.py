@@ -295,7 +295,8 @@ class BanditPolicyOverrides:
         parts = restore_original_dimensions(batch["obs"], self.observation_space, self.framework)
         self.model.partial_fit(parts, batch["rewards"], batch["actions"])
         infos = postprocessed_batch["infos"]
-        if "regret" in infos[0]:
-            self.regrets.append(sum(info["regret"] for info in infos))
+        told_regrets = [info["regret"] for info in infos if "regret" in infos[0]]
+        if told_regrets:
+            self.regrets.append(sum(told_regrets))
             told["cumulative_regret"] = sum(self.regrets)
         return {"learner_stats": {**told, "update_latency": time.time() - began}}

@@ -422,9 +422,9 @@ def gradients_fn(policy: Any, optimizer: object, loss: Any) -> dict[str, float]:
 def apply_gradients_fn(policy: Any, gradients: object) -> None:
     """A step of the critics, and each `policy_delay`-th time of the actor."""
     del gradients
-    if policy.global_step % policy.config["policy_delay"] == 0:
-        policy._actor_optimizer.step()  # noqa: SLF001 - old code's names
-    policy._critic_optimizer.step()  # noqa: SLF001
+    is_delayed = policy.global_step % policy.config["policy_delay"]
+    for name in ("_critic_optimizer",) if is_delayed else ("_actor_optimizer", "_critic_optimizer"):
+        getattr(policy, name).step()
     policy.global_step += 1
 
 

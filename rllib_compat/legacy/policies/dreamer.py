@@ -86,7 +86,7 @@ class GRUCell(nn.GRUCell):
 
     def reset_parameters(self) -> None:
         """Draws them."""
-        nn.init.xavier_uniform_(self.weight_ih)
+        nn.init.xavier_uniform_(self.weight_ih, gain=1.0)
         nn.init.orthogonal_(self.weight_hh)
         for bias in (self.bias_ih, self.bias_hh):
             nn.init.zeros_(bias)
@@ -117,7 +117,8 @@ class TanhBijector(distributions.Transform):
     def log_abs_det_jacobian(self, x: torch.Tensor, y: object) -> Any:
         """The logarithm of how much the squashing shrinks."""
         del y
-        return 2.0 * (np.log(2) - x - functional.softplus(-2.0 * x))
+        shrunk: Any = np.log(2) - x - functional.softplus(-2.0 * x)
+        return 2.0 * shrunk
 
 
 class FreezeParameters:
@@ -196,13 +197,15 @@ class ConvDecoder(nn.Module):
         for channels in (4 * depth, 2 * depth, depth):
             self.layers += [ConvTranspose2d(first, channels, size, stride=2), self.act()]
             size, first = (5 if channels == 4 * depth else 6), channels
-        self.layers.append(ConvTranspose2d(first, shape[0], size, stride=2))
+        last = ConvTranspose2d(first, shape[0], size, stride=2)
+        self.layers.append(last)
         self.model = nn.Sequential(*self.layers)
 
     def forward(self, x: torch.Tensor) -> distributions.Distribution:
         """The distribution, with deviation 1."""
         mean = self.model(x).reshape(*x.shape[:-1], *self.shape)
-        return distributions.Independent(distributions.Normal(mean, 1), len(self.shape))
+        pixels = distributions.Normal(mean, 1)
+        return distributions.Independent(pixels, mean.dim() - x.dim() + 1)
 
 
 def _dense(size: int, layers: int, units: int, act: ActFunc, outputs: int) -> list[nn.Module]:
@@ -302,7 +305,7 @@ class ActionDecoder(nn.Module):
             raise NotImplementedError("Dreamer's actions are numbers: dist is tanh_normal.")
         mean, spread = self.model(x).chunk(2, dim=-1)
         mean = self.mean_scale * (mean / self.mean_scale).tanh()
-        first = np.log(np.exp(self.init_std) - 1)
+        first = np.log(np.expm1(self.init_std))
         normal = distributions.Normal(mean, self.softplus(spread + first) + self.min_std)
         squashed = distributions.TransformedDistribution(normal, [TanhBijector()])
         return distributions.Independent(squashed, 1)
@@ -320,6 +323,13 @@ class RSSM(nn.Module):
         act: The class of activations; ELU by default.
     """
 
+    obs1: Linear
+    obs2: Linear
+    cell: GRUCell
+    img1: Linear
+    img2: Linear
+    img3: Linear
+
     def __init__(
         self,
         action_size: int,
@@ -332,12 +342,16 @@ class RSSM(nn.Module):
         super().__init__()
         self.stoch_size, self.deter_size, self.hidden_size = stoch, deter, hidden
         self.act, self.softplus = act or nn.ELU, nn.Softplus
-        self.obs1 = Linear(embed_size + deter, hidden)
-        self.obs2 = Linear(hidden, 2 * stoch)
-        self.cell = GRUCell(hidden, deter)
-        self.img1 = Linear(stoch + action_size, hidden)
-        self.img2 = Linear(deter, hidden)
-        self.img3 = Linear(hidden, 2 * stoch)
+        sizes = {
+            "obs1": (embed_size + deter, hidden),
+            "obs2": (hidden, 2 * stoch),
+            "cell": (hidden, deter),
+            "img1": (stoch + action_size, hidden),
+            "img2": (deter, hidden),
+            "img3": (hidden, 2 * stoch),
+        }
+        for name, size in sizes.items():
+            self.add_module(name, GRUCell(*size) if name == "cell" else Linear(*size))
 
     def get_initial_state(self, batch_size: int) -> State:
         """Zeros."""
@@ -368,8 +382,9 @@ class RSSM(nn.Module):
     ) -> tuple[State, State]:
         """The posterior of what is seen then, and the prior."""
         prior = self.img_step(prev_state, prev_action)
-        x = torch.cat((prior[3], embed), dim=-1)
-        return [*self._drawn((self.obs1, self.obs2), x), prior[3]], prior
+        known = prior[3]
+        seen = torch.cat((known, embed), dim=-1)
+        return [*self._drawn((self.obs1, self.obs2), seen), known], prior
 
     def observe(
         self, embed: torch.Tensor, action: torch.Tensor, state: State | None = None
@@ -578,8 +593,9 @@ def log_summary(
 ) -> torch.Tensor:
     """Six episodes as they were, as the world imagines them after five steps, and what differs."""
     world, truth = model.dynamics, obs[:6] + 0.5
-    first, _ = world.observe(embed[:6, :5], action[:6, :5])
-    ahead = world.imagine(action[:6, 5:], [part[:, -1] for part in first])
+    seen, acted = embed[:6], action[:6]
+    first, _ = world.observe(seen[:, :5], acted[:, :5])
+    ahead = world.imagine(acted[:, 5:], [part[:, -1] for part in first])
     imagined = model.decoder(world.get_feature(ahead)).mean
     shown = torch.cat((image_pred.mean[:6, :5], imagined), dim=1) + 0.5
     return torch.cat((truth, shown, (shown - truth + 1.0) / 2.0), dim=3)
@@ -589,10 +605,11 @@ def dreamer_loss(policy: Any, model: object, dist_class: object, train_batch: An
     """The losses of the world, the actor and the critic; all is kept in `policy.stats_dict`."""
     del model, dist_class
     config = policy.config
+    seen, done, got = (train_batch[name] for name in ("obs", "actions", "rewards"))
     policy.stats_dict = told = compute_dreamer_loss(
-        train_batch["obs"],
-        train_batch["actions"],
-        train_batch["rewards"],
+        seen,
+        done,
+        got,
         policy.model,
         config["imagine_horizon"],
         config["discount"],

@@ -19,9 +19,9 @@ __all__ = ["after_init", "before_init", "make_model_and_action_dist", "rollout"]
 
 def before_init(policy: Any, observation_space: Any, action_space: Any, config: Any) -> None:
     """Gives a policy, and its class, what it acts and is changed by."""
-    policy.action_noise_std = config["action_noise_std"]
-    policy.action_space_struct = get_base_struct_from_space(action_space)
     policy.preprocessor = ModelCatalog.get_preprocessor_for_space(observation_space)
+    policy.action_space_struct = get_base_struct_from_space(action_space)
+    policy.action_noise_std = config["action_noise_std"]
     shape = policy.preprocessor.shape
     policy.observation_filter = get_filter(config["observation_filter"], shape)
     policy.single_threaded = config.get("single_threaded", False)
@@ -79,9 +79,8 @@ def make_model_and_action_dist(
 ) -> Any:
     """The model, which has no gradients, and the class of distributions, which are points."""
     del observation_space
-    kind, size = ModelCatalog.get_action_dist(
-        action_space, config["model"], dist_type="deterministic", framework="torch"
-    )
+    told = {"framework": "torch", "dist_type": "deterministic"}
+    kind, size = ModelCatalog.get_action_dist(action_space, config["model"], **told)
     space = policy.preprocessor.observation_space
     model = ModelCatalog.get_model_v2(space, action_space, size, config["model"], "torch")
     return model.requires_grad_(False), kind

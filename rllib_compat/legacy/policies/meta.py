@@ -144,8 +144,9 @@ _STATS = {
 def maml_stats(policy: Any, train_batch: object) -> dict[str, Any]:
     """What of the last loss, `policy.loss_obj`, goes into the results."""
     del train_batch
-    if policy.config["worker_index"]:
-        return {"worker_loss": policy.loss_obj.loss}
+    loss, is_worker = policy.loss_obj, policy.config["worker_index"]
+    if is_worker:
+        return {"worker_loss": loss.loss}
     told = {"cur_kl_coeff": policy.kl_coeff_val, "cur_lr": policy.cur_lr}
     return told | {key: getattr(policy.loss_obj, name) for key, name in _STATS.items()}
 
@@ -213,13 +214,13 @@ class LinearFeatureBaseline:
 
     def _features(self, path: Any) -> Numbers:
         seen = np.clip(path["observations"], -10, 10)
-        time = np.arange(len(path["rewards"]))[:, None] / 100.0
+        time = np.linspace(0.0, (len(seen) - 1) / 100.0, len(seen))[:, None]
         return np.hstack((seen, seen**2, time, time**2, time**3, np.ones_like(time)))
 
     def fit(self, paths: Sequence[Any]) -> None:
         """Fits weights to the `returns` of episodes."""
-        seen = np.concatenate([self._features(path) for path in paths])
-        targets = np.concatenate([path["returns"] for path in paths])
+        seen = np.vstack(list(map(self._features, paths)))
+        targets = np.hstack([path["returns"] for path in paths])
         for power in range(5):
             cost = self._reg_coeff * 10**power * np.eye(seen.shape[1])
             self._coeffs = np.linalg.lstsq(seen.T @ seen + cost, seen.T @ targets, rcond=-1)[0]
@@ -228,16 +229,15 @@ class LinearFeatureBaseline:
 
     def predict(self, path: Any) -> Numbers:
         """The returns that are expected in an episode; zeros before anything was fitted."""
-        if self._coeffs is None:
-            return np.zeros(len(path["rewards"]))
-        return self._features(path) @ self._coeffs
+        seen, weights = self._features(path), self._coeffs
+        return np.zeros(len(seen)) if weights is None else seen @ weights
 
 
 def calculate_gae_advantages(paths: Sequence[Any], discount: float, gae_lambda: float) -> Any:
     """Adds `returns` and `advantages` to episodes, by a baseline that is fitted to them."""
-    baseline = LinearFeatureBaseline()
     for path in paths:
         path["returns"] = discount_cumsum(path["rewards"], discount)
+    baseline = LinearFeatureBaseline()
     baseline.fit(paths)
     for path in paths:
         expected = np.append(baseline.predict(path), 0)
@@ -313,14 +313,12 @@ class TDModel(nn.Module):
 
 def normalize(data_array: Any, stats: Any) -> Any:
     """Numbers with mean 0 and deviation 1, by a mean and a deviation."""
-    mean, std = stats
-    return (data_array - mean) / (std + 1e-10)
+    return (data_array - stats[0]) / (stats[1] + 1e-10)
 
 
 def denormalize(data_array: Any, stats: Any) -> Any:
     """Undoes `normalize`."""
-    mean, std = stats
-    return data_array * (std + 1e-10) + mean
+    return stats[0] + data_array * (stats[1] + 1e-10)
 
 
 def _columns(batch: Any) -> dict[str, Any]:

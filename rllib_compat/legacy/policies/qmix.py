@@ -167,7 +167,7 @@ class QMixLoss(nn.Module):
             ValueError: Only one of the two states is given.
         """
         del action_mask
-        if (state is None) != (next_state is None):
+        if [state, next_state].count(None) == 1:
             raise ValueError("Give both of state and next_state, or none.")
         seen, then = (obs, next_obs) if state is None else (state, next_state)
         values = self._unrolled(self.model, obs).gather(3, actions.unsqueeze(3)).squeeze(3)

@@ -226,8 +226,7 @@ def action_distribution_fn(
     user, docs = _parts(input_dict["obs"])
     scores, none = score_documents(user, docs)
     values = get_per_slate_q_values(policy, none, scores, model.get_q_values(user, docs))
-    if not hasattr(model, "slates"):
-        model.slates = policy.slates
+    vars(model).setdefault("slates", policy.slates)
     return values, TorchCategorical, []
 
 
@@ -260,7 +259,7 @@ def build_slateq_losses(policy: Any, model: Any, _: object, train_batch: Any) ->
     squares = huber(errors, config["huber_threshold"]) if config["use_huber"] else errors.pow(2.0)
     loss = squares.mean()
     picked = torch.stack(docs, 1)
-    picked = picked.gather(1, actions.unsqueeze(2).expand(-1, -1, picked.shape[-1]))
+    picked = picked[torch.arange(len(actions)).unsqueeze(1), actions]
     choices = torch.cat((clicks, 1 - clicks.sum(1, keepdim=True)), 1).argmax(1)
     choice_loss = functional.cross_entropy(model.choice_model(user, picked), choices)
     told = [values, said[clicked], scores, none, shown, said, reward, following, targets, worth]
@@ -278,15 +277,16 @@ def build_slateq_stats(policy: Any, batch: object) -> dict[str, float]:
 
 def optimizer_fn(policy: Any, config: Any) -> Any:
     """Adam for choices, and RMSprop for values."""
-    return torch.optim.Adam(
-        policy.model.choice_model.parameters(), lr=config["lr_choice_model"]
-    ), rmsprop_optimizer(policy, config)
+    choices = list(policy.model.choice_model.parameters())
+    adam = torch.optim.Adam(choices, lr=config["lr_choice_model"])
+    return adam, rmsprop_optimizer(policy, config)
 
 
 def rmsprop_optimizer(policy: Any, config: Any) -> torch.optim.Optimizer:
     """RMSprop for the values."""
     told = {"eps": config["rmsprop_epsilon"], "weight_decay": 0.95, "centered": True}
-    return torch.optim.RMSprop(policy.model.q_model.parameters(), lr=config["lr"], **told)
+    weights = list(policy.model.q_model.parameters())
+    return torch.optim.RMSprop(weights, config["lr"], **told)
 
 
 def postprocess_fn_add_next_actions_for_sarsa(
@@ -294,8 +294,9 @@ def postprocess_fn_add_next_actions_for_sarsa(
 ) -> Any:
     """Adds the column `next_actions` where the config's `slateq_strategy` is SARSA."""
     del other_agent, episode
-    if policy.config["slateq_strategy"] == "SARSA":
-        batch["next_actions"] = np.roll(batch["actions"], -1, axis=0)
+    strategy = policy.config["slateq_strategy"]
+    if strategy == "SARSA":
+        batch["next_actions"] = np.roll(batch["actions"], -1, 0)
     return batch
 
 
