@@ -179,6 +179,9 @@ def read_bytes(path: Path, budget: Budget, where: str, largest: int | None = Non
             budget.take_input(before.st_size, where or None)
             data = file.read(before.st_size + 1)
             after = os.fstat(file.fileno())
+    except (FileNotFoundError, IsADirectoryError) as error:
+        found = "No such file."
+        raise CheckpointError(found, where=where, fix="Check the path.") from error
     except OSError as error:
         raise CheckpointError(f"It can't be read: {error.strerror}.", where=where) from error
     if (len(data), before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):

@@ -119,7 +119,7 @@ def test_recordings_and_observations_may_be_files_or_arrays(converted, tmp_path)
     )
     assert one == other
     assert {row.kind for row in one.differences} == {"stored", "random", "given", "recorded"}
-    with pytest.raises(CheckpointError, match="no such file"):
+    with pytest.raises(CheckpointError, match="No such file"):
         compat.verify(CASE.path, converted.target, recorded=tmp_path / "nothing.npz")
 
 

@@ -273,7 +273,7 @@ def test_an_empty_file_is_corrupt(tmp_path):
 def test_what_is_no_file_is_told(tmp_path, name):
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(CheckpointError, match="no such file"):
+    with pytest.raises(CheckpointError, match="No such file"):
         load_pickle(tmp_path / name)
 
 
