@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import ray
 import tree
 
 import rllib_compat as compat
@@ -85,6 +86,7 @@ def kill_restores(trainer: Any, kills: int, folder: Path) -> Counter[str]:
             break
         child = os.fork()
         if child == 0:
+            ray.put = _stay  # two processes can't speak to Ray by one connection
             with contextlib.suppress(BaseException):
                 trainer.restore(str(folder / str(number % 2)))
             os._exit(0)
@@ -139,6 +141,10 @@ def state_of(trainer: Any) -> list[Any]:
     steps = trainer.algorithm.metrics.peek(("env_runners", "num_env_steps_sampled_lifetime"))
     numbers = [(path, value.dtype.str, value.tobytes()) for path, value in rows]
     return [*numbers, trainer.algorithm.iteration, steps]
+
+
+def _stay(value: object, **_: object) -> object:
+    return value
 
 
 def _two_states(trainer: Any, folder: Path) -> list[Any]:
