@@ -127,7 +127,9 @@ def read_manifest(checkpoint: str | Path) -> Manifest:
         CorruptCheckpointError: The manifest is damaged, or names a path outside of its folder.
     """
     path = Path(checkpoint) / FOLDER / MANIFEST
-    if path.is_symlink() or not path.is_file():
+    with text_files.disk_errors(path):
+        is_there = path.is_file() and not path.is_symlink()
+    if not is_there:
         raise CheckpointError(
             "This checkpoint holds no simulators' folders.",
             where=str(path),

@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ from rllib_compat.artifacts.manifest import (
 from rllib_compat.artifacts.runners import open_inside
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.files import disk_errors, walk
+from rllib_compat.formats.zip_errors import DAMAGED_ZIP
 from rllib_compat.neutral.budget import budget_error
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 
@@ -257,7 +257,7 @@ def _pieces_of_archive(archive: int, name: str, size: int) -> Iterator[bytes]:
             with found:
                 while piece := found.read(size):
                     yield piece
-    except _DAMAGED as error:
+    except DAMAGED_ZIP as error:
         raise ValueError(f"its archive can't be read: {error}") from error
 
 
@@ -270,12 +270,8 @@ def _names_in_archive(root: Path, path: str) -> list[str]:
             zipfile.ZipFile(file) as archive,
         ):
             return [name for name in archive.namelist() if not name.endswith("/")]
-    except (OSError, *_DAMAGED):
+    except (OSError, *DAMAGED_ZIP):
         return []
-
-
-# What zipfile raises for damage, for encryption, and for ways of packing that it does not know.
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
 def _pieces_of_store(uri: str, size: int) -> Iterator[bytes]:

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import click
 
+from rllib_compat.formats.files import disk_errors
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.text import printable
 
@@ -105,7 +106,8 @@ def _end_at_once(code: int) -> None:
 def _run(args: list[str] | None) -> int:
     """Runs a verb, tells its errors, and returns the exit code."""
     try:
-        code: Any = _cli.main(args, prog_name="rllib-compat", standalone_mode=False)
+        with disk_errors("the command line"):
+            code: Any = _cli.main(args, prog_name="rllib-compat", standalone_mode=False)
     except CompatError as error:
         click.secho("error: ", fg="red", bold=True, err=True, nl=False)
         click.echo(str(error), err=True)

@@ -12,6 +12,8 @@ from types import ModuleType
 
 import click
 
+from rllib_compat.ray_versions import releases
+
 _OURS = str(Path(__file__).parents[1])
 
 
@@ -68,6 +70,8 @@ def command(
         else:
             _run_file(script)
     except Exception as error:  # whatever the script raises, as Python would tell it
+        if isinstance(error, ModuleNotFoundError) and error.name == "ray":
+            releases.installed()  # where it is not, this says what to install
         _print_as_pythons(error)
         return 1
     return 0

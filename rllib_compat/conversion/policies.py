@@ -26,7 +26,7 @@ from rllib_compat.formats.layouts.policies import class_name
 from rllib_compat.networks.observations import ATARI_FRAME, ATARI_RAM, original_space
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
-from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
+from rllib_compat.neutral.errors import CheckpointError, CompatError, MissingInformationError
 from rllib_compat.neutral.policy_id import SHARED, PolicyId
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import INTEGERS, Box, MultiBinary, Space, parse_repr
@@ -337,7 +337,7 @@ def _read_env(
             if is_atari_name(env) and find_creator(env, trusted=False) is not None:
                 return _read_wrapped_env(env, checkpoint, env_config)
             return _spaces_of(gymnasium.make(resolve_env_name(env)[0]))
-    except (gymnasium.error.Error, ImportError, AttributeError):
+    except (gymnasium.error.Error, ImportError, AttributeError, ValueError, TypeError):
         return known  # gymnasium lists environments whose packages are not installed
 
 
@@ -347,7 +347,18 @@ def _read_wrapped_env(
     from rllib_compat.conversion.environment import make_env_settings
     from rllib_compat.runtime.envs import make_env
 
-    return _spaces_of(make_env(make_env_settings(env, checkpoint), dict(env_config)))
+    settings = make_env_settings(env, checkpoint)
+    try:
+        made = make_env(settings, dict(env_config))
+    except CompatError:
+        raise
+    except Exception as error:  # whatever the environment does
+        raise CheckpointError(
+            f"The environment can't be made: {type(error).__name__}: {error}"[:1000],
+            where="env",
+            fix="Mend it, or give --observation-space and --action-space in its place.",
+        ) from error
+    return _spaces_of(made)
 
 
 def _spaces_of(env: Any) -> EnvSpaces | None:

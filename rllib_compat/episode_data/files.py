@@ -182,6 +182,8 @@ def _read_parquet(file: Path) -> Iterator[dict[str, Any]]:
             if agent is None:
                 yield head | data
                 continue
+            if not isinstance(agent, str):
+                raise TypeError(f"an agent is called {agent!r}"[:100])
             if {name: episode.get(name) for name in _HEAD} != head:
                 if episode:
                     yield episode

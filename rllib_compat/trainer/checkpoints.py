@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.formats.manifest import why_not_ours, write_manifest
+from rllib_compat.formats.zip_errors import DAMAGED_ZIP
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.ray_versions import checkpoints, learners, metrics
 from rllib_compat.trainer import coefficients
@@ -98,7 +98,7 @@ def unpack(saved: bytes, folder: str) -> None:
             if sum(info.file_size for info in archive.infolist()) > len(saved):
                 raise zipfile.BadZipFile("more would come out of it than is in it")
             archive.extractall(folder)  # zipfile keeps members inside
-    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, zlib.error) as error:
+    except (OSError, *DAMAGED_ZIP) as error:
         raise CorruptCheckpointError(
             f"These are not the bytes of a checkpoint: {error}.",
             where="restore_from_object",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import random
 import resource
@@ -96,6 +97,7 @@ def run(mutants: int, seed: int, first: int = 0, door: str | None = None) -> Fig
         # Ray makes an empty folder for each algorithm, matplotlib its cache: below the home.
         old_home = os.environ["HOME"]
         os.environ["HOME"] = str(Path(name) / "home")
+        logging.disable(logging.CRITICAL)
         try:
             _warm_up(Path(name) / "warm", [door] if door else [n for n in DOORS if DOORS[n].share])
             for number in range(first, first + mutants):
@@ -107,6 +109,7 @@ def run(mutants: int, seed: int, first: int = 0, door: str | None = None) -> Fig
                     figures.outside[f"canary by {taken}"] = number
                 figures.mutants += 1
         finally:
+            logging.disable(logging.NOTSET)
             os.environ["HOME"] = old_home
             os.chdir(before[0])
             tempfile.tempdir, sys.path[:] = before[1:]
