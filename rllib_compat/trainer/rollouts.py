@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.formats.files import disk_errors
-from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.errors import CompatError, LegacyEnvError
 from rllib_compat.ray_versions import tune
 from rllib_compat.runtime.env_settings import STORED, EnvSettings
 from rllib_compat.runtime.envs import adapt_env, find_creator, resolve_env_name
@@ -138,6 +138,25 @@ def roll_out(
         yield episode
 
 
+def _step(env: Env, action: Any, *, many: bool) -> Any:
+    """A step of an environment.
+
+    Raises:
+        LegacyEnvError: It fails of an action that is none of its own.
+    """
+    try:
+        return env.step(action)
+    except Exception as error:
+        space = None if many else getattr(env, "action_space", None)
+        if space is None or space.contains(action):
+            raise
+        raise LegacyEnvError(
+            f"The policy acts by {action!r}, and the environment takes {space}."[:500],
+            where="--env",
+            fix="Give the environment that it was trained in.",
+        ) from error
+
+
 def _play(
     actor: Actor,
     env: Env,
@@ -166,7 +185,7 @@ def _play(
             actions[agent] = computed.action
             before[agent] = Request(None, computed.state, computed.action)
         action = actions if many else actions[ONLY]
-        following, reward, terminated, truncated, infos = env.step(action)
+        following, reward, terminated, truncated, infos = _step(env, action, many=many)
         got = reward if many else {ONLY: reward}
         for agent, value in got.items():
             episode.rewards[agent] = episode.rewards.get(agent, 0.0) + float(value)
