@@ -19,6 +19,7 @@ Source: `ray/rllib/utils/checkpoints.py` (`Checkpointable.save_to_path`).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
