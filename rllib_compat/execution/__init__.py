@@ -22,6 +22,7 @@ _FILES = {
         "AsyncGradientsOptimizer",
         "PolicyOptimizer",
         "SyncBatchReplayOptimizer",
+        "SyncReplayOptimizer",
         "SyncSamplesOptimizer",
     ),
     "replay_buffer": ("LocalReplayBuffer",),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _TIMES = {
     "sample": ("sample_time_ms", "sample_peak_throughput"),
     "grad": ("grad_time_ms", "opt_peak_throughput"),
+    "replay": ("replay_time_ms", None),
     "update": ("update_time_ms", None),
 }
 
@@ -236,6 +237,76 @@ class LocalMultiGPUOptimizer(SyncSamplesOptimizer):
         super().__init__(
             workers, num_sgd_iter, train_batch_size, sgd_batch_size, standardize_fields
         )
+
+
+class SyncReplayOptimizer(PolicyOptimizer):
+    """Replays steps of workers, one batch a step of this optimizer.
+
+    Args:
+        workers: The workers.
+        learning_starts: How many steps are sampled before anything is learned.
+        buffer_size: How many steps are kept.
+        prioritized_replay: Whether steps are drawn by their errors.
+        prioritized_replay_alpha: How much priorities count.
+        prioritized_replay_beta: How much weights make up for that.
+        prioritized_replay_eps: What is added to priorities.
+        train_batch_size: How many steps are learned from at once.
+        before_learn_on_batch: Changes a batch, from (batch, policies, its size).
+        **_: How beta moved on, and whether policies replayed the same steps.
+    """
+
+    def __init__(
+        self,
+        workers: Workers,
+        learning_starts: int = 1000,
+        buffer_size: int = 10000,
+        prioritized_replay: bool = True,
+        prioritized_replay_alpha: float = 0.6,
+        prioritized_replay_beta: float = 0.4,
+        prioritized_replay_eps: float = 1e-6,
+        train_batch_size: int = 32,
+        before_learn_on_batch: Any = None,
+        **_: object,
+    ) -> None:
+        from rllib_compat.execution.replay_buffer import LocalReplayBuffer
+
+        super().__init__(workers)
+        self.replay_starts = learning_starts
+        self.train_batch_size = train_batch_size
+        self.before_learn_on_batch = before_learn_on_batch
+        self.prioritized_replay = prioritized_replay
+        self.replay_buffer = LocalReplayBuffer(
+            learning_starts=0,
+            capacity=buffer_size,
+            replay_batch_size=train_batch_size,
+            prioritized_replay_alpha=prioritized_replay_alpha,
+            prioritized_replay_beta=prioritized_replay_beta,
+            prioritized_replay_eps=prioritized_replay_eps,
+        )
+
+    def step(self) -> None:
+        """Samples once, and learns if there were enough steps before."""
+        self._send_weights()
+        starts = self.num_steps_sampled >= self.replay_starts
+        self.replay_buffer.add_batch(self._sample(1))
+        if not starts:
+            return
+        local = self.workers.local_worker()
+        with self._timers["replay"]:
+            batch = self.replay_buffer.replay()
+        if self.before_learn_on_batch is not None:
+            batch = self.before_learn_on_batch(batch, local.policy_map, self.train_batch_size)
+        with self._timers["grad"]:
+            told = dict(local.learn_on_batch(batch))
+        if self.prioritized_replay:  # else all steps keep the priority of new ones
+            self.replay_buffer.update_priorities(
+                {
+                    policy: (batch.policy_batches[policy]["batch_indexes"], stats["td_error"])
+                    for policy, stats in told.items()
+                }
+            )
+        self._note(told, batch.count)
+        self.learner_stats = {name: one.get("learner_stats", one) for name, one in told.items()}
 
 
 class SyncBatchReplayOptimizer(PolicyOptimizer):

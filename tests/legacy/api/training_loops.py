@@ -109,7 +109,38 @@ def an_optimizer(ray):
     }
 
 
-LOOPS = (workers_and_a_policy, learn_in_the_worker, gradients, batches_together, an_optimizer)
+def replaying_optimizers(ray):
+    """Policy optimizers of Ray 0.5 – 0.8 that replay steps, and whole batches."""
+    if ray.SyncReplayOptimizer is None:
+        return None
+    one = ray.SyncReplayOptimizer(
+        make_workers(ray),
+        learning_starts=60,
+        buffer_size=100,
+        train_batch_size=30,
+        prioritized_replay=False,
+    )
+    two = ray.SyncBatchReplayOptimizer(
+        make_workers(ray), learning_starts=60, buffer_size=100, train_batch_size=50
+    )
+    return {
+        "steps": [one.step() for _ in range(4)],
+        "learned": float(one.workers.local_worker().get_policy().sides.sum()),
+        "counted": one.save(),
+        "keys": sorted(one.stats()),
+        "learner": one.stats()["learner"],
+        "of batches": [[two.step(), two.save()][1] for _ in range(4)],
+    }
+
+
+LOOPS = (
+    workers_and_a_policy,
+    learn_in_the_worker,
+    gradients,
+    batches_together,
+    an_optimizer,
+    replaying_optimizers,
+)
 
 
 def play(ray):

@@ -35,6 +35,8 @@ def test_a_loop_takes_the_same_steps_and_its_results_have_the_same_keys(loop, ra
         COMMON_CONFIG=old("agents.trainer", "COMMON_CONFIG"),
         Policy=Policy,
         SampleBatch=old("policy.sample_batch", "SampleBatch"),
+        SyncBatchReplayOptimizer=old("optimizers", "SyncBatchReplayOptimizer"),
+        SyncReplayOptimizer=old("optimizers", "SyncReplayOptimizer"),
         SyncSamplesOptimizer=old("optimizers", "SyncSamplesOptimizer"),
         WorkerSet=old("evaluation.worker_set", "WorkerSet"),
         collect_metrics=old("evaluation.metrics", "collect_metrics"),
