@@ -73,8 +73,8 @@ class ConfigOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # s
             self.fail(printable(error.found), param, ctx)
         except (ValueError, RecursionError) as error:
             self.fail(str(error), param, ctx)
-        if not isinstance(config, dict):
-            self.fail("not a dict", param, ctx)
+        if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
+            self.fail("not a dict with names as its keys", param, ctx)
         return config
 
 

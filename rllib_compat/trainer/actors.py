@@ -18,6 +18,7 @@ from packaging.version import InvalidVersion, Version
 
 from rllib_compat.config import default_config
 from rllib_compat.conversion.environment import make_env_settings
+from rllib_compat.formats.layouts.folder import as_mapping
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import CompatError, ConfigError, MissingInformationError
 from rllib_compat.neutral.report import Report
@@ -148,8 +149,8 @@ class ModuleActor:
         if isinstance(env, str) or callable(env):
             env = adapt_env(make_env_settings(env, checkpoint))
         self.env = env
-        self.env_config: Mapping[str, Any] = dict(config.get("env_config") or {})
-        evaluation = config.get("evaluation_config") or {}
+        self.env_config: Mapping[str, Any] = dict(as_mapping(config.get("env_config")))
+        evaluation = as_mapping(config.get("evaluation_config"))
         self.explore = bool(evaluation.get("explore", config.get("explore", True)))
 
     def policy_of(self, agent: object, episode: object) -> str:
