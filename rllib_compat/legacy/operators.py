@@ -102,10 +102,11 @@ class UpdateTargetAndKL:
         """Takes what the learner has told."""
         counters = _get_shared_metrics().counters
         now = counters["num_steps_sampled"]
-        if now - counters["last_target_update_ts"] <= self.target_update_freq:
+        due = counters["last_target_update_ts"] + self.target_update_freq
+        if now <= due:
             return
-        counters["num_target_updates"] += 1
         counters["last_target_update_ts"] = now
+        counters["num_target_updates"] += 1
         local = self.workers.local_worker()
         local.foreach_policy_to_train(_update_target)
         if self.config["use_kl_loss"]:

@@ -114,7 +114,8 @@ def _config_of(policies: Any) -> dict[str, Any]:
 def _spec_of(policy: Any) -> Any:
     from ray.rllib.policy.policy import PolicySpec
 
-    return PolicySpec(type(policy), policy.observation_space, policy.action_space, {})
+    spaces = policy.observation_space, policy.action_space
+    return PolicySpec(type(policy), *spaces, {})
 
 
 def _export(

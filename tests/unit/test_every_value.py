@@ -105,9 +105,9 @@ def walk(value, path=(), seen=None):
         if id(value) in seen:
             return
         seen[id(value)] = value  # kept, or its place may be another's
-    if isinstance(value, np.ndarray) and value.dtype.hasobject:
+    if isinstance(value, np.ndarray) and value.dtype.kind == "O":
         value = value.tolist()
-    if isinstance(value, (bytes, memoryview)) and bytes(value[:1]) == b"\x80":
+    if type(value) in (bytes, memoryview) and bytes(value[:1]) == b"\x80":
         with contextlib.suppress(Exception):  # bytes that only look so
             value = [Unpickler(io.BytesIO(value)).load()]
     if is_dataclass(value) and not isinstance(value, type):

@@ -231,7 +231,8 @@ def _make_policy_config(
 
 def _without_policies(config: Mapping[str, Any]) -> dict[str, Any]:
     """A config without what it says of each policy, of which there may be thousands."""
-    kept = {key: value for key, value in config.items() if key != "policies"}
+    kept = dict(config)
+    kept.pop("policies", None)
     if isinstance(inner := kept.get("multiagent"), Mapping):
         kept["multiagent"] = {k: v for k, v in inner.items() if k not in _POLICIES}
     return kept

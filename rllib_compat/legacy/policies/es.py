@@ -53,7 +53,8 @@ def _compute_actions(
     alone = isinstance(obs_batch, list) and len(obs_batch) == 1
     seen = policy.preprocessor.transform(obs_batch[0] if alone else obs_batch)
     seen = policy.observation_filter(seen, update=update)[None]
-    inputs, _ = policy.model({"obs": convert_to_torch_tensor(seen, policy.device)}, [], None)
+    batch = {"obs": convert_to_torch_tensor(seen, policy.device)}
+    inputs, _ = policy.model(batch, [], None)
     drawn = policy.dist_class(inputs, policy.model).sample()
 
     def noisy(action: Any, space: Any) -> Any:

@@ -213,7 +213,7 @@ class LinearFeatureBaseline:
         self._coeffs = val
 
     def _features(self, path: Any) -> Numbers:
-        seen = np.clip(path["observations"], -10, 10)
+        seen = np.asarray(path["observations"]).clip(-10, 10)
         time = np.linspace(0.0, (len(seen) - 1) / 100.0, len(seen))[:, None]
         return np.hstack((seen, seen**2, time, time**2, time**3, np.ones_like(time)))
 
@@ -235,9 +235,9 @@ class LinearFeatureBaseline:
 
 def calculate_gae_advantages(paths: Sequence[Any], discount: float, gae_lambda: float) -> Any:
     """Adds `returns` and `advantages` to episodes, by a baseline that is fitted to them."""
-    for path in paths:
-        path["returns"] = discount_cumsum(path["rewards"], discount)
     baseline = LinearFeatureBaseline()
+    for path in paths:
+        path.update(returns=discount_cumsum(path["rewards"], discount))
     baseline.fit(paths)
     for path in paths:
         expected = np.append(baseline.predict(path), 0)

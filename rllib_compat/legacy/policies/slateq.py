@@ -294,9 +294,9 @@ def postprocess_fn_add_next_actions_for_sarsa(
 ) -> Any:
     """Adds the column `next_actions` where the config's `slateq_strategy` is SARSA."""
     del other_agent, episode
-    strategy = policy.config["slateq_strategy"]
-    if strategy == "SARSA":
-        batch["next_actions"] = np.roll(batch["actions"], -1, 0)
+    learns_on_policy = policy.config["slateq_strategy"] == "SARSA"
+    if learns_on_policy:
+        batch.update({"next_actions": np.roll(batch["actions"], -1, 0)})
     return batch
 
 

@@ -137,12 +137,9 @@ def a_plan_that_replays(ray):
     def plan(workers, config, **_):
         of = ray.execution
         size = {ray.capacity: 60, "replay_batch_size": 10, "learning_starts": 30, "num_shards": 1}
-        buffer = of("LocalReplayBuffer")(
-            prioritized_replay_alpha=0.6,
-            prioritized_replay_beta=0.4,
-            prioritized_replay_eps=1e-6,
-            **size,
-        )
+        priorities = {"alpha": 0.6, "beta": 0.4, "eps": 1e-6}
+        size.update({f"prioritized_replay_{name}": told for name, told in priorities.items()})
+        buffer = of("LocalReplayBuffer")(**size)
         rollouts = of("ParallelRollouts")(workers, mode="bulk_sync")
         stored = rollouts.for_each(of("StoreToReplayBuffer")(local_buffer=buffer))
         replayed = of("Replay")(local_buffer=buffer).for_each(of("TrainOneStep")(workers))
@@ -304,7 +301,8 @@ def workers_of_a_trainer(ray):
         "names": trainer.workers.foreach_policy(lambda policy, name: name),
     }
     before = _copied(_weights(local))
-    batches = ray.get([worker.sample.remote() for worker in remote])
+    asked = [worker.sample.remote() for worker in remote]
+    batches = ray.get(asked)
     batch = ray.SampleBatch.concat_samples(batches)
     told = local.learn_on_batch(batch)
     found["stats"] = sorted(told.get("default_policy", told)["learner_stats"])

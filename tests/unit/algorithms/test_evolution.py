@@ -209,8 +209,8 @@ class Bytes(Line):
 
     observation_space = gymnasium.spaces.Box(0, 255, (2,), np.uint8)
 
-    def reset(self, *, seed=None, options=None):
-        super().reset()
+    def reset(self, **told):
+        super().reset(**told)
         return np.array([7, 0], np.uint8), {}
 
     def step(self, action):
