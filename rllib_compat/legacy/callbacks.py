@@ -6,7 +6,6 @@ import tracemalloc
 from typing import Any
 
 import numpy as np
-import psutil  # type: ignore[import-untyped]
 from ray.rllib.utils.exploration import random_encoder
 
 from rllib_compat.ray_versions.old_policies import moving_mean_std
@@ -24,6 +23,8 @@ class MemoryTrackingCallbacks(DefaultCallbacks):
 
     def on_episode_end(self, *, episode: Any, **kwargs: Any) -> None:
         """Adds the metrics."""
+        import psutil  # type: ignore[import-untyped]  # Ray does not bring it
+
         del kwargs
         told = episode.custom_metrics
         for found in tracemalloc.take_snapshot().statistics("lineno")[:10]:

@@ -107,19 +107,6 @@ def test_a_config_that_is_a_pipe_or_a_device_is_not_waited_for(ending, tmp_path,
     capsys.readouterr()
 
 
-def test_a_source_that_shrinks_while_it_is_read_is_an_error(tmp_path, monkeypatch):
-    path = payloads.v0_1(tmp_path / "old")
-    real = layouts.v0_1.pickles.load
-
-    def vanishing(data, **how):
-        path.unlink(missing_ok=True)
-        return real(data, **how)
-
-    monkeypatch.setattr("rllib_compat.formats.layouts.folder.pickles.load", vanishing)
-    with pytest.raises(CompatError):
-        layouts.read(path)
-
-
 # --- targets
 
 

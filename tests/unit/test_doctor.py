@@ -12,10 +12,11 @@ from tests.docs import ROOT
 
 #: What an import is called, where the package is called otherwise.
 PACKAGES = {"yaml": "pyyaml", "tree": "dm-tree", "msgpack_numpy": "msgpack-numpy"}
-#: Asked for, and done without where they are not there: old code's gym; a faster runtime.
-OPTIONAL = {"gym", "onnxruntime", "tensorflow", "numba", "wandb"}
+#: Asked for, and done without where they are not there: old code's gym
+#: and what its callbacks and environments were of; a faster runtime.
+OPTIONAL = {"gym", "onnxruntime", "tensorflow", "numba", "wandb", "psutil", "recsim"}
 #: In a package that is declared.
-INSIDE = {"cloudpickle": "ray"}
+INSIDE = {"cloudpickle": "ray", "pandas": "ray"}
 
 REQUIRED = [
     "click>=8.0",

@@ -160,11 +160,8 @@ def test_settings_of_distributed_replay_are_kept_from_every_era(name):
     assert f"{config.algo_class.__name__}Config()" in translation.to_python()
 
 
-@pytest.mark.parametrize(
-    "key", [{"exploration_config": {"type": "Curiosity"}}, {"model": {"custom_model": "mine"}}]
-)
-def test_what_only_the_old_api_stack_can_run_of_apex_trains_as_dqn_with_a_warning(key):
-    old = {"env": "CartPole-v1", **key, **ERAS["APEX"][0]}
+def test_what_only_the_old_api_stack_can_run_of_apex_trains_as_dqn_with_a_warning():
+    old = {"env": "CartPole-v1", "model": {"custom_model": "mine"}, **ERAS["APEX"][0]}
     translation = translate(old, algorithm="APEX", api_stack="auto")
     assert (translation.algorithm, translation.api_stack) == ("DQN", "old")
     (row,) = [f for f in translation.report if f.rule == "algorithm.successor"]
