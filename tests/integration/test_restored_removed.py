@@ -9,6 +9,7 @@ import pytest
 import rllib_compat as compat
 from rllib_compat import registry
 from rllib_compat.conversion import prepare
+from rllib_compat.errors import NotConvertibleError
 from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import ModuleNetwork
 from rllib_compat.neutral.spaces import to_gymnasium
@@ -241,7 +242,7 @@ def test_a_trainer_goes_on_where_old_networks_cant_be_built(tmp_path, monkeypatc
         before, held = trainer.get_weights(), {"curr_log_alpha": {"default_policy": -1.5}}
         coefficients.take(trainer.algorithm, held)
         monkeypatch.setattr(algorithms, "build_algorithm", fails_once)
-        with pytest.raises(RuntimeError, match="no such network"):
+        with pytest.raises(NotConvertibleError, match="no such network"):
             trainer.restore(str(case.checkpoint))
         for policy_id, arrays in before.items():
             for part, array in trainer.get_weights()[policy_id].items():

@@ -23,7 +23,8 @@ _DEEPEST = 50
 def config_dict(config: object, where: str, findings: list[Finding]) -> dict[str, Any]:
     """A config as a plain dict; of an `AlgorithmConfig` object (Ray 2.3 on), its attributes.
 
-    What is a subclass of dict or list anywhere in it becomes a dict or list, with a finding.
+    What is a subclass of dict with names as keys, or of list, anywhere in it becomes a dict or
+    list, with a finding.
     """
     if isinstance(config, StandIn) and not config.pairs:
         config = config.state
@@ -62,7 +63,8 @@ class _Contents:
                 made = {key: self.of(inner, depth + 1) for key, inner in value.items()}
             case list() | tuple() if type(value) in (list, tuple):
                 made = type(value)(self.of(inner, depth + 1) for inner in value)
-            case StandIn(pairs=[_, *_]):
+            # Other keys may be none for a dict, or made to collide.
+            case StandIn(pairs=[_, *_]) if all(type(key) is str for key, _ in value.pairs):
                 self.found[value.label, "dict"] = None
                 made = {key: self.of(inner, depth + 1) for key, inner in value.pairs}
             case StandIn(items=[_, *_]):
