@@ -87,7 +87,7 @@ def mutant(seed: int, number: int, door: str | None = None) -> tuple[Files, str]
 def run(mutants: int, seed: int, first: int = 0, door: str | None = None) -> Figures:
     """Tries mutants one after another; at one door, or at each its share."""
     figures = Figures()
-    before = Path.cwd(), tempfile.tempdir, sys.path[:]
+    before = Path.cwd(), tempfile.tempdir, sys.path[:], sys.dont_write_bytecode
     place = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(dir=place) as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # numpy's, about the numbers in damaged arrays
@@ -98,6 +98,7 @@ def run(mutants: int, seed: int, first: int = 0, door: str | None = None) -> Fig
         old_home = os.environ["HOME"]
         os.environ["HOME"] = str(Path(name) / "home")
         logging.disable(logging.CRITICAL)
+        sys.dont_write_bytecode = True  # of what a fresh environment imports for the first time
         try:
             _warm_up(Path(name) / "warm", [door] if door else [n for n in DOORS if DOORS[n].share])
             for number in range(first, first + mutants):
@@ -112,7 +113,7 @@ def run(mutants: int, seed: int, first: int = 0, door: str | None = None) -> Fig
             logging.disable(logging.NOTSET)
             os.environ["HOME"] = old_home
             os.chdir(before[0])
-            tempfile.tempdir, sys.path[:] = before[1:]
+            tempfile.tempdir, sys.path[:], sys.dont_write_bytecode = before[1:]
     return figures
 
 
