@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from rllib_compat.ray_versions.worker_start import job_without_working_directory
-
 #: Methods of torch's optimizers that import its compiler when they are first called (torch 2.x,
 #: `torch/_compile.py`), only to mark themselves as not compiled.
 _MARKED = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
@@ -59,8 +57,13 @@ def _without_compiler() -> Iterator[None]:
 
 
 @contextmanager
-def quiet_ray(*, num_cpus: int) -> Iterator[None]:
-    """A small local Ray for as long as the block runs, unless one is running; errors only."""
+def quiet_ray(*, num_cpus: int, job_config: object = None) -> Iterator[None]:
+    """A small local Ray for as long as the block runs, unless one is running; errors only.
+
+    Args:
+        num_cpus: How many it has.
+        job_config: The config of its job, if not Ray's own.
+    """
     import ray
 
     started = not ray.is_initialized()
@@ -73,7 +76,7 @@ def quiet_ray(*, num_cpus: int) -> Iterator[None]:
                     configure_logging=False,
                     log_to_driver=False,
                     object_store_memory=128 * 1024 * 1024,
-                    job_config=job_without_working_directory(),
+                    job_config=job_config,
                 )
             yield
     finally:

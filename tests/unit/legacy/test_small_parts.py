@@ -1,6 +1,7 @@
 """Parts of old Rays, taken by their own imports: they compute what those have recorded."""
 
 import runpy
+import tracemalloc
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +24,10 @@ PARTS = Path(__file__).parents[2] / "legacy" / "parts"
 def computed(group):
     """What the group's script computes with what its imports give today."""
     legacy.activate()  # until the test ends
-    return runpy.run_path(str(PARTS / f"{group}.py"))["compute"]()
+    try:
+        return runpy.run_path(str(PARTS / f"{group}.py"))["compute"]()
+    finally:
+        tracemalloc.stop()  # callbacks that track memory start it, and all that follows is slower
 
 
 def recorded(file):
