@@ -98,14 +98,28 @@ def as_parquet(source: str | Sequence[str]) -> str | list[str]:
     key = tuple((str(file), file.stat().st_mtime_ns) for file in files)
     if key not in _FOLDERS:
         folder = tempfile.TemporaryDirectory(prefix="rllib_compat_")
-        items = [
-            msgpack.packb(episode.get_state(), default=msgpack_numpy.encode)
-            for episode in episodes_of(files)
-        ]
+        states = map(_state_of, episodes_of(files))
+        items = [msgpack.packb(state, default=msgpack_numpy.encode) for state in states]
         table = pa.table({"item": pa.array(items, pa.binary())})
         pq.write_table(table, Path(folder.name) / "episodes.parquet", row_group_size=64)
         _FOLDERS[key] = folder
     return _FOLDERS[key].name
+
+
+def _state_of(episode: Any) -> Any:
+    """The state of an episode, as Ray writes it.
+
+    Raises:
+        CorruptCheckpointError: Its steps are such that Ray has none.
+    """
+    try:
+        return episode.get_state()
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise CorruptCheckpointError(
+            f"The recorded steps of an episode don't fit each other: {error}.",
+            where=f"episode {episode.id_}",
+            fix="Leave out the file, or record it again.",
+        ) from error
 
 
 def converted_from(folder: object) -> Path | None:
