@@ -26,6 +26,7 @@ _LARGEST_YAML = 256 << 10
 #: The longest line of a log; histograms and media of thousands of episodes take some MB.
 _LONGEST_LINE = 64 << 20
 _MOST_MERGED = 100_000
+_LONGEST_INTEGER = 1000  # characters
 _DEEPEST_YAML = 100
 
 
@@ -114,6 +115,12 @@ def read_yaml(path: Path, budget: Budget, where: str) -> Any:
             budget.spend("collisions", len(node.value) ** 2 // 4, where)
             return super().construct_mapping(node, deep)
 
+        def construct_yaml_int(self, node: Any) -> Any:
+            if len(node.value) > _LONGEST_INTEGER:  # Python refuses to print what is longer
+                raise ValueError("it has an integer of thousands of digits")
+            return super().construct_yaml_int(node)
+
+    Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
     text = read_text(path, budget, where, _LARGEST_YAML)
     try:
         # The C library recurses without bounds, and ends the process.

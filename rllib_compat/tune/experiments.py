@@ -180,7 +180,7 @@ def _known_arguments(name: str, spec: dict[str, Any], report: Report) -> dict[st
                     severity=Severity.WARNING,
                 )
         elif key not in known:
-            near = difflib.get_close_matches(key, known, 1)
+            near = difflib.get_close_matches(str(key), known, 1)
             raise ConfigError(
                 f"An experiment has no {key!r}.",
                 where=f"{name}.{key}",
