@@ -64,6 +64,8 @@ def upgrade(
     rules = _chosen(target, only, skip)
     try:
         _require_shallow(source, path)
+        if b"\0" in source:  # which LibCST takes, and Python does not
+            raise ValueError("it has null bytes")
         module = cst.parse_module(source)
     except (cst.ParserSyntaxError, SyntaxError, ValueError, LookupError) as error:
         # SyntaxError and LookupError: of the encoding that it declares.

@@ -88,8 +88,8 @@ def command(*arguments: object) -> str:
         "Traceback (most" in err.getvalue() and not is_scripts
     ):
         raise Told(err.getvalue())
-    # Text of a stranger's file must reach any terminal.
-    (out.getvalue() + err.getvalue()).encode()
+    # Text of a stranger's file must reach any terminal; stderr escapes what it can't encode.
+    out.getvalue().encode()
     if code not in (0, 1):
         raise Refused(err.getvalue()[-300:])
     return out.getvalue()
