@@ -102,15 +102,14 @@ class UpdateTargetAndKL:
         """Takes what the learner has told."""
         counters = _get_shared_metrics().counters
         now = counters["num_steps_sampled"]
-        due = counters["last_target_update_ts"] + self.target_update_freq
-        if now <= due:
+        since = now - counters["last_target_update_ts"]
+        if since <= self.target_update_freq:
             return
-        counters["last_target_update_ts"] = now
+        self.workers.local_worker().foreach_policy_to_train(_update_target)
         counters["num_target_updates"] += 1
-        local = self.workers.local_worker()
-        local.foreach_policy_to_train(_update_target)
         if self.config["use_kl_loss"]:
             self.update_kl(fetches)
+        counters["last_target_update_ts"] = now
 
 
 def _update_target(policy: Any, _: object) -> None:

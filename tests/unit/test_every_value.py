@@ -105,8 +105,8 @@ def walk(value, path=(), seen=None):
         if id(value) in seen:
             return
         seen[id(value)] = value  # kept, or its place may be another's
-    if isinstance(value, np.ndarray) and value.dtype.kind == "O":
-        value = value.tolist()
+    of_objects = getattr(getattr(value, "dtype", None), "hasobject", False)
+    value = value.tolist() if of_objects else value
     if type(value) in (bytes, memoryview) and bytes(value[:1]) == b"\x80":
         with contextlib.suppress(Exception):  # bytes that only look so
             value = [Unpickler(io.BytesIO(value)).load()]

@@ -53,9 +53,9 @@ def _compute_actions(
     alone = isinstance(obs_batch, list) and len(obs_batch) == 1
     seen = policy.preprocessor.transform(obs_batch[0] if alone else obs_batch)
     seen = policy.observation_filter(seen, update=update)[None]
-    batch = {"obs": convert_to_torch_tensor(seen, policy.device)}
-    inputs, _ = policy.model(batch, [], None)
-    drawn = policy.dist_class(inputs, policy.model).sample()
+    model, numbers = policy.model, convert_to_torch_tensor(seen, policy.device)
+    inputs = model({"obs": numbers}, state=[], seq_lens=None)[0]
+    drawn = policy.dist_class(inputs, model).sample()
 
     def noisy(action: Any, space: Any) -> Any:
         found = action.detach().cpu().numpy()

@@ -209,13 +209,13 @@ class Bytes(Line):
 
     observation_space = gymnasium.spaces.Box(0, 255, (2,), np.uint8)
 
-    def reset(self, **told):
-        super().reset(**told)
-        return np.array([7, 0], np.uint8), {}
-
     def step(self, action):
         step, *rest = super().step(action)
         return np.array([70 * step, step], np.uint8), *rest
+
+    def reset(self, **told):
+        super().reset(**told)
+        return np.array([7, 0], np.uint8), {}
 
 
 def runner_on_a_line(line=Line, *, filter_keeps_integers=False, **settings):
