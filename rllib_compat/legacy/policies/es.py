@@ -58,10 +58,11 @@ def _compute_actions(
     drawn = policy.dist_class(inputs, model).sample()
 
     def noisy(action: Any, space: Any) -> Any:
-        found = action.detach().cpu().numpy()
-        if add_noise and isinstance(space, gymnasium.spaces.Box) and found.dtype.kind == "f":
-            found = found + np.random.randn(*found.shape) * policy.action_noise_std
-        return found
+        found = action.numpy(force=True)
+        is_real = isinstance(space, gymnasium.spaces.Box) and found.dtype.kind == "f"
+        if not (add_noise and is_real):
+            return found
+        return found + np.random.randn(*found.shape) * policy.action_noise_std
 
     return unbatch(tree.map_structure(noisy, drawn, policy.action_space_struct)), [], {}
 

@@ -210,8 +210,9 @@ class Bytes(Line):
     observation_space = gymnasium.spaces.Box(0, 255, (2,), np.uint8)
 
     def step(self, action):
-        step, *rest = super().step(action)
-        return np.array([70 * step, step], np.uint8), *rest
+        place, *others = super().step(action)
+        seen = 70 * place, place
+        return np.array(seen, np.uint8), *others
 
     def reset(self, **told):
         super().reset(**told)
