@@ -31,7 +31,7 @@ from rllib_compat.algorithms.off_policy import (
     replay_settings,
 )
 from rllib_compat.algorithms.replay import DrawnRows, TransitionReplayBuffer, count_of
-from rllib_compat.algorithms.sampling import modules_of, steps_sampled
+from rllib_compat.algorithms.sampling import explore_as_worker, steps_sampled
 from rllib_compat.algorithms.transitions import Array, NStepTransitions
 from rllib_compat.neutral.errors import CompatError, ConfigError
 from rllib_compat.neutral.frozen import frozen
@@ -545,13 +545,6 @@ def sample_into(env_runner: EnvRunner, shards: Sequence[Any]) -> SampleResult:
             name: told for name, told in metrics.items() if not name.startswith(_OF_EPISODES)
         }
     return SampleResult(sum(len(episode) for episode in episodes), metrics)
-
-
-def explore_as_worker(env_runner: EnvRunner) -> None:
-    """Lets an env runner explore by its share; each time, as one that has died was made anew."""
-    if env_runner.config.per_worker_exploration:
-        for module in modules_of(env_runner):
-            env_runner.config.explore_as_worker(module, env_runner.worker_index)
 
 
 def tells_of_episodes(worker: int, workers: int) -> bool:

@@ -23,10 +23,9 @@ from ray.rllib.core.columns import Columns
 
 from rllib_compat.algorithms.replay import MultiAgentReplayBuffer, ToTrain
 from rllib_compat.algorithms.sampling import (
-    modules_of,
+    explore_as_worker,
     on_env_runners,
     sample_at_least,
-    set_epsilon_of_worker,
     steps_sampled,
 )
 from rllib_compat.ray_versions import (
@@ -167,12 +166,9 @@ class Rounds:
 
 
 def _sample(env_runner: Any, make: Callable[[Any, list[Any]], Any], least: int) -> tuple[int, Any]:
-    config = env_runner.config
-    if getattr(config, "per_worker_exploration", False):
-        for module in modules_of(env_runner):
-            set_epsilon_of_worker(module, env_runner.worker_index, config.num_env_runners)
+    explore_as_worker(env_runner)
     episodes = sample_at_least(env_runner, least)
-    return sum(e.env_steps() for e in episodes), make(config, episodes)
+    return sum(e.env_steps() for e in episodes), make(env_runner.config, episodes)
 
 
 def _sample_with_metrics(env_runner: Any, **how: Any) -> tuple[int, Any, Any]:

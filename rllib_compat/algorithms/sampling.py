@@ -79,6 +79,14 @@ def modules_of(env_runner: EnvRunner) -> list[RLModule]:
     return list(module.values()) if isinstance(module, MultiRLModule) else [module]
 
 
+def explore_as_worker(env_runner: EnvRunner) -> None:
+    """Lets an env runner explore by its share; each time, as one that has died was made anew."""
+    config = env_runner.config
+    if getattr(config, "per_worker_exploration", False):
+        for module in modules_of(env_runner):
+            config.explore_as_worker(module, env_runner.worker_index)
+
+
 def steps_sampled(algorithm: Algorithm) -> int:
     """How many steps of the environment all env runners have ever sampled."""
     return int(algorithm.metrics.peek(_COUNTED, default=0))

@@ -25,13 +25,14 @@ from rllib_compat.algorithms.replay import (
     ReplayBuffer,
     parts_of,
 )
+from rllib_compat.algorithms.sampling import set_epsilon_of_worker
 from rllib_compat.algorithms.transitions import Array, n_step_returns, stack_steps
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import learners, training_steps
 
 if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import AlgorithmConfig, SingleAgentEpisode
+    from rllib_compat.ray_versions.types import AlgorithmConfig, RLModule, SingleAgentEpisode
 
 #: Column → a row for each step, and in most of them one for what was observed after the last;
 #: `state_in` is the state that the first step begins with.
@@ -246,6 +247,10 @@ class SequenceReplayConfig(RemovedAlgorithmConfig):
         "env runners sampled `rollout_fragment_length` steps at a time, as Ray's DQN counts: "
         "whole episodes are more. None: one update for each round of all env runners.",
     }
+
+    def explore_as_worker(self, module: RLModule, worker: int) -> None:
+        """Lets a module act at random as often as its env runner should."""
+        set_epsilon_of_worker(module, worker, self.num_env_runners)
 
     @property
     def cut(self) -> SequenceChopper:

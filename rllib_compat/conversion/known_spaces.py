@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import Space, parse_repr
-from rllib_compat.runtime.atari import arguments_of
+from rllib_compat.runtime.atari import game_of
 
 
 @frozen
@@ -107,7 +105,6 @@ _ACTIONS = {
 }
 _ALL_ACTIONS = 18
 _ACTIONS_OF = {game: number for number, games in _ACTIONS.items() for game in games.split()}
-_GAME = re.compile(r"(?:ALE/)?(?P<game>[A-Z][A-Za-z0-9]*?)(-ram)?(Deterministic|NoFrameskip)?-v\d")
 
 
 def known_spaces(name: str) -> EnvSpaces | None:
@@ -115,9 +112,9 @@ def known_spaces(name: str) -> EnvSpaces | None:
 
     Of an Atari game, the wrappers that a Ray put around it decide what is observed.
     """
-    game = _GAME.fullmatch(name)
-    if game is not None and arguments_of(name) is not None:
-        return EnvSpaces(None, spaces.Discrete(_ACTIONS_OF.get(game["game"], _ALL_ACTIONS)))
+    game = game_of(name)
+    if game is not None:
+        return EnvSpaces(None, spaces.Discrete(_ACTIONS_OF.get(game, _ALL_ACTIONS)))
     stem, _, version = name.rpartition("-v")
     for versions, observations, actions in KNOWN_ENVS.get(stem, ()):
         action_space = parse_repr(actions)

@@ -71,6 +71,12 @@ def is_registered_name(name: object) -> bool:
     return isinstance(name, str) and re.search(r"-v\d+$", name) is not None
 
 
+def game_of(name: object) -> str | None:
+    """The game in a name that gym had (`Pong` of `PongNoFrameskip-v4`); None: it is none."""
+    match = _match(name)
+    return match["game"] if match is not None and arguments_of(name) is not None else None
+
+
 def arguments_of(name: object) -> dict[str, Any] | None:
     """What gym called the game of a name with, and `max_episode_steps`; None: it had no such name.
 

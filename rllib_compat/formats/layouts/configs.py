@@ -7,6 +7,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from rllib_compat.formats.files import list_folders
 from rllib_compat.formats.layouts.folder import Folder, with_text_keys
 from rllib_compat.neutral.records import StandIn
 from rllib_compat.neutral.report import Finding, Severity, Verdict
@@ -84,7 +85,7 @@ def find_params(checkpoint: Path) -> Path | None:
     if own := next(filter(_holds_params, above), None):
         return own
     for folder in above[:3]:
-        beside = list(filter(_holds_params, _subfolders(folder)))
+        beside = list(filter(_holds_params, list_folders(folder)))
         if len(beside) == 1 and not _holds_checkpoint(beside[0]):
             return beside[0]
     return None
@@ -92,7 +93,7 @@ def find_params(checkpoint: Path) -> Path | None:
 
 def _find_neighbours(checkpoint: Path) -> list[Path]:
     """Params in folders beside the checkpoint's, which may be another trial's."""
-    folders = chain.from_iterable(map(_subfolders, checkpoint.resolve().parents[:2]))
+    folders = chain.from_iterable(map(list_folders, checkpoint.resolve().parents[:2]))
     return [folder / name for folder in folders for name in _PARAMS if (folder / name).is_file()]
 
 
@@ -102,13 +103,6 @@ def _holds_checkpoint(trial: Path) -> bool:
 
 def _holds_params(folder: Path) -> bool:
     return any((folder / name).is_file() for name in _PARAMS)
-
-
-def _subfolders(folder: Path) -> list[Path]:
-    try:
-        return sorted(p for p in folder.iterdir() if p.is_dir() and not p.is_symlink())
-    except OSError:
-        return []
 
 
 def read_params(folder: Folder) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PureWindowsPath
 
-from rllib_compat.formats.files import walk
+from rllib_compat.formats.files import list_folders, walk
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.formats.manifest import why_not_ours
 from rllib_compat.neutral.errors import CorruptCheckpointError
@@ -104,9 +104,9 @@ def last_of_trial(folder: Path) -> Path | None:
     """The last checkpoint of a trial's folder whose checkpoints are folders."""
     found = [
         inner
-        for inner in _list_folders(folder)
+        for inner in list_folders(folder)
         if inner.name.lower().startswith("checkpoint")
-        and is_folder_checkpoint(inner, [p.name for p in _list_folders(inner)], _list_files(inner))
+        and is_folder_checkpoint(inner, [p.name for p in list_folders(inner)], _list_files(inner))
     ]
     return max(found, key=lambda inner: (len(inner.name), inner.name), default=None)
 
@@ -149,19 +149,12 @@ def explain_missing(path: Path) -> tuple[str, str]:
         if change != text and change and Path(change).exists():
             return "There is no such file or folder.", f"Give {change!r}."
     folder = next((p for p in path.absolute().parents if p.is_dir()), Path("/"))
-    near = [p.name for p in _list_folders(folder) if p.name.lower().startswith("checkpoint")]
+    near = [p.name for p in list_folders(folder) if p.name.lower().startswith("checkpoint")]
     near += [name for name in _list_files(folder) if _FILE.fullmatch(name)]
     if near:
         shown = ", ".join(near[-_LISTED:])
         return "There is no such file or folder.", f"In {folder} there are: {shown}."
     return "There is no such file or folder.", f"Check the path; {folder} is there."
-
-
-def _list_folders(folder: Path) -> list[Path]:
-    try:
-        return sorted(p for p in folder.iterdir() if p.is_dir() and not p.is_symlink())
-    except OSError:
-        return []
 
 
 def _list_files(folder: Path) -> list[str]:
