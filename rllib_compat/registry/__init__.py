@@ -12,6 +12,7 @@ from functools import cache
 from types import MappingProxyType
 
 from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.neutral.public import lazy_exports
 from rllib_compat.registry.algorithm import Algorithm as Algorithm
 from rllib_compat.registry.rows import ROWS
 
@@ -32,6 +33,8 @@ __all__ = [
     "todays",
     "trained",
 ]
+
+__getattr__ = lazy_exports(__name__, {"": ("keys", "legacy_api", "old_names")})[0]
 
 #: What follows the stem in a class name: Ray 0.6 – 1.13, Ray 0.5, Ray 2.0 on.
 SUFFIXES = ("Trainer", "Agent", "")
