@@ -62,9 +62,15 @@ def _bound(body: list[ast.stmt], *, package: bool) -> Iterator[str]:
         elif package and isinstance(node, ast.ImportFrom):
             names = [alias.asname or alias.name for alias in node.names]
         elif isinstance(node, (ast.If, ast.Try)):
-            yield from _bound(node.body, package=package)
+            if not _is_of_scripts(node):
+                yield from _bound(node.body, package=package)
             yield from _bound(node.orelse, package=package)
         yield from (name for name in names if not name.startswith("__") and name != "logger")
+
+
+def _is_of_scripts(node: ast.stmt) -> bool:
+    """Whether it binds names only in a script that is run, which no import gives."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'"
 
 
 Table = dict[str, dict[str, str]]

@@ -4,24 +4,42 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import shutil
 import uuid
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import ray
+from ray.tune import error
+from ray.tune.schedulers.resource_changing_scheduler import DistributeResources
 from ray.tune.utils import flatten_dict
+from ray.util.placement_group import placement_group
+
+from rllib_compat.legacy.ray_api import get_user_temp_dir
+from rllib_compat.tune.loggers import NoopLogger
 
 __all__ = [
     "LEGACY_RNG",
+    "MOCK_REMOTE_DIR",
     "PINNED_OBJECT_PREFIX",
+    "PlacementGroupUtil",
+    "TuneGetNextExecutorEventError",
     "create_logdir",
+    "delete_on_node",
     "detect_checkpoint_function",
     "detect_reporter",
+    "evenly_distribute_cpus_gpus",
+    "evenly_distribute_cpus_gpus_distributed",
     "generate_plotly_dim_dict",
     "get_pinned_object",
+    "get_tune_pg_prefix",
     "load_results_to_df",
+    "memory_debug_str",
+    "noop_logger_creator",
     "np_random_generator",
     "pin_in_object_store",
 ]
@@ -30,6 +48,13 @@ PINNED_OBJECT_PREFIX = "ray.tune.PinnedObject:"
 LEGACY_RNG = False
 np_random_generator = np.random.Generator
 _pinned: list[Any] = []
+
+#: The folder that tests took for a cloud.
+MOCK_REMOTE_DIR = os.path.join(get_user_temp_dir(), "mock-tune-remote", "")  # noqa: PTH118
+
+#: What `ResourceChangingScheduler` divides resources by (Ray 1.9 – 1.12).
+evenly_distribute_cpus_gpus = DistributeResources()
+evenly_distribute_cpus_gpus_distributed = DistributeResources(add_bundles=True)
 
 
 def _takes(function: Callable[..., Any], partial: bool = False, **by_name: object) -> bool:
@@ -125,3 +150,97 @@ def generate_plotly_dim_dict(df: Any, field: str) -> dict[str, Any]:
         "tickvals": list(range(len(texts))),
         "ticktext": texts,
     }
+
+
+class TuneGetNextExecutorEventError(error.TuneError):  # type: ignore[misc]  # Ray has no types
+    """Waiting for the next event of trials has failed.
+
+    Args:
+        traceback_str: What has happened.
+    """
+
+    def __init__(self, traceback_str: str) -> None:
+        super().__init__(traceback_str)
+        self.traceback_str = traceback_str
+
+
+class PlacementGroupUtil:
+    """Resources of a trial's own workers."""
+
+    @staticmethod
+    def get_remote_worker_options(
+        num_workers: int,
+        num_cpus_per_worker: int,
+        num_gpus_per_worker: int,
+        num_workers_per_host: int | None,
+        timeout_s: float | None,
+    ) -> tuple[dict[str, Any], Any]:
+        """Options of actors, and the placement group that they are in, or None.
+
+        Args:
+            num_workers: How many workers there are.
+            num_cpus_per_worker: The CPUs of each.
+            num_gpus_per_worker: The GPUs of each.
+            num_workers_per_host: How many share a node; None: they are anywhere.
+            timeout_s: How long to wait for nodes.
+        """
+        options: dict[str, Any] = {"num_cpus": num_cpus_per_worker, "num_gpus": num_gpus_per_worker}
+        if not num_workers_per_host:
+            return options, None
+        bundle = {"CPU": num_cpus_per_worker, "GPU": num_gpus_per_worker}
+        bundle = {kind: count * num_workers_per_host for kind, count in bundle.items()}
+        nodes = [bundle] * (num_workers // num_workers_per_host)
+        group = placement_group(nodes, strategy="STRICT_SPREAD")
+        ray.get(group.ready(), timeout=timeout_s)
+        return {**options, "placement_group": group}, group
+
+
+def delete_on_node(node_ip: str, path: str, return_future: bool = False) -> Any:
+    """Removes a file or folder on a node.
+
+    Args:
+        node_ip: The node.
+        path: What is removed there.
+        return_future: Whether not to wait.
+
+    Returns:
+        Whether there was something, or the reference of that.
+    """
+    task = ray.remote(num_cpus=0, resources={f"node:{node_ip}": 0.01})(_delete)
+    reference = task.remote(path)
+    return reference if return_future else ray.get(reference)
+
+
+def _delete(path: str) -> bool:
+    target = Path(path)
+    there = target.exists()
+    if target.is_dir():
+        shutil.rmtree(target)
+    else:
+        target.unlink(missing_ok=True)
+    return there
+
+
+def memory_debug_str() -> str:
+    """How much of the node's memory is used, if psutil is installed."""
+    try:
+        import psutil  # type: ignore[import-untyped]
+    except ImportError:
+        return "Unknown memory usage: install psutil."
+    memory = psutil.virtual_memory()
+    used, total = (size / 2**30 for size in (memory.total - memory.available, memory.total))
+    low = ": less than a tenth is free" if used > 0.9 * total else ""
+    return f"Memory usage on this node: {used:.1f}/{total:.1f} GiB{low}"
+
+
+def noop_logger_creator(config: dict[str, Any], logdir: str) -> Any:
+    """Makes the trial's folder, works in it, and gives a logger that writes nothing."""
+    Path(logdir).mkdir(parents=True, exist_ok=True)
+    os.chdir(logdir)
+    return NoopLogger(config, logdir)
+
+
+@cache
+def get_tune_pg_prefix() -> str:
+    """What names of this process's placement groups begin with."""
+    return os.environ.get("TUNE_PLACEMENT_GROUP_PREFIX") or f"__tune_{uuid.uuid4().hex[:8]}__"

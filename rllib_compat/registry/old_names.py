@@ -45,6 +45,8 @@ PACKAGES = ("ray", "gym")
 NAMES = {
     "ray.air.Checkpoint": "ray.train:Checkpoint",
     "ray.init": f"{_RAY}:init",
+    "ray.tune.utils.mock.MOCK_REMOTE_DIR": f"{_TUNE_FUNCTIONS}:MOCK_REMOTE_DIR",
+    "ray.tune.sample.function": "rllib_compat.tune:function",
     "ray.rllib.models.tf.noop.NoopModel": f"{_DDPG}:NoopModel",
     **{
         f"ray.rllib.agents.ppo.utils.{name}": f"{_UTILITIES}:{name}"
@@ -448,6 +450,24 @@ MOVED = {
         )
     },
     "Analysis": "rllib_compat.tune:ExperimentAnalysis",
+    **{
+        name: f"{_TUNE_FUNCTIONS}:{name}"
+        for name in (
+            "PlacementGroupUtil",
+            "TuneGetNextExecutorEventError",
+            "delete_on_node",
+            "evenly_distribute_cpus_gpus",
+            "evenly_distribute_cpus_gpus_distributed",
+            "get_tune_pg_prefix",
+            "memory_debug_str",
+            "noop_logger_creator",
+        )
+    },
+    **{
+        name: f"rllib_compat.legacy.tune_checkpoints:{name}"
+        for name in ("FuncCheckpointUtil", "QueueItem", "TrainableUtil")
+    },
+    "StatusReporter": "rllib_compat.tune.functions:StatusReporter",
     "AsyncPPOTFPolicy": f"{_STOCK}:APPOTFPolicy",
     "AsyncPPOTorchPolicy": f"{_STOCK}:APPOTorchPolicy",
     "Categorical": "ray.rllib.models.torch.torch_action_dist:TorchCategorical",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -14,14 +15,20 @@ import ray.tune
 from rllib_compat.ray_versions import tune
 
 __all__ = [
+    "StatusReporter",
     "checkpoint_dir",
+    "get_session",
     "get_trial_dir",
     "get_trial_id",
     "get_trial_name",
     "get_trial_resources",
+    "init",
     "is_session_enabled",
     "report",
+    "shutdown",
 ]
+
+logger = logging.getLogger(__name__)
 
 # The folders of `checkpoint_dir` that no report has taken yet.
 _filled: list[str] = []
@@ -48,8 +55,8 @@ def get_trial_resources() -> Any:
 
 
 def is_session_enabled() -> bool:
-    """Whether a trial calls."""
-    return tune.is_in_trial()
+    """Whether a trial calls, or a session was begun by hand."""
+    return bool(_sessions) or tune.is_in_trial()
 
 
 @contextmanager
@@ -82,6 +89,89 @@ def report(metrics: object = None, *, checkpoint: object = None, **by_name: obje
         shutil.rmtree(folder, ignore_errors=True)  # Tune has taken a copy
 
 
+class StatusReporter:
+    """What `function(config, reporter)` reports by, and what it asks of its trial.
+
+    Args:
+        unused: A queue and a semaphore between threads, which Tune keeps itself.
+        trial_name: The trial's name; by default, as for the others, that of the trial that calls.
+        trial_id: The trial's id.
+        logdir: The trial's folder.
+        trial_resources: What is reserved for the trial.
+    """
+
+    def __init__(
+        self,
+        *unused: object,
+        trial_name: str | None = None,
+        trial_id: str | None = None,
+        logdir: str | None = None,
+        trial_resources: object = None,
+    ) -> None:
+        del unused
+        self._given = {"name": trial_name, "id": trial_id, "dir": logdir}
+        self._resources = trial_resources
+
+    def __call__(self, _metric: object = None, **kwargs: object) -> None:
+        """Reports metrics, as `report`."""
+        report(_metric, **kwargs)
+
+    @property
+    def trial_name(self) -> str:
+        """The trial's name."""
+        return self._given["name"] or get_trial_name()
+
+    @property
+    def trial_id(self) -> str:
+        """The trial's id."""
+        return self._given["id"] or get_trial_id()
+
+    @property
+    def logdir(self) -> str:
+        """The trial's folder."""
+        return self._given["dir"] or get_trial_dir()
+
+    @property
+    def trial_resources(self) -> Any:
+        """What is reserved for the trial."""
+        return self._resources or get_trial_resources()
+
+
+_sessions: list[Any] = []
+
+
+def get_session() -> Any:
+    """What reports for the trial that calls, or was given to `init`; None outside of both."""
+    if not _sessions and tune.is_in_trial():
+        return StatusReporter()
+    if not _sessions:
+        logger.warning("There is no session: only a function that Tune runs has one.")
+    return _sessions[-1] if _sessions else None
+
+
+def init(reporter: Any, ignore_reinit_error: bool = True) -> None:
+    """Begins a session by hand, unless there is one.
+
+    Args:
+        reporter: What `get_session` returns from now on.
+        ignore_reinit_error: Whether a session that there is already stays, with a warning.
+
+    Raises:
+        ValueError: There is one, and that is not ignored.
+    """
+    if not _sessions:
+        _sessions.append(reporter)
+    elif ignore_reinit_error:
+        logger.warning("There is a session already, which stays.")
+    else:
+        raise ValueError("There is a session already: call ray.tune.session.shutdown() first.")
+
+
+def shutdown() -> None:
+    """Ends the session of `init`."""
+    _sessions.clear()
+
+
 def with_samplers(value: object) -> Any:
     """A config in which functions of a `spec` are drawn for each trial.
 
@@ -111,7 +201,7 @@ def with_reporter(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
 
     def train(config: dict[str, Any]) -> Any:
-        return function(config, report)
+        return function(config, StatusReporter())
 
     train.__name__ = getattr(function, "__name__", "train")  # the experiment's name
     return train
