@@ -10,8 +10,8 @@ OTHERS_WARNINGS = [pytest.mark.filterwarnings("ignore", "error:::rllib_compat")]
 #: They build trainers.
 TRAINERS = [pytest.mark.ray, *OTHERS_WARNINGS]
 
-#: They convert checkpoints and load them, all in one small Ray (of `CPUS`, a file's own number).
-CONVERSIONS = [pytest.mark.ray, pytest.mark.usefixtures("small_ray"), *OTHERS_WARNINGS]
+#: They convert checkpoints and load them, all in one Ray; a conversion alone would start its own.
+CONVERSIONS = [pytest.mark.ray, pytest.mark.usefixtures("quiet_ray"), *OTHERS_WARNINGS]
 
 
 def marked(cases, on_each_push, others=pytest.mark.nightly):

@@ -1,39 +1,41 @@
-"""What tests on a running Ray share: a Ray for each file, which nothing else starts."""
-
-import logging
+"""What tests on a running Ray share: one Ray for a process, which nothing else starts."""
 
 import pytest
 
 import rllib_compat as compat
 from rllib_compat.ray_versions import startup
+from tests.training_matrix import are_free
+
+CPUS = 8
+
+
+@pytest.fixture(scope="session")
+def shared_ray():
+    """The Ray of this process; it ends with the tests."""
+    import ray
+
+    yield ray
+    ray.shutdown()
 
 
 @pytest.fixture(scope="module")
-def small_ray(request):
-    """One small Ray for a file; a conversion alone would start its own. `CPUS` is its size."""
-    import ray
-
-    ray.shutdown()
-    logging.getLogger("ray").setLevel(logging.ERROR)
-    with startup.quiet_ray(num_cpus=getattr(request.module, "CPUS", 2)):
-        yield
-    assert not ray.is_initialized()
-
-
-@pytest.fixture(scope="module")
-def one_ray(request):
-    """One Ray for a file that builds trainers, with workers; `CPUS` is its size."""
-    import ray
-
-    ray.shutdown()
-    ray.init(
-        num_cpus=getattr(request.module, "CPUS", 2),
-        include_dashboard=False,
-        log_to_driver=False,
-        configure_logging=False,
-    )
+def one_ray(shared_ray):
+    """A Ray of 8 CPUs without work: the last file's, unless it left something that still runs."""
+    if shared_ray.is_initialized() and not are_free(CPUS):
+        shared_ray.shutdown()
+    if not shared_ray.is_initialized():
+        shared_ray.init(
+            num_cpus=CPUS, include_dashboard=False, log_to_driver=False, configure_logging=False
+        )
     yield
-    ray.shutdown()
+    assert shared_ray.is_initialized()
+
+
+@pytest.fixture(scope="module")
+def quiet_ray(one_ray):
+    """The same, of which errors alone are logged."""
+    with startup.quiet_logs():
+        yield
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from rllib_compat.episode_data import EpisodeRecorder, read_episodes
 from tests.marks import TRAINERS
 
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
-CPUS = 3
 
 # Workers can't import this module.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

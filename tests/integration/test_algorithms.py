@@ -23,7 +23,6 @@ from tests.marks import CONVERSIONS, marked
 from tests.unit.offline.test_recordings import played, record
 
 pytestmark = CONVERSIONS
-CPUS = 4
 
 APPO = find(ray="0.8.5", algorithm="APPO")[0]
 IMPALA = find(ray="0.7.6", algorithm="IMPALA")[0]

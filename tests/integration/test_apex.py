@@ -9,7 +9,6 @@ import rllib_compat as compat
 from rllib_compat.ray_versions import env_runners, learners
 from tests.marks import TRAINERS
 
-CPUS = 2
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
 
 OLD = {

@@ -17,7 +17,6 @@ from rllib_compat.ray_versions import algorithms, env_runners, environments
 from tests.marks import TRAINERS
 
 pytestmark = [*TRAINERS, pytest.mark.newest, pytest.mark.usefixtures("one_ray")]
-CPUS = 3
 
 # Workers can't import this module.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

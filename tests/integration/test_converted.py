@@ -22,7 +22,6 @@ from tests.trees import digest_tree
 
 pytestmark = CONVERSIONS
 
-# One session of Ray serves all; a conversion alone would start its own.
 WORKER1 = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
 LEAGUE = find(ray="1.13.0", framework="torch", algorithm="PPO")
 TRAINED_ON = [

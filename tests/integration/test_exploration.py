@@ -10,7 +10,6 @@ from tests.marks import TRAINERS, marked
 
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
 
-CPUS = 3
 NOISE = {"exploration_config": {"type": "ParameterNoise", "random_timesteps": 40}}
 WAYS = {
     "noisy nets": ("DQNTrainer", {"noisy": True, "sigma0": 0.3}),

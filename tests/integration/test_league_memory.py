@@ -18,7 +18,6 @@ from tests.integration.test_league import ACT, OBS, Duel, sides
 from tests.marks import TRAINERS
 
 pytestmark = [*TRAINERS, pytest.mark.newest]
-CPUS = 1  # for two workers, half a CPU each
 
 # What env runners need of these modules travels by value: they could not import them.
 ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -52,33 +52,29 @@ def test_ray_restores_the_policies_of_an_older_ray_with_weights_and_optimizer(ca
         np.testing.assert_allclose(extra["action_dist_inputs"], expected.logits, atol=1e-5)
 
 
+@pytest.mark.usefixtures("quiet_ray")
 def test_ray_goes_on_training_from_a_checkpoint_of_its_own_old_stack(tmp_path):
-    import ray
     from ray.rllib.algorithms.algorithm import Algorithm
     from ray.rllib.algorithms.ppo import PPOConfig
 
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    try:
-        config = (
-            PPOConfig()
-            .api_stack(enable_rl_module_and_learner=False, enable_env_runner_and_connector_v2=False)
-            .environment("CartPole-v1")
-            .env_runners(num_env_runners=0)
-            .training(train_batch_size=100, minibatch_size=50, num_epochs=1)
-            .training(model={"fcnet_hiddens": [8]})
-        )
-        algorithm = getattr(config, "build_algo", config.build)()
-        algorithm.train()
-        algorithm.save(str(tmp_path / "old"))
-        weights = algorithm.get_weights()["default_policy"]
-        algorithm.stop()
-        new = tmp_path / "new"
-        new.mkdir()
-        write_msgpack(read_checkpoint(tmp_path / "old"), new)
-        again = Algorithm.from_checkpoint(str(new))
-        for name, array in again.get_weights()["default_policy"].items():
-            np.testing.assert_array_equal(array, weights[name])
-        assert again.train()["training_iteration"] == 2
-        again.stop()
-    finally:
-        ray.shutdown()
+    config = (
+        PPOConfig()
+        .api_stack(enable_rl_module_and_learner=False, enable_env_runner_and_connector_v2=False)
+        .environment("CartPole-v1")
+        .env_runners(num_env_runners=0)
+        .training(train_batch_size=100, minibatch_size=50, num_epochs=1)
+        .training(model={"fcnet_hiddens": [8]})
+    )
+    algorithm = getattr(config, "build_algo", config.build)()
+    algorithm.train()
+    algorithm.save(str(tmp_path / "old"))
+    weights = algorithm.get_weights()["default_policy"]
+    algorithm.stop()
+    new = tmp_path / "new"
+    new.mkdir()
+    write_msgpack(read_checkpoint(tmp_path / "old"), new)
+    again = Algorithm.from_checkpoint(str(new))
+    for name, array in again.get_weights()["default_policy"].items():
+        np.testing.assert_array_equal(array, weights[name])
+    assert again.train()["training_iteration"] == 2
+    again.stop()

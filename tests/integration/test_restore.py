@@ -27,8 +27,6 @@ from tests.marks import TRAINERS, marked
 
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
 
-#: Whoever learns from recordings has actors that read them.
-CPUS = 8
 COMMON = {"num_workers": 0, "model": {"fcnet_hiddens": [8]}, "framework": "torch"}
 CASES = {
     "PPOTrainer": {

@@ -23,8 +23,6 @@ from tests.trained import environment, record
 
 pytestmark = [*TRAINERS, pytest.mark.newest, pytest.mark.usefixtures("one_ray")]
 
-#: Whoever learns from recordings has actors that read them.
-CPUS = 8
 #: Case → the optimizers that go on, and after how many updates.
 CASES = {
     "1.13.0/banditlints-torch-arms": {},

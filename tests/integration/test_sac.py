@@ -21,7 +21,6 @@ from tests.marks import CONVERSIONS
 from tests.unit.networks.test_sac import identified, torch_policy
 
 pytestmark = CONVERSIONS
-CPUS = 1
 
 TODAY = {"Pendulum-v0": "Pendulum-v1", "CartPole-v0": "CartPole-v1"}
 CONTINUOUS = [

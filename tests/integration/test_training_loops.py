@@ -7,7 +7,6 @@ from tests.marks import TRAINERS
 
 pytestmark = TRAINERS
 
-CPUS = 4
 CASES = loops_here.recorded(loops_here.WITH_PROCESSES.__contains__, ["1.13.0-a_plan_of_workers"])
 
 

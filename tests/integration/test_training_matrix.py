@@ -8,7 +8,6 @@ import ray
 from tests import training_matrix
 from tests.marks import TRAINERS
 
-CPUS = 4
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
 
 TODAY = datetime.datetime.now(datetime.timezone.utc).date()
