@@ -75,6 +75,8 @@ class LegacyTrainer(Protocol):
     """
 
     algorithm_name: ClassVar[str | None]
+    legacy_ray: ClassVar[str | None]
+    learns_once: bool
     _default_config: ClassVar[Mapping[str, object]]
     hooks: ClassVar[Mapping[str, Callable[..., object]]]
     policy_class: ClassVar[type | None]

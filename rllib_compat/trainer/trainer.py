@@ -21,39 +21,28 @@ from packaging.version import Version
 from ray.tune import Trainable
 
 from rllib_compat import registry
-from rllib_compat.config import Translation, find_algorithm, translate
-from rllib_compat.config.rules.offline import learns_on_old_stack
+from rllib_compat.config import Translation, translate
 from rllib_compat.formats.layouts import v2
 from rllib_compat.formats.layouts.folder import Folder
 from rllib_compat.formats.manifest import require_whole, why_not_ours
 from rllib_compat.neutral.errors import CompatError, RayNotSupportedError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.report import Verdict
-from rllib_compat.ray_versions import (
-    algorithms,
-    env_runners,
-    old_stack,
-    releases,
-    startup,
-    tune,
-)
+from rllib_compat.ray_versions import algorithms, env_runners, old_stack, releases, tune
 from rllib_compat.ray_versions import metrics as ray_metrics
 from rllib_compat.registry import keys
-from rllib_compat.registry.keys import TODAY
 from rllib_compat.registry.legacy_api import missing
-from rllib_compat.runtime.default_policy import with_default_policy
-from rllib_compat.runtime.envs import find_creator, resolve_env_name
+from rllib_compat.runtime.envs import find_creator
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
 from rllib_compat.runtime.results import complete_evaluation
 from rllib_compat.runtime.user_envs import with_user_api
 from rllib_compat.trainer import coefficients, exports, refusals, subclasses
 from rllib_compat.trainer.build import AlgorithmBuilder, Origin
 from rllib_compat.trainer.checkpoints import Checkpoints, pack, save_whole, unpack
-from rllib_compat.trainer.defaults import common_config, defaults_of, merge
+from rllib_compat.trainer.defaults import defaults_of, merge
 from rllib_compat.trainer.inference import Inference
 from rllib_compat.trainer.load import load
 from rllib_compat.trainer.policies import Policies
-from rllib_compat.trainer.resources import TrialResources, fit_gpus
+from rllib_compat.trainer.preparation import prepare, resource_help, resource_request, without
 from rllib_compat.trainer.result_files import UnifiedLogger
 from rllib_compat.trainer.running import RunningAlgorithm
 from rllib_compat.trainer.workers import LegacyOptimizer, LegacyWorkers, ToTrain
@@ -65,15 +54,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 logger = logging.getLogger(__name__)
-
-# The keys that say how much a trial takes.
-RESOURCES = (
-    "num_workers",
-    "num_cpus_per_worker",
-    "num_gpus_per_worker",
-    "num_cpus_for_driver",
-    "num_gpus",
-)
 
 # Since this Ray, a trainer has a method for what an iteration does.
 _STEPPING = Version("1.10")
@@ -208,38 +188,16 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         if self._loaded is not None:
             self._take(self._loaded)
             return
-        started = subclasses.own_defaults(type(self))
-        given = with_default_policy(merge(started, config))
-        if given.get("output") == "logdir":
-            given["output"] = self.logdir
-        algorithm, how = find_algorithm(given, self._origin.algorithm)
-        if how == "assumed" and subclasses.has_overrides(type(self)):
-            self.learns_once = True
-            given = {**subclasses.PLAIN, **given}
-        of_none = self.learns_once and not self.algorithm_name
-        legacy_ray = self._origin.legacy_ray
-        defaults = common_config() if of_none else defaults_of(algorithm, legacy_ray)
-        for check in subclasses.checks(self):
-            given = subclasses.validated(check, defaults, given)
-        own_policy = subclasses.own_policy(self, merge(defaults, given))
-        own = subclasses.own_keys(type(self), given)
-        asked = self._origin.arguments
-        own_parts = own_policy is not None or subclasses.has_steps(type(self))
-        if own_parts or learns_on_old_stack(algorithm, given):
-            asked["api_stack"] = "old"
-        given, findings = fit_gpus(
-            given, defaults, legacy_ray=legacy_ray, gpus=startup.count_gpus()
-        )
-        self.translation: Translation = translate(_without(own, given), **asked)
-        self.translation.report.extend(findings)
-        self._note_env_name()
+        prepared = prepare(self, config, self._origin, self.logdir)
+        self.learns_once = prepared.learns_once
+        self.translation: Translation = prepared.translation
         self.translation.report.warn(logger)
-        self.config: dict[str, Any] = merge(defaults, self.translation.legacy_config | own)
-        builder = self._builder(own_policy)
+        self.config: dict[str, Any] = prepared.config
+        builder = self._builder(prepared.own_policy)
         self._call_hook("before_init")
         self._own(builder.build(), builder)
         self._running.start()
-        if legacy_ray is not None:
+        if (legacy_ray := self._origin.legacy_ray) is not None:
             self.config = keys.with_placeholders(self.config, legacy_ray)
 
     def _take(self, loaded: _LoadedAlgorithm) -> None:
@@ -268,7 +226,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             translation=self.translation,
             origin=self._origin,
             config=self.config,
-            given=_without(subclasses.own_keys(type(self), raw), raw),
+            given=without(subclasses.own_keys(type(self), raw), raw),
             trainer=type(self),
             own_policy=own_policy,
             learns_once=self.learns_once,
@@ -797,24 +755,12 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         Returns:
             Bundles, as today; their `to_json()` is what `resources_per_trial` took until Ray 1.x.
         """
-        given = merge(subclasses.own_defaults(cls), config)
-        algorithm_config = translate(
-            _without(subclasses.own_keys(cls, given), given),
-            algorithm=cls.algorithm_name,
-            legacy_ray=cls.legacy_ray,
-            old_networks=cls.legacy_ray != TODAY,
-            on_unknown="warn",  # a function around a trainer may have keys of its own
-        ).algorithm_config
-        return TrialResources.of(algorithms.resource_request(algorithm_config))
+        return resource_request(cls, config)
 
     @classmethod
     def resource_help(cls, config: Mapping[str, Any]) -> str:
         """What Tune says when there are too few resources."""
-        asked = {key: config[key] for key in RESOURCES if key in config}
-        return (
-            f"{cls.__name__} needs a CPU for itself and for each worker, and what its config says: "
-            f"{asked}. Lower {', '.join(RESOURCES)}, or start Ray with more."
-        )
+        return resource_help(cls, config)
 
     def __repr__(self) -> str:
         return type(self).__name__
@@ -825,16 +771,6 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     def _call_hook(self, name: str, *arguments: Any) -> None:
         if name in self.hooks:
             self.hooks[name](self, *arguments)
-
-    def _note_env_name(self) -> None:
-        env = self.translation.env_settings.env
-        _, note = resolve_env_name(env) if isinstance(env, str) else (env, None)
-        if note:
-            self.translation.report.add("env.name", Verdict.NOTE, "$.env", note)
-
-
-def _without(keys: Collection[str], config: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: config[key] for key in config if key not in keys}
 
 
 def _is_todays(place: Path) -> bool:
