@@ -21,11 +21,10 @@ import numpy as np
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.deferred import PUBLIC, Deferred, Writer, build
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.ray_versions import configs, old_policies, replay
+from rllib_compat.ray_versions import configs, old_policies
 from rllib_compat.runtime.atari import may_be_atari
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.offline.files import Recording
-from rllib_compat.runtime.policy_mapping import MappingFn
 
 #: Bounds of more numbers than this are not written one by one.
 _MOST_BOUNDS = 100
@@ -68,24 +67,6 @@ class AdaptedCallbacks(Deferred):
 def adapted(callbacks: object) -> AdaptedCallbacks:
     """Callbacks of a config as what may be given more to do."""
     return callbacks if isinstance(callbacks, AdaptedCallbacks) else AdaptedCallbacks(callbacks)
-
-
-@frozen
-class AdaptedEvaluation(Deferred):
-    """A legacy evaluation function, of the trainer and its evaluation workers."""
-
-    function: Callable[..., Any]
-
-    def build(self) -> Any:
-        """The function that Ray takes."""
-        from rllib_compat.runtime.evaluation import EvaluationFunction
-
-        return EvaluationFunction(self.function)
-
-    def code(self, writer: Writer) -> ast.expr | None:
-        """The call that adapts it."""
-        cls = writer.imported(PUBLIC, "EvaluationFunction")
-        return writer.call(cls, self.function)
 
 
 @frozen
@@ -242,22 +223,6 @@ class EnvSpace(Deferred):
 
 
 @frozen
-class AdaptedMapping(Deferred):
-    """A legacy policy mapping function of any signature."""
-
-    legacy: Callable[..., Any]
-
-    def build(self) -> MappingFn:
-        """The function with today's signature."""
-        return MappingFn(self.legacy)
-
-    def code(self, writer: Writer) -> ast.expr | None:
-        """The call that wraps it."""
-        cls = writer.imported(PUBLIC, "MappingFn")
-        return writer.call(cls, self.legacy)
-
-
-@frozen
 class DeferredPolicy(Deferred):
     """One policy of a multi-agent config.
 
@@ -348,22 +313,6 @@ class ImportedName(Deferred):
     def code(self, writer: Writer) -> ast.expr:
         """Its name."""
         return writer.imported(self.module, self.name)
-
-
-@frozen
-class OldReplayBuffer(Deferred):
-    """A replay buffer class of the old API stack, by its name."""
-
-    name: str
-
-    def build(self) -> type:
-        """The class."""
-        return replay.old_replay_buffer(self.name)
-
-    def code(self, writer: Writer) -> ast.expr | None:
-        """The call that makes it."""
-        function = writer.imported(PUBLIC, "old_replay_buffer")
-        return writer.call(function, self.name)
 
 
 @frozen

@@ -6,6 +6,9 @@ import ast
 from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
+from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.public import import_attribute
+
 #: The module whose names printed code imports: it stays, wherever files go.
 PUBLIC = "rllib_compat.adapters"
 
@@ -39,6 +42,22 @@ class Deferred(ABC):
     @abstractmethod
     def code(self, writer: Writer) -> ast.expr | None:
         """How a person would write it, or None where it has no source form."""
+
+
+@frozen
+class PublicCall(Deferred):
+    """What a function or class of `rllib_compat.adapters` makes of its arguments."""
+
+    name: str
+    arguments: tuple[Any, ...]
+
+    def build(self) -> Any:
+        """Calls it."""
+        return import_attribute(PUBLIC, self.name)(*self.arguments)
+
+    def code(self, writer: Writer) -> ast.expr | None:
+        """The call."""
+        return writer.call(writer.imported(PUBLIC, self.name), *self.arguments)
 
 
 def build(value: object) -> Any:

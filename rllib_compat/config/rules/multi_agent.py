@@ -9,13 +9,13 @@ from typing import Any
 
 from rllib_compat import registry
 from rllib_compat.config.deferred import (
-    AdaptedMapping,
     DeferredPolicy,
     DeferredSpace,
     ModelPerPolicy,
 )
 from rllib_compat.config.rule import Context, Outcome, drop
 from rllib_compat.config.rules.common import warn_if_set
+from rllib_compat.neutral.deferred import PublicCall
 from rllib_compat.neutral.records import is_stand_in
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.spaces import from_object, parse_repr
@@ -227,11 +227,11 @@ def policy_mapping_fn(value: object, context: Context) -> Outcome:
     if value is None or "DEFAULT_POLICY_MAPPING_FN" in getattr(value, "__qualname__", ""):
         return drop(f"all agents follow {DEFAULT_POLICY!r}")
     if isinstance(value, Mapping) and value.get("type") == _EXAMPLE_MAPPING:
-        return Outcome({context.target: AdaptedMapping(policy_by_number)})
+        return Outcome({context.target: PublicCall("MappingFn", (policy_by_number,))})
     if not callable(value):
         message, hint = f"{value!r} can't be called", "pass the function itself"
         return drop(message, Severity.WARNING, hint)
-    return Outcome({context.target: AdaptedMapping(value)})
+    return Outcome({context.target: PublicCall("MappingFn", (value,))})
 
 
 def policies_to_train(value: object, context: Context) -> Outcome:

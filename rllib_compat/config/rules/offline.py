@@ -8,11 +8,12 @@ from typing import Any
 from rllib_compat import registry
 from rllib_compat.config.rule import Context, Outcome, drop, is_off, refuse
 from rllib_compat.config.rules.common import for_new_stack
+from rllib_compat.neutral.deferred import PublicCall
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.registry import keys
 from rllib_compat.runtime.offline.files import find_files
-from rllib_compat.runtime.offline.inputs import ParquetRecordings, Readers
+from rllib_compat.runtime.offline.inputs import Readers
 
 _INPUT, _READ = "offline_data.input_", "offline_data.input_read_"
 _TODAYS_READING = ("input_read_method", "input_read_episodes", "input_read_sample_batches")
@@ -59,7 +60,7 @@ def input_of_offline(value: Any, context: Context) -> Outcome:
     if any(context.get(key) is not None for key in _TODAYS_READING) or "://" in one:
         return Outcome({_INPUT: paths, **_reading("json", context)})
     settings = {
-        _INPUT: ParquetRecordings(paths),
+        _INPUT: PublicCall("as_parquet", (paths,)),
         f"{_READ}method": "read_parquet",
         f"{_READ}episodes": True,
     }

@@ -13,13 +13,13 @@ from rllib_compat.config import values as v
 from rllib_compat.config.deferred import (
     AdaptedCallbacks,
     AdaptedEnv,
-    AdaptedEvaluation,
     DeferredSpace,
     MeanStdConnector,
 )
 from rllib_compat.config.rule import Context, Outcome, drop, is_off, nested, refuse
 from rllib_compat.config.rules.common import for_new_stack, refuse_unless
 from rllib_compat.networks.families.q_head import EXPLORING
+from rllib_compat.neutral.deferred import PublicCall
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.spaces import from_object, parse_repr
@@ -306,7 +306,7 @@ def custom_evaluation(value: Any, context: Context) -> Outcome:
     """A function that evaluates, behind an adapter for its old arguments."""
     if value is None:
         return drop("there was none")
-    return Outcome({context.target: AdaptedEvaluation(value)})
+    return Outcome({context.target: PublicCall("EvaluationFunction", (value,))})
 
 
 def input_evaluation(value: object, _: Context) -> Outcome:

@@ -7,7 +7,6 @@ on where the one before has come to; all but the first look at the type it has s
 from __future__ import annotations
 
 from rllib_compat.config.defaults import todays_default
-from rllib_compat.config.deferred import OldReplayBuffer
 from rllib_compat.config.rule import Context
 from rllib_compat.config.rules.exploration import (
     EPSILON,
@@ -18,6 +17,7 @@ from rllib_compat.config.rules.exploration import (
 from rllib_compat.config.rules.replay import BUFFER, buffer_type
 from rllib_compat.config.rules.training import was_tensorflow
 from rllib_compat.config.steps.step import ABSENT, COMPUTED, REPLAYING, Change, SettingsView, Step
+from rllib_compat.neutral.deferred import PublicCall
 from rllib_compat.ray_versions import replay
 
 # Replay buffers
@@ -82,7 +82,9 @@ def _weights(given: SettingsView, _: Context) -> Change | None:
 
 def _class(given: SettingsView, _: Context) -> Change | None:
     kind = given.get(TYPE)
-    return Change({TYPE: OldReplayBuffer(kind)}) if isinstance(kind, str) else None
+    if not isinstance(kind, str):
+        return None
+    return Change({TYPE: PublicCall("old_replay_buffer", (kind,))})
 
 
 BUFFER_KEY = "replay_buffer_config"

@@ -27,32 +27,13 @@ _BEFORE = {"prev_actions": "actions", "prev_rewards": "rewards"}
 _FOLDERS: dict[tuple[tuple[str, int], ...], tempfile.TemporaryDirectory[str]] = {}
 
 
-@frozen
-class ParquetRecordings(Deferred):
-    """Recordings for the offline algorithms of the new API stack.
-
-    Attributes:
-        source: A directory, a pattern, a path, or a list of paths.
-    """
-
-    source: Any
-
-    def build(self) -> str | list[str]:
-        """Converts the recordings; gives the folder that Ray reads."""
-        return as_parquet(self.source)
-
-    def code(self, writer: Writer) -> ast.expr | None:
-        """The call that converts them."""
-        return writer.call(writer.imported(PUBLIC, "as_parquet"), self.source)
-
-
 @public("rllib_compat.adapters")
 @frozen
 class Readers(Deferred):
     """Recordings for the old API stack, which reads JSON itself, and unpickles what is in it.
 
     Attributes:
-        source: As of `ParquetRecordings`, or a dict of these and `"sampler"` with probabilities.
+        source: As of `as_parquet`, or a dict of these and `"sampler"` with probabilities.
     """
 
     source: Any

@@ -185,7 +185,7 @@ class TestInertValues:
 class TestOfflineData:
     def test_recordings(self):
         translation = translate({"input": "/tmp/out"}, algorithm="MARWIL", env="CartPole-v1")
-        assert setting(translation, "offline_data.input_").source == "/tmp/out"
+        assert setting(translation, "offline_data.input_").arguments == ("/tmp/out",)
         assert setting(translation, "offline_data.input_read_episodes") is True
         assert setting(translation, "offline_data.dataset_num_iters_per_learner") == 1
         space = setting(translation, "environment.observation_space").build()
@@ -206,7 +206,7 @@ class TestOfflineData:
     def test_a_dataset_of_json_files_is_recordings(self):
         config = {"input": "dataset", "input_config": {"paths": "/tmp/out", "format": "json"}}
         translation = translate(config, algorithm="CRR", env="CartPole-v1")
-        assert setting(translation, "offline_data.input_").source == "/tmp/out"
+        assert setting(translation, "offline_data.input_").arguments == ("/tmp/out",)
         assert setting(translation, "offline_data.input_read_episodes") is True
         config["input_config"]["format"] = "parquet"
         translation = translate(config, algorithm="CRR", env="CartPole-v1")
