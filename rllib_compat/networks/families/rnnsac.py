@@ -15,7 +15,8 @@ import numpy as np
 
 from rllib_compat.networks import refusals
 from rllib_compat.networks.families.rl_module import encoder_activation, lstm_encoder_names
-from rllib_compat.networks.families.sac import hiddens_of, model_of, optimizers_of
+from rllib_compat.networks.families.sac import optimizers_of
+from rllib_compat.networks.families.sac_names import hiddens_of, model_of
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN, Builder, Graph
 from rllib_compat.networks.mapping import Move, Table, torch_dense, torch_lstm
 from rllib_compat.networks.named import Named, where_of
