@@ -38,6 +38,7 @@ from rllib_compat.artifacts.runners import (
 )
 from rllib_compat.artifacts.storage import pack
 from rllib_compat.formats.files import disk_errors
+from rllib_compat.formats.paths import storage_path
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import episodes
@@ -113,7 +114,7 @@ class SimulatorFolders(DefaultCallbacks):
             "take_back": take_back,
             "archives": archives,
             "only_changed": only_changed,
-            "upload_to": upload_to,
+            "upload_to": upload_to and storage_path(upload_to),
             "max_files": max_files,
             "max_bytes": max_bytes,
             "timeout": timeout,

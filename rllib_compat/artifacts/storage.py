@@ -22,6 +22,7 @@ from rllib_compat.artifacts.manifest import (
 from rllib_compat.artifacts.runners import open_inside
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.files import disk_errors, walk
+from rllib_compat.formats.paths import local_path
 from rllib_compat.formats.zip_errors import DAMAGED_ZIP
 from rllib_compat.neutral.budget import budget_error
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
@@ -47,7 +48,7 @@ class _Checkpoints:
         self._remote = remote
         self._left = _UNPACKED
         self._met: set[tuple[int, int]] = set()
-        self._checkpoint = Path(checkpoint)
+        self._checkpoint = local_path(checkpoint)
         self._beside: dict[tuple[int, str], tuple[Path, StoredFolder]] | None = None
 
     @property
@@ -164,7 +165,8 @@ def extract(checkpoint: str | Path, target: str | Path, *, remote: bool | str = 
         BudgetExceededError: Far more comes out of the files than is in them.
     """
     checkpoints = _Checkpoints(checkpoint, remote=remote)
-    with atomic_directory(target, source=checkpoint) as new:
+    checkpoint = local_path(checkpoint)
+    with atomic_directory(local_path(target), source=checkpoint) as new:
         for folder in checkpoints.manifest.folders:
             (new / folder.place).mkdir(parents=True)
             for file in folder.files:

@@ -11,11 +11,11 @@ from rllib_compat.cli import options, output
 
 
 @click.command("artifacts")
-@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.argument("checkpoint", type=options.LocalPath())
 @click.option("--verify", is_flag=True, help="Compare each file with its digest in the manifest.")
 @click.option(
     "--extract",
-    type=click.Path(path_type=Path),
+    type=options.LocalPath(),
     metavar="FOLDER",
     help="Unpack all files into a new folder.",
 )

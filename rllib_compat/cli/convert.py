@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @click.command("convert")
-@click.argument("old", type=click.Path(path_type=Path))
-@click.argument("new", type=click.Path(path_type=Path))
+@click.argument("old", type=options.LocalPath())
+@click.argument("new", type=options.LocalPath())
 @click.option(
     "--to",
     type=click.Choice(["checkpointable", "msgpack", "onnx", "safetensors"]),
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @options.recorded_option
 @click.option(
     "--write-model",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=options.LocalPath(dir_okay=False),
     metavar="FILE.py",
     help="Write an RLModule for a custom model of plain layers, to edit and give to --model.",
 )

@@ -16,7 +16,7 @@ from rllib_compat.cli import options, output
 @click.command("demo")
 @click.option(
     "--keep",
-    type=click.Path(path_type=Path),
+    type=options.LocalPath(),
     help="Keep the converted checkpoint here. [default: a temporary folder, deleted]",
 )
 @options.verbose_option

@@ -19,7 +19,7 @@ STEPS = 10_000
 
 
 @click.command("evaluate")
-@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.argument("checkpoint", type=options.LocalPath())
 @click.option(
     "--run", "--algo", "--algorithm", "-r", "-a", help="The algorithm that was trained, e.g. PPO."
 )
@@ -37,13 +37,13 @@ STEPS = 10_000
 @click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), help="For the environment's first episode."
 )
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the steps.")
+@click.option("--out", type=options.LocalPath(dir_okay=False), help="Write the steps.")
 @click.option("--save-info", is_flag=True, help="Write infos, too.")
 @click.option("--use-shelve", is_flag=True, help="Write --out as a shelf, episode by episode.")
 @click.option("--track-progress", is_flag=True, help="Keep the progress in a file beside --out.")
 @click.option("--render", is_flag=True, help="Show the environment.")
 @click.option("--no-render", is_flag=True, hidden=True)
-@click.option("--video-dir", "--video", type=click.Path(path_type=Path), help="A video an episode.")
+@click.option("--video-dir", "--video", type=options.LocalPath(), help="A video an episode.")
 @click.option("--monitor", is_flag=True, help="--video-dir beside --out, in the folder monitor.")
 @click.option("--local-mode", is_flag=True, hidden=True)
 @click.option(

@@ -25,7 +25,7 @@ _POLICIES = 12
 
 
 @click.command("inspect")
-@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.argument("checkpoint", type=options.LocalPath())
 @click.option("--globals", "names", is_flag=True, help="List every class and function it names.")
 @click.option("--arrays", is_flag=True, help="List every array with its shape and type.")
 @options.given_options

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rllib_compat.cli.named_modules import find_modules
+from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.public import import_attribute
 from rllib_compat.neutral.text import printable
 
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
     from rllib_compat.neutral.spaces import Space
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class LocalPath(click.Path):
+    """A path of this machine."""
+
+    def __init__(self, **told: bool) -> None:
+        super().__init__(path_type=Path, **told)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """What is meant by it, as everywhere else."""
+        path: Any = super().convert(local_path(value), param, ctx)
+        return Path(path)
 
 
 class _SpaceOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # click 8.0 – 8.5
@@ -65,9 +78,9 @@ class ConfigOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # s
                 config = json.loads(value)
                 find_modules(config)  # the caller wrote it; a file may be a stranger's
             elif value.endswith(".pkl"):
-                config = pickles.load(Path(value), budget=budget).value
+                config = pickles.load(local_path(value), budget=budget).value
             else:
-                config = files.read_json(Path(value), budget, value)
+                config = files.read_json(local_path(value), budget, value)
             check_values(config, budget, value[:200])
         except CompatError as error:
             self.fail(printable(error.found), param, ctx)
@@ -244,7 +257,7 @@ inputs_option = click.option(
 )
 recorded_option = click.option(
     "--recorded",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=LocalPath(exists=True, dir_okay=False),
     metavar="FILE.npz",
     help="What the old Ray computed; `rllib-compat recorder` prints a script that records it.",
 )

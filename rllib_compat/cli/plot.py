@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     "paths",
     nargs=-1,
     required=True,
-    type=click.Path(path_type=Path),
+    type=options.LocalPath(),
     metavar="TRIAL_OR_CHECKPOINT...",
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.LocalPath(dir_okay=False),
     default=Path("plot.png"),
     show_default=True,
     help="The picture; its suffix tells the format.",

@@ -12,6 +12,7 @@ from types import ModuleType
 
 import click
 
+from rllib_compat.formats.paths import local_path
 from rllib_compat.ray_versions import releases
 
 _OURS = str(Path(__file__).parents[1])
@@ -55,6 +56,7 @@ def command(
       rllib-compat run train.py 200
       rllib-compat run -m my_project.train
     """
+    script = script if module else str(local_path(script))
     if not module and not Path(script).is_file():
         raise click.UsageError(f"There is no script {script}.")
     from rllib_compat import legacy

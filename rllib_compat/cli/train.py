@@ -6,7 +6,6 @@ import contextlib
 import json
 import shlex
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -64,7 +63,12 @@ class _Json(click.ParamType):  # type: ignore[type-arg,unused-ignore] # click 8.
 @click.option("--checkpoint-at-end/--no-checkpoint-at-end", default=None, help="One at the end.")
 @click.option("--keep-checkpoints-num", type=click.IntRange(1), help="How many are kept.")
 @click.option("--checkpoint-score-attr", help="Which are kept: the largest, with min- the least.")
-@click.option("--restore", metavar="CHECKPOINT", help="Go on from a checkpoint of any Ray.")
+@click.option(
+    "--restore",
+    type=options.LocalPath(),
+    metavar="CHECKPOINT",
+    help="Go on from a checkpoint of any Ray.",
+)
 @click.option("--resume", is_flag=True, help="Go on with an experiment that was interrupted.")
 @click.option(
     "--max-failures",
@@ -157,7 +161,7 @@ def _experiments(files: list[str], given: dict[str, Any]) -> list[Experiment]:
         "checkpoint_at_end": given["checkpoint_at_end"],
         "keep_checkpoints_num": given["keep_checkpoints_num"],
         "checkpoint_score_attr": given["checkpoint_score_attr"],
-        "restore": given["restore"] and str(Path(given["restore"]).expanduser().absolute()),
+        "restore": given["restore"] and str(given["restore"].absolute()),
         "num_samples": given["num_samples"],
         "max_failures": given["max_failures"],
         "resources_per_trial": given["resources_per_trial"] or given["trial_resources"],

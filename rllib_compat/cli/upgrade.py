@@ -23,7 +23,7 @@ _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages", "ve
 
 
 @click.command("upgrade")
-@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.argument("path", type=options.LocalPath(exists=True))
 @click.option(
     "--to",
     "target",

@@ -11,12 +11,12 @@ from rllib_compat.cli import options, output
 
 
 @click.command("verify")
-@click.argument("old", type=click.Path(path_type=Path))
-@click.argument("new", type=click.Path(path_type=Path))
+@click.argument("old", type=options.LocalPath())
+@click.argument("new", type=options.LocalPath())
 @options.inputs_option
 @click.option(
     "--observations",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=options.LocalPath(exists=True, dir_okay=False),
     help="A .npz file with more inputs: one array [B, inputs] a policy, under its id.",
 )
 @options.recorded_option

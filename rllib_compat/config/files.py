@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rllib_compat.formats import files, pickles
+from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.check import check_values
 from rllib_compat.neutral.errors import CompatError, ConfigError
@@ -50,7 +51,7 @@ def read_experiments(source: str) -> list[Experiment]:
     """
     path, _, name = source.rpartition(":")
     if path.endswith(".py"):
-        return _experiments(name, _python_dict(Path(path), name))
+        return _experiments(name, _python_dict(local_path(path), name))
     return _experiments(Path(source).stem, read_data(source))
 
 
@@ -63,7 +64,7 @@ def read_data(source: str) -> Any:
     Raises:
         ConfigError: There is no such file, or it is damaged or of another kind.
     """
-    file = Path(source)
+    file = local_path(source)
     reader = _READERS.get(file.suffix.lower())
     if reader is None:
         raise ConfigError(

@@ -26,6 +26,7 @@ from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.layouts.search import why_not_replaceable
 from rllib_compat.formats.manifest import require_whole, write_manifest
 from rllib_compat.formats.msgpack import write as msgpack
+from rllib_compat.formats.paths import local_path
 from rllib_compat.networks import AnyNetwork, known, optimizers
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, size_of
@@ -176,6 +177,7 @@ def convert(
         action_space=action_space,
     )
     budget = budget or Budget()
+    new = local_path(new)
     checkpoint = layouts.read(old, budget)
     if checkpoint.source.path.is_dir():
         require_whole(checkpoint.source.path)
@@ -204,7 +206,7 @@ def convert(
             write_manifest(target)
     assumptions = find_assumptions(plan.checkpoint, known(plan.networks), rows)
     report.extend(row.finding() for row in assumptions)
-    target_path = None if dry_run else Path(new)
+    target_path = None if dry_run else new
     return Conversion(plan, report, tuple(rows), tuple(assumptions), target_path)
 
 
@@ -239,7 +241,7 @@ def verify(
         observation_space=observation_space,
         action_space=action_space,
     )
-    new = Path(new)
+    new = local_path(new)
     to = "checkpointable" if (new / "learner_group").is_dir() else "msgpack"
     budget = budget or Budget()
     plan = prepare(layouts.read(old, budget), known_facts, to=to)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.formats.layouts import search
 from rllib_compat.formats.manifest import NAME as MANIFEST
+from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.errors import CompatError, UnknownLayoutError
 from rllib_compat.neutral.frozen import frozen
 
@@ -88,7 +89,7 @@ def find_jobs(folder: str | Path, out: str | Path) -> list[Job]:
     Raises:
         UnknownLayoutError: There is no such folder, or no checkpoint in it.
     """
-    folder, out = Path(folder), Path(out)
+    folder, out = local_path(folder), local_path(out)
     if not folder.is_dir():
         there = folder.exists()
         raise UnknownLayoutError(

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
@@ -131,10 +132,10 @@ class Samples:
         from rllib_compat.conversion.recordings import load  # whoever only reads needs none
 
         if isinstance(observations, (str, Path)):
-            found = load(Path(observations))
+            found = load(local_path(observations))
             observations = {name.split("/", 1)[0]: array for name, array in found.items()}
         if isinstance(recorded, (str, Path)):
-            recorded = load(Path(recorded))
+            recorded = load(local_path(recorded))
         return cls(random, observations or {}, recorded)
 
 

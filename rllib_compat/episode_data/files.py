@@ -10,6 +10,7 @@ from typing import Any
 
 from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.formats.files import disk_errors, parse_record, read_lines
+from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
 
@@ -88,7 +89,7 @@ def read_episodes(path: str | Path) -> Iterator[dict[str, Any]]:
         CorruptCheckpointError: A file is damaged.
     """
     with disk_errors(path):
-        for file in _find_files(Path(path)):
+        for file in _find_files(local_path(path)):
             yield from _read_parquet(file) if file.suffix == ".parquet" else _read_lines(file)
 
 

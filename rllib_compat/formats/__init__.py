@@ -17,6 +17,7 @@ _FILES = {
     "layouts.tree": ("read_states",),
     "msgpack.codec": ("pack", "unpack"),
     "msgpack.write": ("write as write_msgpack",),
+    "paths": ("local_path", "storage_path"),
     "pickles": ("load as load_pickle", "load_torch", "looks_like_pickle"),
 }
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
+from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.registry.old_names import OLD_PACKAGE
 
@@ -34,7 +35,7 @@ def use(path: str | Path | None) -> None:
         CompatError: There are no such examples.
     """
     global named, _folder
-    found = None if path is None else str(Path(path).absolute())
+    found = None if path is None else str(local_path(path).absolute())
     if found == named:
         return
     named, _folder = found, None if found is None else _examples_of(Path(found))

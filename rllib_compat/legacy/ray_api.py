@@ -11,6 +11,8 @@ from typing import Any
 
 import ray
 
+from rllib_compat.formats.paths import storage_path
+
 __all__ = ["RunConfig", "get_ray_temp_dir", "get_user_temp_dir"]
 
 logger = logging.getLogger(__name__)
@@ -50,12 +52,12 @@ def get_ray_temp_dir() -> str:
     return os.path.join(get_user_temp_dir(), "ray")  # noqa: PTH118 - a text, as it was
 
 
-def RunConfig(*args: object, local_dir: str | None = None, **kwargs: object) -> Any:  # noqa: N802
+def RunConfig(*args: object, local_dir: str | None = None, **kwargs: Any) -> Any:  # noqa: N802
     """`ray.tune.RunConfig`; `local_dir` of Ray 2.0 – 2.6 became `storage_path`."""
     from rllib_compat import tune
 
-    if local_dir is not None:
-        kwargs["storage_path"] = tune.storage_path(local_dir)
+    if (place := local_dir or kwargs.get("storage_path")) is not None:
+        kwargs["storage_path"] = storage_path(place)
     if (config := kwargs.get("checkpoint_config")) is not None:
         kwargs["checkpoint_config"] = tune.CheckpointConfig(**vars(config))
     return tune.RunConfig(*args, **kwargs)

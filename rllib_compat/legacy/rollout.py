@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from rllib_compat.formats.paths import local_path
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
 from rllib_compat.trainer.classes import class_of_algorithm
 from rllib_compat.trainer.inference import ComputedAction, Request
@@ -93,7 +94,7 @@ class RolloutSaver:
     ) -> None:
         del target_steps, target_episodes
         self.outfile = outfile
-        path = Path(outfile) if outfile else None
+        path = local_path(outfile) if outfile else None
         self._recorder = Recorder(
             path, shelf=use_shelve, infos=save_info, progress=write_update_file
         )
@@ -247,7 +248,7 @@ def run(args: Any, parser: Any) -> None:
     steps, episodes = int(args.steps), int(args.episodes)
     saved = {"use_shelve": args.use_shelve, "save_info": args.save_info}
     with RolloutSaver(args.out, write_update_file=args.track_progress, **saved) as saver:
-        video = args.video_dir and str(Path(args.video_dir).expanduser())
+        video = args.video_dir and str(local_path(args.video_dir))
         rollout(trainer, args.env, steps, episodes, saver, not args.render, video)
     trainer.stop()
 

@@ -8,8 +8,6 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,8 @@ from ray.util.placement_group import placement_group
 
 from rllib_compat.legacy.ray_api import get_user_temp_dir
 from rllib_compat.tune.loggers import NoopLogger
+
+from rllib_compat.formats.paths import local_path
 
 __all__ = [
     "LEGACY_RNG",
@@ -93,7 +93,7 @@ def detect_reporter(func: Callable[..., Any]) -> bool:
 
 def create_logdir(dirname: str, local_dir: str) -> str:
     """Makes a folder; if there is one of that name, with four random digits behind it."""
-    path = Path(local_dir).expanduser() / dirname
+    path = local_path(local_dir) / dirname
     if path.exists():
         path = path.with_name(f"{path.name}_{uuid.uuid4().hex[:4]}")
     path.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ def load_results_to_df(directory: str, result_name: str = "result.json") -> Any:
     import pandas as pd  # type: ignore[import-untyped]
 
     rows = []
-    for file in sorted(Path(directory).rglob(result_name)):
+    for file in sorted(local_path(directory).rglob(result_name)):
         config = json.loads(file.with_name("params.json").read_text("utf-8"))
         results = filter(str.strip, reversed(file.read_text("utf-8").split("\n")))
         last: dict[str, Any] = json.loads(next(results, "{}"))

@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import checkpoints, modules, timers
 from rllib_compat.runtime.recurrent_states import flatten_state, initial_state, nest_state
@@ -62,7 +63,7 @@ def write_checkpoint(module: RLModule, folder: str) -> Path:
 
 def make_folder(folder: str) -> Path:
     """A folder, made where it is not there."""
-    path = Path(folder).expanduser()
+    path = local_path(folder)
     path.mkdir(parents=True, exist_ok=True)
     return path
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.formats.manifest import why_not_ours, write_manifest
+from rllib_compat.formats.paths import local_path
 from rllib_compat.formats.zip_errors import DAMAGED_ZIP
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.ray_versions import checkpoints, learners, metrics
@@ -34,6 +35,7 @@ class Checkpoints:
 
     def write(self, folder: str) -> None:
         """Writes today's checkpoint, which `Algorithm.from_checkpoint` loads too."""
+        folder = str(local_path(folder).absolute())
         with checkpoints.path_for_ray(folder) as path:
             self._running.algorithm.save_checkpoint(path)
         coefficients.save(self._running.algorithm, Path(folder))
@@ -51,6 +53,7 @@ class Checkpoints:
         Raises:
             CheckpointError: It can't be restored; the algorithm is as it was.
         """
+        folder = str(local_path(folder))
         reading = self._restorer.read(Path(folder), trusted=trusted)
         with reading as restore, self._running.all_or_nothing(), explain_errors(Path(folder)):
             restore()

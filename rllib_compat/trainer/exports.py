@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_map import LegacyPolicies
@@ -41,8 +42,9 @@ class Exports:
         """
         algorithm = self._running.algorithm
         if algorithm.learner_group is None:
-            algorithm.export_policy_model(export_dir, policy_id, onnx)
-            return export_dir
+            folder = str(local_path(export_dir).absolute())
+            algorithm.export_policy_model(folder, policy_id, onnx)
+            return folder
         return self._policy(policy_id).export_model(export_dir, onnx)
 
     def export_policy_checkpoint(
@@ -63,8 +65,9 @@ class Exports:
         """
         algorithm = self._running.algorithm
         if algorithm.learner_group is None:
-            algorithm.export_policy_checkpoint(export_dir, policy_id)
-            return export_dir
+            folder = str(local_path(export_dir).absolute())
+            algorithm.export_policy_checkpoint(folder, policy_id)
+            return folder
         return self._policy(policy_id).export_checkpoint(export_dir)
 
     def _policy(self, policy_id: str) -> LegacyPolicy:

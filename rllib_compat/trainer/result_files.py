@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rllib_compat.formats.paths import local_path
+
 
 @dataclass(eq=False)  # Tune's loggers keep what they have open by trial
 class _Trial:
@@ -40,7 +42,7 @@ class UnifiedLogger:
     ) -> None:
         from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, TBXLoggerCallback
 
-        self.logdir = str(logdir)
+        self.logdir = str(local_path(logdir))
         self._trial = _Trial(dict(config), self.logdir)
         kinds = loggers or (JsonLoggerCallback, CSVLoggerCallback, TBXLoggerCallback)
         self._loggers = [kind() for kind in kinds]

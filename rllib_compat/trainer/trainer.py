@@ -25,6 +25,7 @@ from rllib_compat.config import Translation, translate
 from rllib_compat.formats.layouts import v2
 from rllib_compat.formats.layouts.folder import Folder
 from rllib_compat.formats.manifest import require_whole, why_not_ours
+from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.errors import CompatError, RayNotSupportedError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import algorithms, env_runners, old_stack, releases, tune
@@ -530,7 +531,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             "model": self.export_policy_model,
             "checkpoint": self.export_policy_checkpoint,
         }
-        return exports.export_model(export_formats, Path(export_dir or self.logdir), exporters)
+        folder = local_path(export_dir or self.logdir)
+        return exports.export_model(export_formats, folder, exporters)
 
     # Checkpoints
 
@@ -544,6 +546,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         Raises:
             CompatError: The folder holds something else than what a trainer has saved.
         """
+        checkpoint_path = str(local_path(checkpoint_path))
         if why := why_not_ours(Path(checkpoint_path)):
             raise CompatError(
                 f"It is not deleted: {why}.",
@@ -600,7 +603,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         """
         if tune.has_storage(self):
             return super().save(checkpoint_dir)
-        path = Path(checkpoint_dir or self.logdir) / f"checkpoint_{self.iteration:06d}"
+        folder = local_path(checkpoint_dir or self.logdir).absolute()
+        path = folder / f"checkpoint_{self.iteration:06d}"
         save_whole(path, self.save_checkpoint)
         return str(path)
 
@@ -634,7 +638,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
                 whole. The trainer is as it was.
         """
         if isinstance(checkpoint_path, (str, Path)):
-            self.load_checkpoint(str(Path(checkpoint_path).expanduser()), trusted=trusted)
+            self.load_checkpoint(str(checkpoint_path), trusted=trusted)
             return
         metrics = getattr(checkpoint_path, "metrics", None) or {}
         with getattr(checkpoint_path, "checkpoint", checkpoint_path).as_directory() as folder:
@@ -681,7 +685,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         if not isinstance(path, (str, Path)):
             with getattr(path, "checkpoint", path).as_directory() as folder:
                 return cls.from_checkpoint(folder, policy_ids, policy_mapping_fn, policies_to_train)
-        place = Path(path).expanduser()
+        place = local_path(path)
         if _is_todays(place):
             require_whole(place)
             if missing := v2.missing_states(Folder(place), {}, {}):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import ray.tune
 from ray.tune.analysis import ExperimentAnalysis as RayAnalysis
 
+from rllib_compat.formats.paths import local_path, storage_path
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import tune
 from rllib_compat.trainer.classes import class_of_algorithm, raise_if_removed
@@ -300,11 +301,6 @@ def _with_callbacks(arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def storage_path(place: str | Path) -> str:
-    """A folder as today's Tune takes it: a URI as it is, a path from the root on."""
-    return str(place) if "://" in str(place) else str(Path(place).expanduser().absolute())
-
-
 def _todays_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `run` or of a spec, as today's Tune takes them."""
     today = {k: v for k, v in arguments.items() if k not in CHECKPOINT_CONFIG and k not in DROPPED}
@@ -327,7 +323,7 @@ def _todays_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(stop := today.get("stop"), Mapping):
         today["stop"] = {_todays_metric(key): value for key, value in stop.items()}
     if (restore := today.get("restore")) is not None:
-        path = Path(restore).expanduser()
+        path = local_path(restore).absolute()
         # Until Ray 2.0, a checkpoint was called by a file in its folder.
         today["restore"] = str(path.parent if path.is_file() else path)
     return today

@@ -17,6 +17,7 @@ from ray.tune import Experiment as RayExperiment
 
 from rllib_compat.config import translate
 from rllib_compat.config.files import read_data
+from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError
 from rllib_compat.neutral.report import Report, Severity, Verdict
 from rllib_compat.ray_versions import startup
@@ -80,7 +81,7 @@ def read(file: str) -> dict[str, dict[str, Any]]:
     for name, spec in found.items():
         if not isinstance(spec, Mapping) or not isinstance(spec.get("config") or {}, Mapping):
             raise ConfigError(f"{name} in {file} is not an experiment.", where=f"{file}: {name}")
-    return {str(name): _with_inputs(dict(spec), Path(file)) for name, spec in found.items()}
+    return {str(name): _with_inputs(dict(spec), local_path(file)) for name, spec in found.items()}
 
 
 def prepare(
@@ -219,7 +220,7 @@ def _found(source: Any, places: list[Path]) -> Any:
         return {_found(key, places): value for key, value in source.items()}
     if not isinstance(source, str) or "://" in source:
         return source
-    path = Path(source).expanduser()
+    path = local_path(source)
     found = [place / path for place in places if (place / path).exists()]
     return str(found[0]) if found else source
 

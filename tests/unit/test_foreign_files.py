@@ -230,17 +230,9 @@ def test_capital_letters_and_a_trailing_slash_are_no_obstacle(trial, tmp_path):
     assert read_checkpoint(f"{capital}/Checkpoint_2/").policies
 
 
-@pytest.mark.parametrize(
-    ("path", "told"),
-    [
-        (r"C:\Users\me\ray_results\checkpoint_100", "path of Windows"),
-        ("s3://bucket/checkpoint_000100", "aws s3 cp"),
-        ("https://github.com/me/repo/checkpoint-100", "curl -LO"),
-    ],
-)
-def test_a_path_that_is_none_here_is_told(path, told):
-    with pytest.raises(UnknownLayoutError, match=told):
-        read_checkpoint(path)
+def test_a_path_of_windows_is_told():
+    with pytest.raises(UnknownLayoutError, match="path of Windows"):
+        read_checkpoint(r"C:\Users\me\ray_results\checkpoint_100")
 
 
 def test_a_wrong_number_lists_the_checkpoints_that_are_there(trial):

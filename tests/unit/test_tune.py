@@ -97,8 +97,11 @@ def test_folders_and_resources_by_their_old_names(ran):
     assert arguments["storage_path"] == str(Path.home() / "results")
     assert arguments["resources_per_trial"] == {"cpu": 1}
     assert arguments["name"] == "name"
+    tune.run("PPO", local_dir="results", restore="~/checkpoint_1")
+    assert ran[1][1]["storage_path"] == str(Path("results").absolute())
+    assert ran[1][1]["restore"] == str(Path.home() / "checkpoint_1")
     tune.run("PPO", upload_dir="s3://bucket/folder")
-    assert ran[1][1]["storage_path"] == "s3://bucket/folder"
+    assert ran[2][1]["storage_path"] == "s3://bucket/folder"
 
 
 def test_what_tune_has_no_more_is_told(ran, caplog):

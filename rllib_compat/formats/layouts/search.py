@@ -25,15 +25,6 @@ _FIRST_STATE = "state.pkl"
 #: How many names an error lists.
 _LISTED = 8
 
-_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+]{1,9}):/{1,2}(?P<rest>.*)", re.IGNORECASE)
-_DOWNLOADS = {
-    "s3": "aws s3 cp --recursive",
-    "gs": "gcloud storage cp -r",
-    "hdfs": "hdfs dfs -get",
-    "http": "curl -LO",
-    "https": "curl -LO",
-}
-
 #: What only one layout has in its folder.
 _MARKS = {
     "0.1": re.compile(r"checkpoint-\d+(\.extra_data)?"),
@@ -132,15 +123,6 @@ def suggest(folder: Path) -> str | None:
 def explain_missing(path: Path) -> tuple[str, str]:
     """What may be wrong with a path that does not exist: what was found, and what to do."""
     text = str(path)
-    url = _URL.match(text)
-    if url and url["scheme"].lower() == "file":
-        return "It is a URL, not a path.", f"Give /{url['rest'].lstrip('/')}."
-    if url:
-        scheme, rest = url["scheme"].lower(), url["rest"]
-        fetch = _DOWNLOADS.get(scheme, "a copy of")
-        return "It is a URL, not a path.", f"Download it (`{fetch} {scheme}://{rest} .`) first."
-    if text.startswith("~") and Path(text).expanduser().exists():
-        return "There is no such file or folder.", f"Give {Path(text).expanduser()}."
     if "\\" in text and os.sep == "/":
         local = Path(PureWindowsPath(text).as_posix())
         there = f"Give {local}." if local.exists() else "Give it as a path of this machine."

@@ -21,6 +21,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from rllib_compat.formats.files import disk_errors, open_regular
+from rllib_compat.formats.paths import local_path
 from rllib_compat.formats.pickles import Budget, load
 from rllib_compat.neutral.errors import CompatError, ConfigError, CorruptCheckpointError
 from rllib_compat.neutral.frozen import frozen
@@ -148,18 +149,18 @@ def _jsonable(value: object) -> Any:
     )
 
 
-def find_files(source: str | Sequence[str]) -> list[Path]:
+def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
     """The files of an `input`: a directory, a pattern, a path, or a list of paths.
 
     Raises:
         ConfigError: There are none.
     """
-    if isinstance(source, str):
-        path = Path(source).expanduser()
+    if isinstance(source, (str, Path)):
+        path = local_path(source)
         pattern = str(path / "*.json") if path.is_dir() else str(path)
         found = sorted(Path(name) for name in glob.glob(pattern, recursive=True))  # noqa: PTH207
     else:
-        found = [Path(name).expanduser() for name in source]
+        found = [local_path(name) for name in source]
     missing = [str(path) for path in found if not path.is_file()]
     if missing or not found:
         raise ConfigError(
@@ -196,7 +197,7 @@ class Writer:
 
     def __init__(self, recording: Recording, worker_index: int) -> None:
         self._recording = recording
-        self._folder = Path(recording.path).expanduser()
+        self._folder = local_path(recording.path)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._worker = worker_index
         self._number = 0

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.deferred import PUBLIC, Deferred, Writer
 from rllib_compat.neutral.errors import ConfigError, CorruptCheckpointError
 from rllib_compat.neutral.frozen import frozen
@@ -51,7 +52,7 @@ class Readers(Deferred):
 
 
 @public("rllib_compat.adapters")
-def as_parquet(source: str | Sequence[str]) -> str | list[str]:
+def as_parquet(source: str | Path | Sequence[str | Path]) -> str | list[str]:
     """Converts recordings to a folder of Parquet, with an episode a row, as Ray writes them.
 
     Args:
@@ -67,8 +68,11 @@ def as_parquet(source: str | Sequence[str]) -> str | list[str]:
     try:
         files = find_files(source)
     except ConfigError:
-        _refuse_parquet([source] if isinstance(source, str) else source)
-        return source if isinstance(source, str) else list(source)
+        if isinstance(source, (str, Path)):
+            _refuse_parquet([source])
+            return str(source)
+        _refuse_parquet(source)
+        return [str(one) for one in source]
     import msgpack
     import msgpack_numpy
     import pyarrow as pa
@@ -111,12 +115,12 @@ def converted_from(folder: object) -> Path | None:
     return None
 
 
-def _refuse_parquet(sources: Sequence[str]) -> None:
+def _refuse_parquet(sources: Sequence[str | Path]) -> None:
     """Keeps Ray from reading Parquet that a config names as recordings.
 
     Whatever the types of its columns say: texts may be pickles, and so may be what is in bytes.
     """
-    for path in (Path(source).expanduser() for source in sources):
+    for path in map(local_path, sources):
         found = path.rglob("*.parquet") if path.is_dir() else [path] if path.is_file() else []
         if any(found):
             raise ConfigError(
