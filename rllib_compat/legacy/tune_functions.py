@@ -8,6 +8,8 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +19,9 @@ from ray.tune.schedulers.resource_changing_scheduler import DistributeResources
 from ray.tune.utils import flatten_dict
 from ray.util.placement_group import placement_group
 
+from rllib_compat.formats.paths import local_path
 from rllib_compat.legacy.ray_api import get_user_temp_dir
 from rllib_compat.tune.loggers import NoopLogger
-
-from rllib_compat.formats.paths import local_path
 
 __all__ = [
     "LEGACY_RNG",
