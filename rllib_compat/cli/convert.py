@@ -13,6 +13,7 @@ from rllib_compat.cli import options, output
 
 if TYPE_CHECKING:
     from rllib_compat.conversion.convert import Conversion
+    from rllib_compat.conversion.convert_many import Outcome
     from rllib_compat.conversion.given import Given
 
 
@@ -102,7 +103,7 @@ def command(
     if recursive:
         if recorded:
             raise click.UsageError("--recorded is of one checkpoint; leave out --recursive.")
-        return _convert_below(old, new, jobs=jobs, as_json=as_json, **how)
+        return _convert_below(old, new, jobs, as_json=as_json, verbose=verbose, **how)
     if write_model is not None:
         return _write_model(old, new, write_model, how["given"], recorded)
     from rllib_compat import convert
@@ -160,7 +161,13 @@ def show(done: Conversion, verbose: int) -> None:
         output.say(f"{done.target}: {done.report.facts['result']}")
 
 
-def _convert_below(old: Path, new: Path, *, jobs: int, as_json: bool, **options: object) -> int:
+#: How many lines the table of a whole folder may take without `-v`, and a cell of it.
+_LINES, _CELL = 20, 200
+
+
+def _convert_below(
+    old: Path, new: Path, jobs: int, *, as_json: bool, verbose: int, **options: object
+) -> int:
     """Converts all checkpoints below a folder, with a bar, a table at the end, and a log.
 
     Args:
@@ -168,6 +175,7 @@ def _convert_below(old: Path, new: Path, *, jobs: int, as_json: bool, **options:
         new: The folder that gets all the new ones, and the log.
         jobs: How many are converted at once.
         as_json: Whether stdout gets JSON.
+        verbose: Whether the table has those, too, that need no attention.
         **options: What `convert` takes beside the paths.
 
     Returns:
@@ -190,24 +198,31 @@ def _convert_below(old: Path, new: Path, *, jobs: int, as_json: bool, **options:
             console=Console(stderr=True),
         )
     )
+    needy = [o for o in outcomes if not o.is_done or o.warnings]
     if as_json:
         output.emit_json([asdict(outcome) for outcome in outcomes])
     else:
-        output.table(
-            "",
-            ("checkpoint", "status", "largest difference", "warnings", "what happened"),
-            [
-                (
-                    Path(o.old).relative_to(old),
-                    o.status,
-                    "" if o.largest_difference is None else f"{o.largest_difference:.2e}",
-                    o.warnings or "",
-                    tuple(o.message.split("\n")),
-                )
-                for o in sorted(outcomes, key=lambda o: o.old)
-            ],
-        )
+        rows = sorted(outcomes if verbose else needy, key=lambda o: (o.is_done, o.old))
+        if rows:
+            output.table(
+                "",
+                ("checkpoint", "status", "largest difference", "warnings", "what happened"),
+                [_outcome_row(o, old, verbose) for o in rows],
+                most=None if verbose else _LINES,
+            )
         counts = Counter(o.status for o in outcomes)
         shown = ", ".join(f"{count} {status}" for status, count in counts.most_common())
         output.say(f"{shown}; the log is {new / LOG}")
-    return int(not all(o.is_done and not o.warnings for o in outcomes))
+    return int(bool(needy))
+
+
+def _outcome_row(outcome: Outcome, old: Path, verbose: int) -> tuple[object, ...]:
+    largest = outcome.largest_difference
+    message = output.cut_text(outcome.message, None if verbose else _CELL)  # the log has all
+    return (
+        Path(outcome.old).relative_to(old),
+        outcome.status,
+        "" if largest is None else f"{largest:.2e}",
+        outcome.warnings or "",
+        tuple(message.split("\n")),
+    )

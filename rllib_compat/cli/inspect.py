@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from rllib_compat.formats.globals import FileGlobals
 
 
-#: How many rows of what no array shows are shown without `-v`.
-_ASSUMED = 8
-
-#: How many rows of policies are.
-_POLICIES = 12
+#: How many lines of a terminal are shown without `-v`, and how many of them the parts may take.
+_LINES, _POLICIES, _ASSUMED = 40, 12, 8
+#: How long the text of a space may be without `-v`: some list hundreds of numbers.
+_SPACE = 60
 
 
 @click.command("inspect")
@@ -110,17 +109,16 @@ def _show_names(listed: list[FileGlobals]) -> None:
 
 
 def _grouped(policies: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """A row for all policies that differ in nothing but their weights; as many as fit a screen."""
+    """A row for all policies that differ in nothing but their weights."""
     ids: dict[tuple[str, ...], list[str]] = {}
     for policy_id, *rest in policies:
         ids.setdefault(tuple(rest), []).append(policy_id)
-    rows = [(output.shortened(alike), *rest) for rest, alike in ids.items()]
-    left = len(rows) - _POLICIES
-    return [*rows[:_POLICIES], *([("…", f"{left} more, -v", "", "", "")] if left > 0 else [])]
+    return [(output.shortened(alike), *rest) for rest, alike in ids.items()]
 
 
 def _fact_rows(found: Inspection) -> list[tuple[str, str]]:
-    counters, optimizers = found.counters, [p.has_optimizer_state for p in found.policies.values()]
+    counters, policies = found.counters, found.policies.values()
+    trained = sum(policy.has_optimizer_state for policy in policies)
     counted = {
         "iterations": counters.iteration,
         "env steps": counters.env_steps,
@@ -135,19 +133,20 @@ def _fact_rows(found: Inspection) -> list[tuple[str, str]]:
         ("environment", str(found.config.get("env", "unknown"))),
         ("config", f"{len(found.config)} keys ({keys})" if found.config else "none"),
         ("counters", ", ".join(f"{k} {v}" for k, v in counted.items() if v is not None) or "none"),
-        ("policies", str(len(optimizers))),
-        ("optimizer states", f"{sum(optimizers)} of {len(optimizers)} policies"),
+        ("policies", f"{len(policies)}, {trained} of them with the state of an optimizer"),
     ]
 
 
-def _policy_row(policy: PolicySummary) -> tuple[str, ...]:
+def _policy_row(policy: PolicySummary, verbose: int) -> tuple[str, ...]:
     old = policy.observation_filter
     seen = f", {old.stats[0].count} seen" if old and old.stats else ""
+    spaces = [str(s or "unknown") for s in (policy.observation_space, policy.action_space)]
+    spaces = [output.cut_text(text, None if verbose else _SPACE) for text in spaces]
     return (
         policy.policy_id,
         policy.network,
         f"{policy.parameters:,}",
-        f"{policy.observation_space or 'unknown'} → {policy.action_space or 'unknown'}",
+        " → ".join(spaces),
         f"{old.kind}{seen}" if old else "none",
     )
 
@@ -160,27 +159,37 @@ def _array_rows(found: Inspection) -> list[tuple[str, str, str, str]]:
 
 
 def _show(found: Inspection, verbose: int) -> None:
-    output.table(str(found.checkpoint.source.path), ("what", "found"), _fact_rows(found))
-    policies = [_policy_row(policy) for policy in found.policies.values()]
-    columns = ("id", "network", "parameters", "spaces", "filter")
+    """Prints an inspection: without `-v` as much as fits a screen, with the errors first."""
+
+    def most(lines: int) -> int | None:
+        return None if verbose else lines
+
+    path = str(found.checkpoint.source.path)
+    left = _LINES - output.table("", ("checkpoint", path), _fact_rows(found), most=most(_POLICIES))
+    policies = [_policy_row(policy, verbose) for policy in found.policies.values()]
     if policies:  # none is read where the file itself is missing
-        output.table("policies", columns, policies if verbose else _grouped(policies))
-    if stand_ins := found.stand_ins:
-        rows = sorted(stand_ins.items(), key=lambda row: (-row[1], row[0]))
-        shown = rows if verbose else rows[:10]
-        output.table(
-            "classes and functions that are not known here (kept inert, never imported)",
-            ("name", "times"),
-            [*shown, *([("…", f"{len(rows) - 10} more, -v")] if len(shown) < len(rows) else [])],
-        )
+        output.say("")
+        columns = ("policy", "network", "parameters", "spaces", "filter")
+        rows = policies if verbose else _grouped(policies)
+        left -= 1 + output.table("", columns, rows, most=most(_POLICIES))
     if assumptions := found.assumptions:
-        cells = output.grouped_assumptions(assumptions)
-        rest = len(cells) - _ASSUMED
-        more = [("…", f"{rest} more, -v", "", "")] if rest > 0 and not verbose else []
-        output.table(
-            "no array shows",
-            ("policy", "what", "assumed", "from"),
-            [*(cells if verbose else cells[:_ASSUMED]), *more],
+        output.say("")
+        left -= 1 + output.table(
+            "",
+            ("policy", "no array shows", "assumed", "from"),
+            output.grouped_assumptions(assumptions),
+            most=most(_ASSUMED),
         )
+    if stand_ins := found.stand_ins:
+        output.say("")
+        if verbose:
+            title = "classes and functions that are not known here (kept inert, never imported)"
+            names = sorted(stand_ins.items(), key=lambda row: (-row[1], row[0]))
+            output.table(title, ("name", "times"), names)
+        else:
+            said = "classes and functions that are not known here and stay inert (-v lists them)"
+            output.say(f"{said}: {len(stand_ins)}")
+        left -= 2
     if found.report.findings:
-        output.report(found.report, verbose=verbose)
+        output.say("")
+        output.report(found.report, verbose=verbose, most=most(left - 1))

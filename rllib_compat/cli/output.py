@@ -35,7 +35,13 @@ def say(message: str) -> None:
     click.echo(printable(message))
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    most: int | None = None,
+) -> int:
     """Prints a table; what checkpoints put into it is shown as text, never as markup.
 
     On a terminal, or where `COLUMNS` says how wide, it fits the width and has borders. In a pipe or
@@ -46,64 +52,112 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
         title: The line above it, or an empty one.
         columns: What stands above the columns.
         rows: A cell is one line of text, or a tuple of lines.
+        most: How many lines it may take. It has no borders then, and its last line counts the rows
+            that did not fit. None: as many as it needs.
+
+    Returns:
+        How many lines it took.
     """
     shown = [[_lines(cell) for cell in row] for row in rows]
     drawn = sys.stdout.isatty() or "COLUMNS" in os.environ
-    (_draw if drawn else _align)(printable(title), columns, shown)
+    render = _draw if drawn else _align
+    count = len(shown) if most is None else min(len(shown), most)
+    lines = render(printable(title), columns, shown[:count], most is None)
+    while most is not None and len(lines) + (count < len(shown)) > most and count > 1:
+        count -= 1
+        lines = render(printable(title), columns, shown[:count], False)
+    left = len(shown) - count
+    if most is not None and len(lines) + (left > 0) > most:  # one row is more than that
+        lines = [*lines[: most - 1 - (left > 0)], "…"]
+    click.echo("\n".join(lines))
+    if left:
+        say(f"{left} more rows (-v shows them)")
+    return len(lines) + (left > 0)
 
 
 def _lines(cell: object) -> list[str]:
     return [printable(str(line)) for line in (cell if isinstance(cell, tuple) else (cell,))]
 
 
-def _draw(title: str, columns: Sequence[str], rows: Iterable[Sequence[list[str]]]) -> None:
+def _draw(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[list[str]]], bordered: bool
+) -> list[str]:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     shown = Table(title=Text(title), title_justify="left")
+    if not bordered:
+        shown = Table(title=Text(title) if title else None, title_justify="left", box=None)
+        shown.pad_edge, shown.show_header = False, any(columns)
     for column in columns:
         shown.add_column(column, overflow="fold")
     for row in rows:
         shown.add_row(*(Text("\n".join(lines)) for lines in row))
-    Console(highlight=False).print(shown)
+    console = Console(highlight=False)
+    with console.capture() as printed:
+        console.print(shown)
+    return [line.rstrip() for line in printed.get().splitlines()]
 
 
-def _align(title: str, columns: Sequence[str], rows: Iterable[Sequence[list[str]]]) -> None:
-    cells = [list(columns), *([" ".join(lines) for lines in row] for row in rows)]
+def _align(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[list[str]]], spaced: bool
+) -> list[str]:
+    head = [list(columns)] if any(columns) else []
+    cells = [*head, *([" ".join(lines) for lines in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in cells
     ]
-    click.echo("\n".join([*([title] if title else []), *lines, ""]))
+    return [*([title] if title else []), *lines, *([""] if spaced else [])]
 
 
 #: Rows of a report that fit one screen; most take two or three lines.
 _SCREEN = 12
+#: Longer messages end in "…" without `-v`: some hold a space of hundreds of numbers.
+_LONGEST = 400
 
 
-def report(shown: Report, *, verbose: int) -> None:
-    """Prints a report: what needs attention, as much as fits a screen; the rest with `-v`."""
+def cut_text(text: str, longest: int | None) -> str:
+    """A text of at most so many characters; None: all of it."""
+    return text if longest is None or len(text) <= longest else f"{text[:longest]}…"
+
+
+def report(shown: Report, *, verbose: int, most: int | None = None) -> None:
+    """Prints a report: what needs attention, as much as fits a screen; the rest with `-v`.
+
+    Args:
+        shown: The report.
+        verbose: Whether every row is shown.
+        most: How many lines it may take; None: twelve rows, however many lines these take.
+    """
     from rllib_compat.neutral.report import Severity, grouped
 
     rows = grouped(shown.findings)
     notable = rows if verbose else [f for f in rows if f.severity is not Severity.INFO]
     head = ", ".join(f"{name}: {value}" for name, value in shown.facts.items() if name != "result")
-    say(f"{shown.title} ({head})" if head else shown.title)
-    cut = 0 if verbose else max(len(notable) - _SCREEN, 0)
-    if cut:  # errors first; how many are left out is told below
-        notable = sorted(notable, key=lambda finding: finding.severity is not Severity.ERROR)
-        notable = notable[:_SCREEN]
+    title = f"{shown.title} ({head})" if head else shown.title
+    if most is None:
+        say(title)
+    hidden = len(rows) - len(notable)
+    cut = 0 if verbose or most is not None else max(len(notable) - _SCREEN, 0)
+    if not verbose:  # errors first, as the last rows may be left out
+        notable.sort(key=lambda finding: finding.severity is not Severity.ERROR)
     if notable:
+        longest = None if verbose else _LONGEST
         cells = [
-            (f.verdict.value, f.path, (f.message, *([f"→ {f.hint}"] if f.hint else [])))
-            for f in notable
+            (
+                f.verdict.value,
+                f.path,
+                (cut_text(f.message, longest), *([f"→ {f.hint}"] if f.hint else [])),
+            )
+            for f in notable[: len(notable) - cut]
         ]
-        table("", ("verdict", "where", "what happened"), cells)
+        most = None if most is None else most - (hidden > 0)
+        table("", ("verdict", "where", "what happened"), cells, most=most)
     if cut:
         say(f"{cut} more that need attention (-v shows them)")
-    hidden = len(rows) - len(notable) - cut
     if hidden:
         say(f"{hidden} more that need no attention (-v shows them)")
 

@@ -15,7 +15,8 @@ from rllib_compat import Inspection
 from rllib_compat.cli import main, options, output
 from rllib_compat.formats import read_checkpoint
 from rllib_compat.neutral import Report, Severity, Verdict
-from tests.legacy.cases import find
+from tests.legacy.cases import find, one_of_each
+from tests.marks import marked
 
 CASE = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
 CUSTOM = next(c for c in find(algorithm="PPO") if c.variant == "custommodel" and c.ray >= "2.0")
@@ -62,6 +63,24 @@ def test_inspect_shows_classes_that_are_not_known_and_exits_with_1(run):
     assert code == 1
     assert "_make_skeleton_class" in out
     assert "has the custom model MyModel" in out
+
+
+@pytest.mark.parametrize(
+    "case", marked(find(), one_of_each(find(), lambda c: (c.stack, c.ray))), ids=str
+)
+def test_inspect_fits_forty_lines_of_eighty_columns(run, case, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = run("inspect", case.checkpoint)
+    lines = [line for line in out.splitlines() if not line.startswith("checkpoint ")]
+    assert 8 < len(lines) < 40
+    assert max(map(len, lines)) <= 80
+
+
+def test_spaces_and_policies_of_hundreds_of_lines_are_counted_without_v(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    given = ("--action-space", f"MultiDiscrete({[5] * 576})", "--algorithm", "PPO")
+    assert run("inspect", CASE.path, *given)[1].count("\n") <= 40
+    assert run("inspect", CASE.path, *given, "-v")[1].count("\n") > 100
 
 
 def test_classes_of_this_package_are_not_listed_as_unknown():

@@ -150,6 +150,8 @@ def _join_names(files: list[Path]) -> str:
 def _find_by_metadata(folder: Path) -> Path | None:
     """Where the file was whose metadata is all that is left."""
     names = [path.name for path in folder.iterdir() if path.suffix == _METADATA_ENDING]
+    if (folder / "rllib_checkpoint.json").exists():  # a later layout's, which Tune knew as well
+        return None
     if names:
         return folder / names[0].removesuffix(_METADATA_ENDING)
     numbered = _FOLDER_NUMBER.fullmatch(folder.resolve().name)
