@@ -29,7 +29,16 @@ if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
-class _PolicyGradient(TorchPolicyV2):  # type: ignore[misc]  # Ray has no types
+def _with_schedules(config: Any) -> dict[str, Any]:
+    """A config as the old API stack has it: schedules beside the values that they begin with."""
+    separate = dict(config)
+    for name in ("lr", "entropy_coeff"):
+        if isinstance(schedule := separate.get(name), list):
+            separate |= {name: schedule[0][1], f"{name}_schedule": schedule}
+    return separate
+
+
+class _PolicyGradient(LearningRateSchedule, TorchPolicyV2):  # type: ignore[misc]  # Ray has no types
     """What these policies share: how they begin, clip and tell."""
 
     #: What `loss` leaves for the results.
@@ -41,7 +50,9 @@ class _PolicyGradient(TorchPolicyV2):  # type: ignore[misc]  # Ray has no types
         action_space: gymnasium.Space[Any],
         config: Any,
     ) -> None:
-        super().__init__(
+        config = _with_schedules(config)
+        TorchPolicyV2.__init__(
+            self,
             observation_space,
             action_space,
             config,
@@ -50,8 +61,9 @@ class _PolicyGradient(TorchPolicyV2):  # type: ignore[misc]  # Ray has no types
         self._add_mixins(config)
         self._initialize_loss_from_dummy_batch()
 
-    def _add_mixins(self, config: object) -> None:
+    def _add_mixins(self, config: Any) -> None:
         """Sets up what else a class inherits from."""
+        LearningRateSchedule.__init__(self, config["lr"], config.get("lr_schedule"))
 
     def stats_fn(self, train_batch: object) -> dict[str, float]:  # noqa: ARG002
         """What of the last loss goes into the results."""
@@ -94,12 +106,7 @@ class PGTorchPolicy(_PolicyGradient):
         return loss
 
 
-class A2CTorchPolicy(
-    ValueNetworkMixin,  # type: ignore[misc]
-    LearningRateSchedule,  # type: ignore[misc]
-    EntropyCoeffSchedule,  # type: ignore[misc]
-    _PolicyGradient,
-):
+class A2CTorchPolicy(ValueNetworkMixin, EntropyCoeffSchedule, _PolicyGradient):  # type: ignore[misc]
     """Learns from advantages over a critic. Its terms are sums over the steps, not means."""
 
     told = ("policy_loss", "vf_loss", "policy_entropy", "vf_explained_var")
@@ -113,13 +120,11 @@ class A2CTorchPolicy(
         _PolicyGradient.__init__(self, observation_space, action_space, config)
 
     def _add_mixins(self, config: Any) -> None:
+        super()._add_mixins(config)
         ValueNetworkMixin.__init__(self, config)
-        LearningRateSchedule.__init__(self, config["lr"], config.get("lr_schedule"))
-        coefficient = config["entropy_coeff"]
-        schedule = config.get("entropy_coeff_schedule")
-        if isinstance(coefficient, list):
-            coefficient, schedule = coefficient[0][1], coefficient
-        EntropyCoeffSchedule.__init__(self, coefficient, schedule)
+        EntropyCoeffSchedule.__init__(
+            self, config["entropy_coeff"], config.get("entropy_coeff_schedule")
+        )
 
     def postprocess_trajectory(
         self,

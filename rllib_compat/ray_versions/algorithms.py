@@ -13,6 +13,7 @@ from rllib_compat.ray_versions import old_stack, renames
 from rllib_compat.ray_versions.checkpoints import path_for_ray
 from rllib_compat.ray_versions.configs import learn_in_this_process
 from rllib_compat.ray_versions.metrics import name_agents
+from rllib_compat.ray_versions.sampling import tolerates_failures
 from rllib_compat.ray_versions.startup import quiet_logs
 
 if TYPE_CHECKING:
@@ -20,8 +21,20 @@ if TYPE_CHECKING:
 
 
 def build_algorithm(config: AlgorithmConfig) -> Algorithm:
-    """Builds an algorithm."""
-    return _savable(renames.method(config, "build_algo")())
+    """Builds an algorithm.
+
+    Where failures of env runners are ignored or mended, Ray hides why none of them could be made,
+    and fails to take the first one's spaces. Built without that, it raises the reason.
+    """
+    try:
+        return _savable(renames.method(config, "build_algo")())
+    except IndexError:
+        if not tolerates_failures(config):
+            raise
+        strict = config.copy(copy_frozen=False)
+        strict.fault_tolerance(ignore_env_runner_failures=False, restart_failed_env_runners=False)
+        stop_algorithm(renames.method(strict, "build_algo")())
+        raise
 
 
 def resource_request(config: AlgorithmConfig) -> Any:

@@ -26,6 +26,8 @@ OPTIMIZER = "training.learner_config_dict.legacy_optimizer"
 _EPSILON_OF_ADAM = 1e-8
 #: Those whose losses read one learning rate per network.
 SEPARATE_RATES = tuple(row.name for row in registry.trained() if len(row.optimizers) > 1)
+#: Those whose rates and coefficients take schedules on either API stack.
+_ONE_SETTING = ("A2C", "A3C", "PG")
 _BATCH = "training.train_batch_size_per_learner"
 #: The first Ray with the key `framework`; before it, TensorFlow was all there was by default.
 _FRAMEWORK = Version("0.8.6")
@@ -257,7 +259,7 @@ def _scheduled(value: object, context: Context, plain: str) -> Outcome:
         return _never_read_rate(value)
     if context.stack == "old" and context.algorithm in ("MARWIL", "BC"):
         return drop("", Severity.WARNING)
-    if context.stack == "old":
+    if _separates_schedules(context):
         return Outcome({f"training.{plain}_schedule": value}, Verdict.KEPT)
     try:
         steps = _todays_schedule(value, context.get(plain))
@@ -265,6 +267,11 @@ def _scheduled(value: object, context: Context, plain: str) -> Outcome:
         message = f"{value!r} is not a list of [step, value] pairs"
         return refuse(message, f"give {plain} as such a list")
     return Outcome({f"training.{plain}": steps})
+
+
+def _separates_schedules(context: Context) -> bool:
+    """Whether a schedule is a setting beside its value: for Ray's own, on the old API stack."""
+    return context.stack == "old" and context.algorithm not in _ONE_SETTING
 
 
 def _todays_schedule(points: Any, before: Any) -> Any:
@@ -283,7 +290,7 @@ def _todays_schedule(points: Any, before: Any) -> Any:
 
 def _unless_scheduled(value: object, context: Context, plain: str) -> Outcome:
     """Keeps a plain value, unless its schedule takes its place."""
-    if context.get(f"{plain}_schedule") and context.stack == "new":
+    if context.get(f"{plain}_schedule") and not _separates_schedules(context):
         message = f"`{plain}_schedule` takes its place (and begins with it, if it starts later)"
         return Outcome(verdict=Verdict.CONVERTED, message=message)
     return Outcome({f"training.{plain}": value})

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from rllib_compat import registry
-from rllib_compat.config import every_rule, find_rule
+from rllib_compat.config import every_rule, find_rule, translate
 from rllib_compat.neutral import Verdict
 from rllib_compat.ray_versions import configs
 from rllib_compat.registry import keys
@@ -90,6 +90,31 @@ def test_every_target_is_an_argument_of_the_installed_ray(stack):
         if configs.has_setting(target) and argument and argument not in known[method]:
             wrong.append((rule.id, target))
     assert not wrong
+
+
+SCHEDULES = {
+    "lr_schedule": [[0, 0.001], [100, 0.0001]],
+    "entropy_coeff_schedule": [[10, 0.01], [100, 0.0]],
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("stack", ["new", "old"])
+@pytest.mark.parametrize("algorithm", [row.name for row in registry.trained() if row.ours])
+def test_every_key_of_an_algorithm_of_ours_builds_on_its_stacks(algorithm, stack):
+    """With what each Ray had by default, and with a schedule where there is one."""
+    if stack == "old" and registry.of(algorithm).new_stack_only:
+        return
+    for key, ranges in keys.section(algorithm).items():
+        if "." in key:
+            continue
+        defaults = (keys.default_at(algorithm, key, first) for first, _, _ in ranges)
+        values = [value for is_known, value in defaults if is_known]
+        for value in [*values, *([SCHEDULES[key]] if key in SCHEDULES else [])]:
+            config = {key: value}
+            translation = translate(config, algorithm=algorithm, api_stack=stack, on_unknown="warn")
+            if not translation.refused:
+                translation.algorithm_config.validate()
 
 
 def test_model_targets_are_fields_of_the_model_config():
