@@ -1,10 +1,4 @@
-"""Records what the tree search, the models and the loss of AlphaZero of Ray 1.13.0 compute.
-
-Usage: `python alpha_zero.py OUT.npz` there (Python 3.8); `tests/unit/legacy/test_small_parts.py`
-runs the same with old imports.
-"""
-
-import sys
+"""What the tree search, the models and the loss of AlphaZero of Ray 1.13.0 compute."""
 
 import gym
 import numpy as np
@@ -167,16 +161,4 @@ def of_callbacks(found):
     found["callbacks"] = episode.user_data["initial_state"]
 
 
-def compute():
-    """Every number, by name."""
-    found = {}
-    for ask in (of_search, of_ranks, of_models, of_callbacks):
-        ask(found)
-    return {
-        name: value.detach().numpy().copy() if torch.is_tensor(value) else np.asarray(value)
-        for name, value in found.items()
-    }
-
-
-if __name__ == "__main__":
-    np.savez_compressed(sys.argv[1], **compute())
+QUESTIONS = (of_search, of_ranks, of_models, of_callbacks)

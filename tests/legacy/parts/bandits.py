@@ -1,10 +1,4 @@
-"""Records what the bandits' models and policy of Ray 1.13.0 compute.
-
-Usage: `python bandits.py OUT.npz` there (Python 3.8); `tests/unit/legacy/test_small_parts.py` runs
-the same with old imports.
-"""
-
-import sys
+"""What the bandits' models and policy of Ray 1.13.0 compute."""
 
 import gym
 import numpy as np
@@ -105,16 +99,4 @@ class Batch(dict):
             yield {name: values[index] for name, values in self.items()}
 
 
-def compute():
-    """Every number, by name."""
-    found = {}
-    for ask in (of_regression, of_models, of_policy):
-        ask(found)
-    return {
-        name: value.detach().numpy().copy() if torch.is_tensor(value) else np.asarray(value)
-        for name, value in found.items()
-    }
-
-
-if __name__ == "__main__":
-    np.savez_compressed(sys.argv[1], **compute())
+QUESTIONS = (of_regression, of_models, of_policy)

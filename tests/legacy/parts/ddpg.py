@@ -1,10 +1,4 @@
-"""Records what the model and the policy parts of DDPG and R2D2 of Ray 1.13.0 compute.
-
-Usage: `python ddpg.py OUT.npz` there (Python 3.8); `tests/unit/legacy/test_small_parts.py` runs
-the same with old imports.
-"""
-
-import sys
+"""What the model and the policy parts of DDPG and R2D2 of Ray 1.13.0 compute."""
 
 import gym
 import numpy as np
@@ -206,16 +200,4 @@ def of_r2d2(found):
         found["r2d2.atoms"] = "refused"
 
 
-def compute():
-    """Every number, by name."""
-    found = {}
-    for ask in (of_model, of_ddpg, of_r2d2):
-        ask(found)
-    return {
-        name: value.detach().numpy().copy() if torch.is_tensor(value) else np.asarray(value)
-        for name, value in found.items()
-    }
-
-
-if __name__ == "__main__":
-    np.savez_compressed(sys.argv[1], **compute())
+QUESTIONS = (of_model, of_ddpg, of_r2d2)

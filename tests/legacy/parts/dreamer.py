@@ -1,11 +1,6 @@
-"""Records what the networks, the loss and the buffer of Dreamer of Ray 1.13.0 compute.
-
-Usage: `python dreamer.py OUT.npz` there (Python 3.8); `tests/unit/legacy/test_small_parts.py` runs
-the same with old imports.
-"""
+"""What the networks, the loss and the buffer of Dreamer of Ray 1.13.0 compute."""
 
 import random
-import sys
 
 import gym
 import numpy as np
@@ -156,16 +151,4 @@ def of_buffer(found):
     found["buffer.ids"], found["buffer.obs"] = drawn["eps_id"], drawn["obs"]
 
 
-def compute():
-    """Every number, by name."""
-    found = {}
-    for ask in (of_layers, of_networks, of_losses, of_acting, of_buffer):
-        ask(found)
-    return {
-        name: value.detach().numpy().copy() if torch.is_tensor(value) else np.asarray(value)
-        for name, value in found.items()
-    }
-
-
-if __name__ == "__main__":
-    np.savez_compressed(sys.argv[1], **compute())
+QUESTIONS = (of_layers, of_networks, of_losses, of_acting, of_buffer)

@@ -1,10 +1,4 @@
-"""Records what the parts of ES's torch policy of Ray 1.13.0 compute.
-
-Usage: `python evolution.py OUT.npz` there (Python 3.8); `tests/unit/legacy/test_small_parts.py`
-runs the same with old imports.
-"""
-
-import sys
+"""What the parts of ES's torch policy of Ray 1.13.0 compute."""
 
 import gym
 import numpy as np
@@ -30,9 +24,7 @@ class Walk:
         return seen, float(np.sum(action)), self.steps == 4, {}
 
 
-def compute():
-    """Every number, by name."""
-    found = {}
+def of_policies(found):
     box = gym.spaces.Box(-1.0, 1.0, (3,), np.float32)
     for name, actions, filtered in (
         ("box", gym.spaces.Box(-1.0, 1.0, (2,), np.float32), "NoFilter"),
@@ -63,8 +55,6 @@ def compute():
             rewards, steps = rollout(policy, Walk(), **more)
             found[f"{name}.rollout.{next(iter(more), None)}"] = [steps, *rewards]
     found["syncing"] = np.array([str(syncer.get_rsync_template_if_available())])
-    return {name: np.asarray(value) for name, value in found.items()}
 
 
-if __name__ == "__main__":
-    np.savez_compressed(sys.argv[1], **compute())
+QUESTIONS = (of_policies,)

@@ -1,10 +1,4 @@
-"""Records what losses, models and small parts of MAML and MBMPO of Ray 1.13.0 compute.
-
-Usage: `python meta.py OUT.npz` there (Python 3.8); `tests/unit/legacy/test_small_parts.py` runs
-the same with old imports.
-"""
-
-import sys
+"""What losses, models and small parts of MAML and MBMPO of Ray 1.13.0 compute."""
 
 import gym
 import numpy as np
@@ -136,16 +130,4 @@ def of_utilities(found):
         found[f"exploration.{index}"] = made.random_timesteps
 
 
-def compute():
-    """Every number, by name."""
-    found = {}
-    for ask in (of_losses, of_workers, of_models, of_utilities):
-        ask(found)
-    return {
-        name: value.detach().numpy().copy() if torch.is_tensor(value) else np.asarray(value)
-        for name, value in found.items()
-    }
-
-
-if __name__ == "__main__":
-    np.savez_compressed(sys.argv[1], **compute())
+QUESTIONS = (of_losses, of_workers, of_models, of_utilities)

@@ -1,8 +1,4 @@
-"""Records what operators of trainers and wrappers of environments of Ray 1.13.0 do.
-
-Usage: `python operators.py OUT.npz` there (Python 3.8); `tests/unit/legacy/test_small_parts.py`
-runs the same with old imports.
-"""
+"""What operators of trainers and wrappers of environments of Ray 1.13.0 do."""
 
 import logging
 import sys
@@ -178,13 +174,4 @@ def of_small_things(found):
     found["kinds"] = np.array(sorted(kind.__name__ for kind in VALID_SUMMARY_TYPES))
 
 
-def compute():
-    """Every answer, by name."""
-    found = {}
-    for ask in (of_updates, of_warnings, of_wrappers, of_callbacks, of_small_things):
-        ask(found)
-    return {name: np.asarray(value) for name, value in found.items()}
-
-
-if __name__ == "__main__":
-    np.savez_compressed(sys.argv[1], **compute())
+QUESTIONS = (of_updates, of_warnings, of_wrappers, of_callbacks, of_small_things)

@@ -1,10 +1,4 @@
-"""Records what the losses of RNNSAC and QMIX of Ray 1.13.0 compute.
-
-Usage: `python recurrent.py OUT.npz` there (Python 3.8); `tests/unit/legacy/test_small_parts.py`
-runs the same with old imports.
-"""
-
-import sys
+"""What the losses of RNNSAC and QMIX of Ray 1.13.0 compute."""
 
 import gym
 import numpy as np
@@ -117,16 +111,4 @@ def of_qmix(found):
         found["qmix.refused"] = 1
 
 
-def compute():
-    """Every number, by name."""
-    found = {}
-    for ask in (of_rnnsac, of_qmix):
-        ask(found)
-    return {
-        name: value.detach().numpy().copy() if torch.is_tensor(value) else np.asarray(value)
-        for name, value in found.items()
-    }
-
-
-if __name__ == "__main__":
-    np.savez_compressed(sys.argv[1], **compute())
+QUESTIONS = (of_rnnsac, of_qmix)

@@ -1,10 +1,4 @@
-"""Records what the models, the loss and other parts of SlateQ of Ray 1.13.0 compute.
-
-Usage: `python slateq.py OUT.npz` there (Python 3.8); `tests/unit/legacy/test_small_parts.py` runs
-the same with old imports.
-"""
-
-import sys
+"""What the models, the loss and other parts of SlateQ of Ray 1.13.0 compute."""
 
 import gym
 import numpy as np
@@ -122,16 +116,4 @@ def of_scores(found):
         found[f"weights.{intensity}"] = np.asarray(made, float)
 
 
-def compute():
-    """Every number, by name."""
-    found = {}
-    for ask in (of_losses, of_scores):
-        ask(found)
-    return {
-        name: value.detach().numpy().copy() if torch.is_tensor(value) else np.asarray(value)
-        for name, value in found.items()
-    }
-
-
-if __name__ == "__main__":
-    np.savez_compressed(sys.argv[1], **compute())
+QUESTIONS = (of_losses, of_scores)

@@ -1,11 +1,4 @@
-"""Records what small parts of an old Ray compute: ranks, steps, mixers, buffers, schedules.
-
-Usage: `python small.py OUT.npz`, with the Python of an environment that has Ray 1.13.0 and
-torch (it runs on Python 3.8). `tests/unit/legacy/test_small_parts.py` runs the same `compute` with
-what an old import gives today, and compares.
-"""
-
-import sys
+"""What small parts of an old Ray compute: ranks, steps, mixers, buffers, schedules."""
 
 import gym
 import numpy as np
@@ -76,9 +69,7 @@ class Failing(gym.Env):
         return 2, 1.0, False, {}
 
 
-def compute():
-    """Every number, by name."""
-    found = {}
+def of_all(found):
     values = np.array([3.0, -1.0, 2.5, 7.0, 0.0], np.float32)
     found["ranks"] = utils.compute_ranks(values)
     found["centered"] = utils.compute_centered_ranks(values)
@@ -165,8 +156,6 @@ def compute():
     found["minibatches"] = [list(map(int, buffer.get())) for _ in range(5)]
     env = ResetOnExceptionWrapper(Failing())
     found["wrapper"] = [env.reset(), env.step(0)[0], env.step(0)[0], env.step(1)[0]]
-    return {name: np.asarray(value) for name, value in found.items()}
 
 
-if __name__ == "__main__":
-    np.savez_compressed(sys.argv[1], **compute())
+QUESTIONS = (of_all,)

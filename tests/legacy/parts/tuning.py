@@ -1,15 +1,9 @@
-"""Records what sync clients and small functions of Tune of Ray 1.13.0 do.
-
-Usage: `python tuning.py OUT.npz` there (Python 3.8); `tests/unit/legacy/test_small_parts.py` runs
-the same with old imports.
-"""
+"""What sync clients and small functions of Tune of Ray 1.13.0 do."""
 
 import json
-import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
 from ray.rllib import evaluate, train
 from ray.tune import sync_client
 from ray.tune.trial import create_logdir
@@ -128,16 +122,14 @@ def of_parsers(found):
 GONE = {"sync_on_checkpoint", "sync_function", "queue_trials", "local_dir"}
 
 
-def compute():
-    """Every answer, by name."""
-    found = {}
+def of_all(found):
     with tempfile.TemporaryDirectory() as folder:
         of_commands(found, folder)
         of_clients(found)
         of_functions(found, folder)
     of_parsers(found)
-    return {name: np.array([str(value) for value in told]) for name, told in found.items()}
+    for name, told in found.items():
+        found[name] = [str(value) for value in told]
 
 
-if __name__ == "__main__":
-    np.savez_compressed(sys.argv[1], **compute())
+QUESTIONS = (of_all,)

@@ -1,6 +1,5 @@
 """Parts of old Rays, taken by their own imports: they compute what those have recorded."""
 
-import runpy
 import tracemalloc
 from functools import cache
 from pathlib import Path
@@ -13,11 +12,12 @@ pytest.importorskip("ray")
 
 from rllib_compat import legacy
 from rllib_compat.runtime import postprocess
+from tests.legacy.parts import record
 from tests.marks import OTHERS_WARNINGS
 
 pytestmark = OTHERS_WARNINGS
 
-PARTS = Path(__file__).parents[2] / "legacy" / "parts"
+PARTS = Path(record.__file__).parent
 
 
 @cache
@@ -25,7 +25,7 @@ def computed(group):
     """What the group's script computes with what its imports give today."""
     legacy.activate()  # until the test ends
     try:
-        return runpy.run_path(str(PARTS / f"{group}.py"))["compute"]()
+        return record.compute(group)
     finally:
         tracemalloc.stop()  # callbacks that track memory start it, and all that follows is slower
 
