@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rllib_compat.cli import options, output
+from rllib_compat.cli import named_modules, options, output
 
 if TYPE_CHECKING:
     from rllib_compat.config import Translation
@@ -55,6 +55,8 @@ def command(
     from rllib_compat.config.files import read_experiments
 
     how.pop("check")
+    if file.rpartition(":")[0].endswith(".py"):
+        named_modules.activate_old_imports()
     lost = False
     translated: list[tuple[Experiment, Translation]] = []
     for experiment in read_experiments(file):

@@ -1,7 +1,8 @@
 """Modules of the working directory that the caller names, in this process and in Ray's workers.
 
 Were the whole directory on the path, a file that lies there with a stranger's checkpoint would be
-any module that Ray or gymnasium tries to import.
+any module that Ray or gymnasium tries to import. What was named may be old code: its imports find
+what they found then, as those of a script that `run` runs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
+
+import click
 
 #: What names something in a module: `module:Class`, `package.module.Class`.
 _PATH = re.compile(r"(?=.*[.:])([^\W\d]\w*)(?:\.\w+)*(?::\S+)?")
@@ -54,10 +57,21 @@ def find_modules(*texts: object) -> None:
         if isinstance(text, str):
             if path := _PATH.fullmatch(text):
                 _finder.names.add(path[1])
+                activate_old_imports()
         elif isinstance(text, Mapping):
             find_modules(*text.values())
         elif isinstance(text, (list, tuple)):
             find_modules(*text)
+
+
+def activate_old_imports() -> None:
+    """Gives old code what it imports, until the command ends."""
+    from rllib_compat import legacy
+
+    if not legacy.is_active():
+        legacy.activate()
+    if context := click.get_current_context(silent=True):
+        context.call_on_close(legacy.deactivate)
 
 
 def find_in_workers() -> None:

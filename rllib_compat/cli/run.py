@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import atexit
+import linecache
 import os
 import runpy
 import sys
@@ -12,7 +14,10 @@ from types import ModuleType
 
 import click
 
+from rllib_compat.cli import output
+from rllib_compat.formats import notebooks
 from rllib_compat.formats.paths import local_path
+from rllib_compat.neutral.public import frames_of_others
 from rllib_compat.ray_versions import releases
 
 _OURS = str(Path(__file__).parents[1])
@@ -50,7 +55,8 @@ def command(
     """Run a script that was written for Ray 0.5 - 2.x, without a change to it.
 
     Its imports of ray, gym and numpy get what they got then, as far as that can exist on the
-    installed Ray. Everything after SCRIPT goes to the script.
+    installed Ray. Everything after SCRIPT goes to the script. SCRIPT may be a Jupyter notebook:
+    its code cells are run, and lines for IPython alone (`!pip install`) are named and left out.
 
     \b
       rllib-compat run train.py 200
@@ -75,6 +81,11 @@ def command(
         if isinstance(error, ModuleNotFoundError) and error.name == "ray":
             releases.installed()  # where it is not, this says what to install
         _print_as_pythons(error)
+        if package := _old_package(error):
+            output.progress(
+                f"{package} is installed and was written for an old Ray or gym, too: "
+                f"`rllib-compat run --package {package} …` gives it the old imports."
+            )
         return 1
     return 0
 
@@ -86,7 +97,29 @@ def _run_file(script: str) -> None:
     main = ModuleType("__main__")
     main.__file__ = os.path.abspath(script)  # noqa: PTH100 - as Python writes it
     sys.modules["__main__"] = main
-    exec(compile(path.read_bytes(), script, "exec"), main.__dict__)  # noqa: S102 - what was asked
+    if path.suffix == notebooks.SUFFIX:
+        _run_cells(path, main)
+    else:
+        exec(compile(path.read_bytes(), script, "exec"), main.__dict__)  # noqa: S102 - as asked
+
+
+def _run_cells(path: Path, main: ModuleType) -> None:
+    """Runs a notebook's code, and shows what the last line of each cell is, as Jupyter does."""
+    main.__dict__.setdefault("display", print)
+    for number, code in enumerate(notebooks.read(path).code(), 1):
+        if written := notebooks.written_file(code):
+            Path(written[0]).write_text(written[1])
+            continue
+        for line in notebooks.left_out(code):
+            output.progress(f"{path}, cell {number}: left out: {line}")
+        name = f"{path}, cell {number}"
+        linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+        tree = ast.parse(code, name)
+        last = tree.body[-1:] if tree.body and isinstance(tree.body[-1], ast.Expr) else []
+        begin = ast.Module(tree.body[: len(tree.body) - len(last)], [])
+        for part in (begin, ast.Interactive(last)):
+            mode = "exec" if part is begin else "single"
+            exec(compile(part, name, mode), main.__dict__)  # noqa: S102 - what was asked
 
 
 def _print_as_pythons(error: Exception) -> None:
@@ -95,6 +128,17 @@ def _print_as_pythons(error: Exception) -> None:
     while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_OURS):
         frames = frames.tb_next
     traceback.print_exception(type(error), error, frames or error.__traceback__)
+
+
+def _old_package(error: Exception) -> str | None:
+    """The installed package that has looked for something that only an old Ray or gym had."""
+    asked = (getattr(error, "name", None) or "") if isinstance(error, ImportError) else ""
+    if asked.partition(".")[0] not in ("ray", "gym"):
+        return None
+    file = frames_of_others(error)[-1].filename
+    _, installed, file = file.rpartition(f"{os.sep}site-packages{os.sep}")
+    package = file.partition(os.sep)[0].removesuffix(".py")
+    return package if installed and package != "ray" else None
 
 
 def _print_report() -> None:

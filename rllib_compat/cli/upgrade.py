@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rllib_compat.cli import options, output
+from rllib_compat.formats import notebooks
 from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.formats.files import disk_errors, open_regular, walk
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.text import printable
 
 if TYPE_CHECKING:
-    from rllib_compat.upgrade import Upgraded
+    from rllib_compat.upgrade import Target, Upgraded
 
 # Folders that hold other people's code.
 _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"}
@@ -38,7 +40,7 @@ _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages", "ve
 @options.json_option
 @options.verbose_option
 def command(path: Path, target: str, diff: bool, check: bool, as_json: bool, **how: Any) -> int:
-    """Rewrites old RLlib code in PATH, a Python file or a folder of them.
+    """Rewrites old RLlib code in PATH, a Python file, a Jupyter notebook or a folder of them.
 
     Formatting and comments stay. What can't be rewritten gets a comment, `# TODO(rllib-compat:
     RULE)`, and a row in the report. A second run changes nothing.
@@ -50,18 +52,12 @@ def command(path: Path, target: str, diff: bool, check: bool, as_json: bool, **h
       rllib-compat upgrade my_project --check --skip numpy-names
     """
     _require_extras()
-    from rllib_compat.upgrade import Target, upgrade
+    from rllib_compat.upgrade import Target
 
     found, failed = {}, []
     for file in _files(path):
         try:
-            found[file] = upgrade(
-                _read(file),
-                Target(target),
-                only=how["only"],
-                skip=how["skip"],
-                path=str(file),
-            )
+            found[file] = _upgraded(file, Target(target), only=how["only"], skip=how["skip"])
             if not (diff or check):
                 _write(file, found[file])
         except CompatError as error:
@@ -100,9 +96,28 @@ def _files(path: Path) -> Iterator[Path]:
         return
     for folder, names, files in walk(path):
         names[:] = sorted(n for n in names if n not in _SKIPPED and not n.startswith("."))
-        paths = (folder / name for name in sorted(files) if name.endswith(".py"))
+        kinds = (".py", notebooks.SUFFIX)
+        paths = (folder / name for name in sorted(files) if name.endswith(kinds))
         # A pipe would be waited for, and what a link leads to may lie anywhere.
         yield from (file for file in paths if file.is_file() and not file.is_symlink())
+
+
+def _upgraded(file: Path, target: Target, **which: tuple[str, ...]) -> Upgraded:
+    """A file before and after; a notebook's cells together, as later ones use earlier ones."""
+    from rllib_compat.upgrade import Upgraded, upgrade
+
+    if file.suffix != notebooks.SUFFIX:
+        return upgrade(_read(file), target, path=str(file), **which)
+    notebook = notebooks.read(file)
+    found = upgrade(notebook.joined().encode(), target, path=str(file), **which)
+    changes = []
+    for change in found.changes:
+        cell, line = notebook.place(change.line)
+        changes.append(replace(change, line=line, message=f"cell {cell}: {change.message}"))
+    after = notebook.text
+    if found.after != found.before:
+        after = notebook.with_code(found.after.decode())
+    return Upgraded(notebook.text.encode(), after.encode(), tuple(changes))
 
 
 def _read(file: Path) -> bytes:

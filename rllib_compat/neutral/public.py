@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 Named = TypeVar("Named", bound=Callable[..., Any])
@@ -58,25 +59,42 @@ def lazy_exports(
     return get, lambda: sorted(homes), sorted(homes)
 
 
+def frames_of_others(error: BaseException) -> traceback.StackSummary:
+    """Where an error came from, without this package and Python's import system."""
+    ours = (str(Path(__file__).parents[1]), "<frozen")
+    frames = traceback.extract_tb(error.__traceback__)
+    return (
+        traceback.StackSummary.from_list(
+            frame for frame in frames if not frame.filename.startswith(ours)
+        )
+        or frames
+    )
+
+
 def import_attribute(module: str, name: str) -> Any:
     """What a module that a user names has under a name. Text of a stranger's file never comes here.
 
     Raises:
         ImportError: There is no such module, or nothing of that name in it.
-        ConfigError: The module fails when it is imported.
+        ConfigError: The module fails when it is imported, also for want of another module.
     """
+    if not module or module.startswith("."):
+        raise ImportError(f"{module!r} is no module's name")
     try:
-        return getattr(importlib.import_module(module), name)
-    except ImportError:
-        raise
-    except (AttributeError, ValueError) as error:
-        raise ImportError(str(error)) from error
+        found = importlib.import_module(module)
     except (Exception, SystemExit) as error:  # whatever the module does when it is imported
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing and f"{module}.".startswith(f"{missing}."):
+            raise
         from rllib_compat.neutral.errors import ConfigError
 
-        last = traceback.extract_tb(error.__traceback__)[-1]
+        last = frames_of_others(error)[-1]
         raise ConfigError(
             f"{module} fails when it is imported: {type(error).__name__}: {error}",
             where=f"{last.filename}:{last.lineno}",
             fix="Mend it, or name another one.",
         ) from error
+    try:
+        return getattr(found, name)
+    except AttributeError as error:
+        raise ImportError(str(error)) from error

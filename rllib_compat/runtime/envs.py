@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, ClassVar, cast
 
 from rllib_compat.neutral.errors import LegacyEnvError
-from rllib_compat.neutral.public import public
+from rllib_compat.neutral.public import import_attribute, public
 from rllib_compat.ray_versions import tune
 from rllib_compat.runtime import atari
 from rllib_compat.runtime.env_settings import EnvSettings as EnvSettings
@@ -206,12 +206,16 @@ _WORD = re.compile(r"[\w -]{0,64}")
 
 
 def _by_path(path: str) -> Callable[..., Any] | None:
-    """The class of `module:Class` or `module.Class`, or None."""
+    """The class of `module:Class` or `module.Class`, or None where there is none.
+
+    Raises:
+        ConfigError: The module is there and can't be imported.
+    """
     module, _, name = path.partition(":") if ":" in path else path.rpartition(".")
     if not module:
         return None
     try:
-        found = getattr(importlib.import_module(module), name, None)
+        found = import_attribute(module, name)
     except ImportError:
         return None
     return found if callable(found) else None

@@ -1,0 +1,75 @@
+"""Modules that a command line names are old code, and say themselves what fails in them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rllib_compat import legacy
+from rllib_compat.cli import main
+
+OLD = """
+import gym
+import numpy as np
+from gym.spaces import Box, Discrete
+from ray.rllib.agents.callbacks import DefaultCallbacks
+from ray.rllib.agents.ppo import DEFAULT_CONFIG
+
+class Walk(gym.Env):
+    observation_space = Box(-1, 1, (2,), np.float32)
+    action_space = Discrete(2)
+
+CONFIG = dict(DEFAULT_CONFIG, env=Walk, callbacks=DefaultCallbacks, sgd_minibatch_size=np.int(32))
+"""
+
+
+def run(folder, *args):
+    root = str(Path(__file__).parents[2])
+    command = [sys.executable, "-m", "rllib_compat", *map(str, args)]
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={"PYTHONPATH": root, "PATH": "/usr/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_config_is_computed_by_old_code(tmp_path):
+    (tmp_path / "old.py").write_text(OLD)
+    done = run(tmp_path, "config", "old.py:CONFIG", "--algorithm", "PPO")
+    assert "minibatch_size=32" in done.stdout, done.stderr
+
+
+VERBS = [
+    ("evaluate", "checkpoint", "--env", "{}:Walk"),
+    ("convert", "checkpoint", "new", "--env", "{}:Walk"),
+]
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=[verb[0] for verb in VERBS])
+def test_what_fails_in_a_module_is_said(tmp_path, monkeypatch, capsys, verb):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.py").write_text("import gym\nfrom no_such_package import Env\n")
+    with pytest.raises(SystemExit, match="2"):
+        main([word.format("broken") for word in verb])
+    told = capsys.readouterr().err
+    assert "No module named 'no_such_package'" in told
+    assert "broken.py:2" in told
+    assert not legacy.is_active()
+
+
+def test_an_installed_package_of_old_code_is_named(tmp_path):
+    package = tmp_path / "site-packages/their_package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("from ray.rllib.agents.ppo import PPOTrainer\n")
+    (tmp_path / "old.py").write_text(
+        "import sys\nsys.path.insert(0, 'site-packages')\nimport their_package\n"
+        "print(their_package.PPOTrainer.__name__)\n"
+    )
+    done = run(tmp_path, "run", "old.py")
+    assert done.returncode == 1
+    assert "run --package their_package" in done.stderr
+    assert run(tmp_path, "run", "--package", "their_package", "old.py").stdout == "PPOTrainer\n"
