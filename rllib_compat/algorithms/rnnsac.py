@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from ray.rllib.core.columns import Columns
 
 from rllib_compat.algorithms.base import ActorCriticLearner, Batch, Loss, register
 from rllib_compat.algorithms.objectives import huber, td_targets
 from rllib_compat.algorithms.replay import WEIGHTS
+from rllib_compat.algorithms.sac import target_entropy
 from rllib_compat.algorithms.sequence_replay import (
     SequenceLearner,
     SequenceReplayAlgorithm,
@@ -87,7 +87,7 @@ class RNNSACTorchLearner(SequenceLearner, ActorCriticLearner):
         module, learned = self.module[module_id].unwrapped(), batch[Columns.LOSS_MASK]
         log_alpha, taken = module.log_alpha, out[TAKEN]
         alpha, count = log_alpha.exp().detach(), learned.sum()
-        entropy = _target_entropy(module.action_space, config)
+        entropy = target_entropy(module.action_space, config)
         goals = td_targets(
             batch[Columns.REWARDS],
             batch[Columns.TERMINATEDS],
@@ -134,12 +134,6 @@ def rnnsac_terms(
     """
     alpha_losses = -log_alpha * (logp.detach() + target_entropy)
     return weights * huber(errors), log_alpha.exp().detach() * logp - values, alpha_losses
-
-
-def _target_entropy(space: Any, config: AlgorithmConfig) -> float:
-    if config.target_entropy not in (None, "auto"):
-        return float(config.target_entropy)
-    return 0.98 * float(np.log(space.n)) if hasattr(space, "n") else -float(np.prod(space.shape))
 
 
 register(RNNSAC, RNNSACConfig, RNNSACTorchLearner)

@@ -176,7 +176,7 @@ def _is_own(path: str, config: Mapping[str, Any]) -> bool:
 
 
 def require_discrete_sac(algorithm: Algorithm) -> None:
-    """Refuses discrete actions where SAC of the installed Ray does not learn them.
+    """Refuses discrete actions where neither SAC of the installed Ray learns them nor ours does.
 
     Args:
         algorithm: What was built, of the new API stack.
@@ -186,6 +186,10 @@ def require_discrete_sac(algorithm: Algorithm) -> None:
     """
     if algorithm.config.algo_class.__name__ != "SAC" or modules.trains_discrete_sac():
         return
+    from rllib_compat.algorithms.sac import LegacySACLearner  # it needs torch
+
+    if issubclass(algorithm.config.learner_class, LegacySACLearner):
+        return
     module = algorithm.env_runner.module
     for one in module.values() if hasattr(module, "values") else [module]:
         if type(one.action_space).__name__ == "Discrete":
@@ -193,7 +197,7 @@ def require_discrete_sac(algorithm: Algorithm) -> None:
             raise RayNotSupportedError(
                 "SAC of the installed Ray does not learn discrete actions.",
                 where="the environment's action space",
-                fix="Install a newer Ray, or train DQN.",
+                fix="Give legacy_ray, with which SAC learns as it did there, or install Ray 2.48.",
             )
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from gymnasium.spaces import Discrete
 from ray.rllib.algorithms.sac.sac_learner import QF_PREDS, QF_TWIN_PREDS
+from ray.rllib.core.columns import Columns
 from ray.rllib.core.models.base import ENCODER_OUT
 from torch import nn
 
@@ -79,6 +81,7 @@ class LegacyNetworks:
     """
 
     model_config: dict[str, Any]
+    action_space: Any
     inference_only: bool
     net: GraphNet
     target_net: GraphNet
@@ -147,9 +150,21 @@ class LegacyNetworks:
         return encoder(batch)[ENCODER_OUT]
 
     def _forward_train(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """What the losses are made of; of discrete actions, which Ray learns since 2.48, too."""
+        if isinstance(self.action_space, Discrete):
+            return self._all_actions(batch)
         out: dict[str, Any] = super()._forward_train(batch)  # type: ignore[misc]
-        # The learner takes the smaller of two critics of discrete actions, whatever `twin_q` says.
-        out.setdefault(QF_TWIN_PREDS, out[QF_PREDS])
+        return out
+
+    def _all_actions(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """What policy and critics say of each action, now and in the next observations."""
+        now, after = ({Columns.OBS: batch[key]} for key in (Columns.OBS, Columns.NEXT_OBS))
+        said = self.critics(now)
+        out = {QF_PREDS: said[Q_VALUES], QF_TWIN_PREDS: said.get(TWIN_Q_VALUES, said[Q_VALUES])}
+        out["q_target_next"] = self.forward_target(after)  # type: ignore[attr-defined]
+        for when, seen in (("", now), ("_next", after)):
+            logps = self.net(seen, [LOGITS])[LOGITS].log_softmax(-1)
+            out |= {f"action_log_probs{when}": logps, f"action_probs{when}": logps.exp()}
         return out
 
 

@@ -27,7 +27,7 @@ from rllib_compat.algorithms import (
 )
 from rllib_compat.algorithms.advantages import advantages
 from rllib_compat.algorithms.vtrace import chunks, fragments, sequences, vtrace
-from rllib_compat.ray_versions import modules, releases
+from rllib_compat.ray_versions import releases
 from rllib_compat.runtime import LegacyResults, use_reporting_learner
 from rllib_compat.runtime.learners import TensorFlowRMSprop, use_legacy_optimizer
 from tests.marks import OTHERS_WARNINGS
@@ -193,8 +193,6 @@ class Recorded(Recording):
 
 @pytest.mark.parametrize("case", CASES)
 def test_two_updates_give_the_weights_that_ray_1_13_had_after_them(case):
-    if case == "sac-discrete" and not modules.trains_discrete_sac():
-        pytest.skip("this Ray's SAC learns no discrete actions")
     if case in ("marwil-discrete", "marwil-continuous") and not releases.at_least("2.60"):
         pytest.skip("value targets of ended episodes are others in Ray 2.40")
     recorded = Recorded(case)
@@ -217,8 +215,6 @@ def test_two_updates_give_the_weights_that_ray_1_13_had_after_them(case):
 
 @pytest.mark.parametrize("case", ["sac-continuous", "sac-discrete"])
 def test_critics_learned_from_squares_of_errors_in_ray_0_8(case):
-    if case == "sac-discrete" and not modules.trains_discrete_sac():
-        pytest.skip("this Ray's SAC learns no discrete actions")
     recorded = Recorded(case, EARLY)
     learner = recorded.learner()
     for number in (1, 2):
