@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import json
 import logging
 import math
 import os
@@ -20,28 +19,24 @@ import ray
 from packaging.version import Version
 from ray.tune import Trainable
 
-from rllib_compat import registry
 from rllib_compat.config import Translation, translate
-from rllib_compat.formats.layouts import v2
-from rllib_compat.formats.layouts.folder import Folder
-from rllib_compat.formats.manifest import require_whole, why_not_ours
+from rllib_compat.formats.manifest import why_not_ours
 from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.errors import CompatError, RayNotSupportedError
-from rllib_compat.neutral.frozen import frozen
-from rllib_compat.ray_versions import algorithms, env_runners, old_stack, releases, tune
+from rllib_compat.ray_versions import algorithms, env_runners, old_stack, tune
 from rllib_compat.ray_versions import metrics as ray_metrics
 from rllib_compat.registry import keys
 from rllib_compat.registry.legacy_api import missing
 from rllib_compat.runtime.envs import find_creator
-from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 from rllib_compat.runtime.results import complete_evaluation
 from rllib_compat.runtime.user_envs import with_user_api
-from rllib_compat.trainer import coefficients, exports, refusals, subclasses
+from rllib_compat.trainer import exports, refusals, subclasses
 from rllib_compat.trainer.build import AlgorithmBuilder, Origin
 from rllib_compat.trainer.checkpoints import Checkpoints, pack, save_whole, unpack
 from rllib_compat.trainer.defaults import defaults_of, merge
 from rllib_compat.trainer.inference import Inference
-from rllib_compat.trainer.load import load
+from rllib_compat.trainer.loaded import LoadedAlgorithm
 from rllib_compat.trainer.policies import Policies
 from rllib_compat.trainer.preparation import prepare, resource_help, resource_request, without
 from rllib_compat.trainer.result_files import UnifiedLogger
@@ -81,21 +76,6 @@ def _of(
         return method(getattr(trainer, part), *args, **kwargs)
 
     return call
-
-
-@frozen
-class _LoadedAlgorithm:
-    """An algorithm that a checkpoint was loaded as, and what it is told of its agents.
-
-    Attributes:
-        algorithm: The algorithm.
-        mapping: Which policy an agent has; None for what it was.
-        to_train: Which policies learn; None for those that did.
-    """
-
-    algorithm: Algorithm
-    mapping: MappingFn | None
-    to_train: ToTrain
 
 
 class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
@@ -145,7 +125,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     learns_once = False
     replay_columns: bool | None = None
     #: An algorithm that is there already, in classes for a single trainer.
-    _loaded: ClassVar[_LoadedAlgorithm | None] = None
+    _loaded: ClassVar[LoadedAlgorithm | None] = None
 
     merge_trainer_configs = staticmethod(merge)
     merge_algorithm_configs = merge_trainer_configs
@@ -201,22 +181,13 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         if (legacy_ray := self._origin.legacy_ray) is not None:
             self.config = keys.with_placeholders(self.config, legacy_ray)
 
-    def _take(self, loaded: _LoadedAlgorithm) -> None:
+    def _take(self, loaded: LoadedAlgorithm) -> None:
         """Takes an algorithm as it is."""
-        algorithm = loaded.algorithm
-        name = registry.find(type(algorithm).__name__).name
-        self._origin = Origin(name, self._origin.ray)
-        todays = algorithm.config.to_dict()
-        agents = ("policies", "policy_mapping_fn", "policies_to_train", "count_steps_by")
-        known = {
-            "multiagent": {key: todays[key] for key in agents},
-            "num_workers": todays["num_env_runners"],
-        }
-        defaults = defaults_of(name)
-        self.config = merge(defaults, {k: v for k, v in todays.items() if k in defaults} | known)
-        self.translation = translate(self.raw_user_config, algorithm=name)
-        self._own(algorithm, self._builder())
-        ray_metrics.mark_steps_as_counted(algorithm)
+        self._origin = Origin(loaded.name, self._origin.ray)
+        self.config = loaded.legacy_config
+        self.translation = translate(self.raw_user_config, algorithm=loaded.name)
+        self._own(loaded.algorithm, self._builder())
+        ray_metrics.mark_steps_as_counted(loaded.algorithm)
         self._adopt()
         if loaded.mapping is not None or loaded.to_train is not None:
             self._policies.tell_workers(loaded.mapping, loaded.to_train)
@@ -685,23 +656,13 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         if not isinstance(path, (str, Path)):
             with getattr(path, "checkpoint", path).as_directory() as folder:
                 return cls.from_checkpoint(folder, policy_ids, policy_mapping_fn, policies_to_train)
-        place = local_path(path)
-        if _is_todays(place):
-            require_whole(place)
-            if missing := v2.missing_states(Folder(place), {}, {}):
-                raise missing[0]
-            algorithm = algorithms.load_algorithm(place)
-            coefficients.take(algorithm, coefficients.saved(place))
-        else:
-            algorithm = load(
-                place, policy_mapping_fn=policy_mapping_fn, policies_to_train=policies_to_train
-            )
-        mapping = None if policy_mapping_fn is None else MappingFn(policy_mapping_fn)
-        restored = _LoadedAlgorithm(algorithm, mapping, policies_to_train)
-        members = {"_loaded": restored, "__module__": cls.__module__}
+        loaded = LoadedAlgorithm.from_checkpoint(
+            local_path(path), policy_mapping_fn, policies_to_train
+        )
+        members = {"_loaded": loaded, "__module__": cls.__module__}
         around: type[Trainer] = type(cls.__name__, (cls,), members)
         trainer = around()
-        tune.mark_restored(trainer, iteration=algorithm.iteration)
+        tune.mark_restored(trainer, iteration=loaded.algorithm.iteration)
         if policy_ids is not None:
             for policy in set(trainer.workers.local_worker().policy_map) - set(policy_ids):
                 trainer.remove_policy(policy)
@@ -775,12 +736,3 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     def _call_hook(self, name: str, *arguments: Any) -> None:
         if name in self.hooks:
             self.hooks[name](self, *arguments)
-
-
-def _is_todays(place: Path) -> bool:
-    """Whether a Ray has written a checkpoint that today's Ray loads."""
-    try:
-        told = json.loads((place / "rllib_checkpoint.json").read_text("utf-8"))
-        return Version(told["ray_version"]) >= releases.OLDEST
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
