@@ -170,6 +170,8 @@ def _why_not_trainable(
     if algorithm.reader == "q" and algorithm.becomes in ("DQN", "APEX") and recurrent:
         # Ray's prioritized buffer dies of an error by step (`update_priorities`, 2.40 - 2.60).
         return f"{algorithm.becomes} can't train a network with an LSTM today"
+    if algorithm.reader == "maddpg" and checkpoint.source.layout.endswith(" policy"):
+        return "its critic takes what all agents see and do, and it is the policy of one"
     if algorithm.offline and any(map(_takes_step_before, known(networks).values())):
         return "recorded observations have no step before behind them, which its LSTM takes"
     if algorithm.soft_actor_critic and any(

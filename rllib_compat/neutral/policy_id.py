@@ -19,6 +19,8 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 PolicyId = NewType("PolicyId", str)
 
+#: What RLlib calls the policy of whoever names none.
+ONLY_POLICY = PolicyId("default_policy")
 #: What a Trainer calls the one policy of many agents: `default_policy` alone means one agent to
 #: today's Ray (`AlgorithmConfig.is_multi_agent`).
 SHARED = PolicyId("shared_policy")

@@ -9,12 +9,12 @@ from typing import Any
 
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.policy_id import ONLY_POLICY as ONLY_POLICY
 from rllib_compat.neutral.policy_id import SHARED
 from rllib_compat.neutral.public import public
 
 #: Who acts where there is one agent only.
 ONLY_AGENT = "agent0"
-ONLY_POLICY = "default_policy"
 
 #: What the only policy was called up to Ray 0.5; `compute_action` had it as its default.
 _OLDEST_ONLY_POLICY = "default"

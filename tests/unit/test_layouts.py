@@ -198,6 +198,35 @@ def test_a_link_out_of_the_checkpoint_is_refused(newer, tmp_path):
         read_checkpoint(newer)
 
 
+POLICY_FOLDERS = [
+    folder
+    for case in CASES
+    for folder in sorted(case.checkpoint.glob("policies/*"))
+    if not folder.name.startswith(".")
+]
+
+
+def test_a_policy_in_a_folder_of_any_name_has_its_own_id_and_optimizer(tmp_path):
+    assert len(POLICY_FOLDERS) > 30
+    for number, folder in enumerate(POLICY_FOLDERS):
+        exported = shutil.copytree(folder, tmp_path / f"export{number}")
+        (within,) = read_checkpoint(folder).policies.values()
+        (policy,) = read_checkpoint(exported).policies.values()
+        knows = "__policy_id" in within.config or any("/" in name for name in within.weights)
+        assert within.policy_id == folder.name
+        assert policy.policy_id == (folder.name if knows else "default_policy")
+        assert (policy.optimizer is None) is (within.optimizer is None)
+
+
+def test_adam_of_tensorflow_goes_on_from_an_exported_policy(tmp_path):
+    (case,) = [c for c in find(ray="2.3.1") if c.path.name == "ppo-tf-hiddens24x16"]
+    folder = case.checkpoint / "policies" / "default_policy"
+    exported = shutil.copytree(folder, tmp_path / "exported")
+    report = compat.convert(exported, tmp_path / "new", algorithm="PPO", dry_run=True).report
+    (moments,) = [row for row in report if row.path.endswith(".optimizer")]
+    assert "Adam" in moments.message
+
+
 def test_missing_policies_are_an_error_that_says_to_copy_them(newer):
     shutil.rmtree(newer / "policies")
     with pytest.raises(CorruptCheckpointError, match="no policies") as caught:

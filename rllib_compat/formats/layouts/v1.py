@@ -41,7 +41,7 @@ from rllib_compat.formats.layouts.policies import (
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import Counters, LegacyCheckpoint, PolicyState, Source
 from rllib_compat.neutral.errors import CorruptCheckpointError
-from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
+from rllib_compat.neutral.policy_id import ONLY_POLICY, PolicyId, PolicyIds
 from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
@@ -157,10 +157,10 @@ def _read_policies(
 def _read_single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
     """A policy's folder alone: it becomes a checkpoint of one policy."""
     metadata = _read_metadata(folder, state_file)
-    ids = folder.policy_ids([path.resolve().name], "policies")
+    policy = _read_policy(folder, ONLY_POLICY, folder)
+    ids = folder.policy_ids([_id_of(policy, path.resolve())], "policies")
     (policy_id,) = ids
-    policy = _read_policy(folder, policy_id, folder)
-    policy = replace(policy, found_as=ids.found_as(policy_id))
+    policy = replace(policy, policy_id=policy_id, found_as=ids.found_as(policy_id))
     _check_filter(policy, folder)
     version = _name_version(metadata, policy.extra, state_file)
     checkpoint = LegacyCheckpoint(
@@ -171,6 +171,20 @@ def _read_single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCh
         counters=Counters(env_steps=policy.global_timestep),
     )
     return folder.finish(checkpoint)
+
+
+def _id_of(policy: PolicyState, path: Path) -> str:
+    """A policy's id by its state; that of what says none, by the checkpoint that it lies in.
+
+    `Policy.export_checkpoint` writes a folder under any name.
+    """
+    if isinstance(told := policy.config.get("__policy_id"), str):  # from Ray 2.5 on
+        return told
+    if isinstance(policy.weights, Mapping):  # TensorFlow's variables have the id in their names
+        scopes = {name.partition("/")[0] for name in policy.weights if "/" in name}
+        if len(scopes) == 1:
+            return scopes.pop()
+    return path.name if path.parent.name == "policies" else ONLY_POLICY
 
 
 def _check_filter(policy: PolicyState, folder: Folder) -> None:
