@@ -159,6 +159,8 @@ def show(done: Conversion, verbose: int) -> None:
         output.say(said)
     else:
         output.say(f"{done.target}: {done.report.facts['result']}")
+        for line in done.next_step.splitlines():  # one by one: they keep their indentation
+            output.say(line)
 
 
 #: How many lines the table of a whole folder may take without `-v`, and a cell of it.

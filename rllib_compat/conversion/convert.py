@@ -6,6 +6,7 @@ Nothing appears under the target's name before the proof is done, and the source
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from rllib_compat.conversion.compare import (
 from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given, Samples
 from rllib_compat.conversion.identify import identify
+from rllib_compat.conversion.next_step import next_step
 from rllib_compat.conversion.plan import Form, Plan, make_plan
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_directory
@@ -74,6 +76,8 @@ class Conversion:
         differences: The proof: old against new, a row for each policy and output.
         assumptions: What no array shows, so that the proof could not see it.
         target: Where the new checkpoint is; None for a dry run.
+        next_step: Lines to copy, with which the checkpoint is trained on, or acts; empty for a dry
+            run, and where what was written is for other libraries.
     """
 
     plan: Plan
@@ -81,6 +85,7 @@ class Conversion:
     differences: tuple[OutputDifference, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
     target: Path | None = None
+    next_step: str = ""
 
     @property
     def checkpoint(self) -> LegacyCheckpoint:
@@ -206,8 +211,10 @@ def convert(
             write_manifest(target)
     assumptions = find_assumptions(plan.checkpoint, known(plan.networks), rows)
     report.extend(row.finding() for row in assumptions)
-    target_path = None if dry_run else new
-    return Conversion(plan, report, tuple(rows), tuple(assumptions), target_path)
+    done = Conversion(plan, report, tuple(rows), tuple(assumptions))
+    if dry_run:
+        return done
+    return replace(done, target=Path(new), next_step=next_step(plan, Path(new), known_facts))
 
 
 def verify(

@@ -105,17 +105,20 @@ def find_jobs(folder: str | Path, out: str | Path) -> list[Job]:
             fix="Give a folder that has `checkpoint-N` files or checkpoint folders below it.",
         )
     below = Counter(above for old in found for above in old.parents)
-    return [Job(old, out / _name(old, folder, below[old.parent] == 1)) for old in found]
+    return [Job(old, out / _name(old, folder, below)) for old in found]
 
 
-def _name(old: Path, folder: Path, alone: bool) -> Path:
+def _name(old: Path, folder: Path, below: Counter[Path]) -> Path:
     """The path below the output folder; a file that is all there is below a folder takes its name.
 
-    So no checkpoint is written into the folder of another.
+    One that has others below it has a name of its own there, so that no checkpoint is written into
+    the folder of another.
     """
-    takes_it = alone and old.parent != folder and old.is_file()
+    takes_it = old.is_file() and below[old.parent] == 1 and old.parent != folder
     relative = (old.parent if takes_it else old).relative_to(folder)
-    return relative if relative.parts else Path(old.name)
+    if old.is_dir() and (below[old] or not relative.parts):
+        return relative / f"{old.resolve().name} itself"
+    return relative
 
 
 def convert_many(

@@ -299,6 +299,8 @@ def inspect(
     except CompatError as error:
         lacking = error
     for policy_id, policy in checkpoint.policies.items():
+        if not policy.has_weights:
+            continue
         try:
             if lacking is not None:
                 raise lacking

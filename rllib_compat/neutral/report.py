@@ -90,6 +90,9 @@ class Finding:
 #: A policy's id in a path: `policies.p0.weights`, `$.multiagent.policies.p0[3].lr`.
 _POLICY = re.compile(r"(?<=policies\.)[^.\[*]+")
 
+#: The number of an item of a list, in a path: `optimizer[3]`.
+_ITEM = re.compile(r"\[\d+\]")
+
 #: How many policies a row names.
 _NAMED = 5
 
@@ -109,12 +112,16 @@ def grouped(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _group_places(rows: Iterable[Finding]) -> list[Finding]:
-    """One row for what several parts have in common, where it needs attention."""
+    """One row for what several parts have in common: items of a list, or what needs attention."""
     places: dict[Finding, list[str]] = {}
     for row in rows:
-        key = row if row.severity is Severity.INFO else replace(row, path="")
+        of_list = _ITEM.sub("[*]", row.path)
+        key = replace(row, path=of_list if row.severity is Severity.INFO else "")
         places.setdefault(key, []).append(row.path)
-    return [replace(row, path=_join(paths)) for row, paths in places.items()]
+    return [
+        replace(row, path=row.path if row.path and len(paths) > 1 else _join(paths))
+        for row, paths in places.items()
+    ]
 
 
 def _join(names: list[str]) -> str:

@@ -626,6 +626,8 @@ def test_what_happened_to_all_policies_is_one_row():
     assert one.message == "kept (p0, p1, p2, p3, p4 and 15 more)"
     assert other == row("policies.a.weights", "lost")
     assert last == row("$.lr")
+    items = grouped(row(f"policies.a.optimizer[{i}]") for i in range(20))
+    assert [finding.path for finding in items] == ["policies.a.optimizer[*]"]
 
 
 #: Only policies of the old API stack explored so.

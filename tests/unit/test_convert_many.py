@@ -55,6 +55,28 @@ def test_no_checkpoint_is_written_into_the_folder_of_another(results, tmp_path):
     assert not [new for new in targets if set(new.parents) & set(targets)]
 
 
+def test_what_convert_takes_is_found_whatever_it_is_called_and_wherever_it_lies(tmp_path):
+    folder = tmp_path / "repository"
+    shutil.copytree(FOLDER.checkpoint, folder)  # a checkpoint itself, with others below it
+    (old,) = (c for c in find(ray="0.5.3", algorithm="A2C") if c.variant == "small")
+    old = old.checkpoint.with_name("checkpoint-2.extra_data")
+    for name in ("models/checkpoint-2.extra_data", "models/mine/best_model"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(old if "extra" in name else SMALL.checkpoint, folder / name)
+    shutil.copytree(FOLDER.checkpoint / "policies/default_policy", folder / "models/one")
+    jobs = find_jobs(folder, tmp_path / "out")
+    found = {job.old.relative_to(folder).as_posix() for job in jobs}
+    assert found == {
+        ".",
+        "models/checkpoint-2.extra_data",
+        "models/mine/best_model",
+        "models/one",
+    }
+    targets = [job.new for job in jobs]
+    assert len({*targets}) == 4
+    assert not [new for new in targets if {*new.parents} & {*targets}]
+
+
 def test_a_folder_that_no_conversion_has_made_is_not_taken_for_one(results, tmp_path):
     jobs = find_jobs(results / "PPO_a", tmp_path / "out")
     (jobs[0].new / "notes").mkdir(parents=True)

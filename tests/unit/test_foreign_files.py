@@ -169,7 +169,8 @@ def test_an_archive_is_to_be_unpacked(trial, kind, tmp_path):
         ("experiment_state-2022-01-01.json", "Tune kept of an experiment", "--recursive"),
         ("checkpoint-2.tune_metadata", "Tune kept of a checkpoint", "checkpoint-N"),
         (".is_checkpoint", "Tune kept of a checkpoint", "checkpoint-N"),
-        ("policy_state.pkl", "a part of a checkpoint", "folder"),
+        ("learner_state.json", "a part of a checkpoint", "folder"),
+        ("state.pkl", "a part of a checkpoint", "folder"),
         ("rllib_checkpoint.json", "a part of a checkpoint", "folder"),
         ("policy.onnx", "exported to ONNX", "exported from"),
         ("model.h5", "Keras", "exported from"),
@@ -183,6 +184,65 @@ def test_a_file_that_lies_beside_checkpoints_is_told_by_its_name(tmp_path, name,
     with pytest.raises(UnknownLayoutError, match=told) as caught:
         read_checkpoint(tmp_path / name)
     assert todo in caught.value.fix
+
+
+MODULES = "learner_group/learner/rl_module"
+
+
+@pytest.mark.parametrize(
+    ("make", "part"),
+    [
+        (policies_folder, "policies"),
+        (policies_folder, "policies/default_policy"),
+        (policies_folder, "policies/default_policy/policy_state.pkl"),
+        (policies_folder, "algorithm_state.pkl"),
+        (tree, "algorithm_state.pkl"),
+        (tree, MODULES),
+        (tree, f"{MODULES}/default_policy"),
+        (tree, f"{MODULES}/default_policy/module_state.pt"),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_a_part_that_is_given_has_the_policies_of_the_whole(make, part, tmp_path):
+    folder = make(tmp_path)
+    whole, read = read_checkpoint(folder), read_checkpoint(folder / part)
+    assert read.policies.keys() == whole.policies.keys()
+    for policy_id, policy in whole.policies.items():
+        found = read.policies[policy_id]
+        assert found.weights.keys() == policy.weights.keys()
+        assert all((found.weights[k] == v).all() for k, v in policy.weights.items())
+        assert found.observation_space == policy.observation_space
+        assert found.observation_filter == policy.observation_filter
+    assert read.modules_alone is part.startswith(MODULES)
+    if not read.modules_alone:
+        assert read.config["train_batch_size"] == whole.config["train_batch_size"]
+
+
+@pytest.mark.parametrize("make", [policies_folder, tree])
+def test_an_algorithms_state_alone_says_which_folder_is_missing(make, tmp_path):
+    state = tmp_path / "alone/algorithm_state.pkl"
+    state.parent.mkdir()
+    shutil.copy(make(tmp_path) / state.name, state)
+    with pytest.raises(CheckpointError, match=r"policies|learner_group"):
+        read_checkpoint(state)
+
+
+def test_without_its_policies_a_checkpoint_still_shows_its_config(tmp_path):
+    folder = policies_folder(tmp_path)
+    shutil.rmtree(folder / "policies")
+    found = inspect(folder)
+    assert (found.algorithm, found.policies) == ("PPO", {})
+    (row,) = (f for f in found.report if f.severity is Severity.ERROR)
+    assert row.message == "The checkpoint has no policies."
+
+
+def test_a_tree_without_the_state_of_a_module_names_the_module(tmp_path):
+    folder = tree(tmp_path)
+    (folder / MODULES / "default_policy/module_state.pt").unlink()
+    with pytest.raises(MissingFileError, match=r"default_policy") as caught:
+        read_checkpoint(folder)
+    assert "Copy" in caught.value.fix
+    assert inspect(folder).config
 
 
 def test_a_truncated_file_is_damaged_and_says_so(trial):

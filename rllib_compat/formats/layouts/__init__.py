@@ -79,6 +79,7 @@ def _read(path: Path, budget: Budget) -> LegacyCheckpoint:
     if not path.exists() and not any(file.exists() for file in beside):
         found, fix = search.explain_missing(path)
         raise UnknownLayoutError(found, where=str(path), fix=fix)
+    path = search.whole_of(path)
     if path.is_dir():
         search.require_one_layout(path)
     by_name = foreign_files.identify_by_name(path) if path.is_file() else None

@@ -82,7 +82,7 @@ _NAMES = tuple(
             "Give the file `checkpoint-N` or the folder that it lies beside.",
         ),
         (
-            r"(algorithm|policy|module|learner|env_runner)_state\.\w+|rllib_checkpoint\.json"
+            r"(learner|env_runner)_state\.\w+|(learner_)?state\.(pkl|msgpack)|rllib_checkpoint\.json"
             r"|checkpoint_version\.txt|metadata\.json|class_and_ctor_args\.pkl|.*_optimizer\.pt",
             "It is a part of a checkpoint.",
             _FOLDER,

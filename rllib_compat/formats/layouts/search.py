@@ -6,12 +6,14 @@ would show or check other data than whoever takes it for the other. It is refuse
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PureWindowsPath
 
 from rllib_compat.formats.files import list_folders, walk
+from rllib_compat.formats.layouts import v0_1
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.formats.manifest import why_not_ours
 from rllib_compat.neutral.errors import CorruptCheckpointError
@@ -19,7 +21,12 @@ from rllib_compat.neutral.errors import CorruptCheckpointError
 #: The file of a checkpoint of version 0.1 (`checkpoint-12`), without its side files.
 _FILE = re.compile(r"checkpoint[-_]\d+", re.IGNORECASE)
 #: What is in the folder of a checkpoint of versions 1.x and 2.x, whatever the folder is called.
-_STATES = ("algorithm_state.pkl", "algorithm_state.msgpck", "algorithm_state.msgpack")
+_STATE = re.compile(
+    r"algorithm_state\.(pkl|msgpck|msgpack)|policy_state\.(pkl|msgpck)"
+    r"|module_state\.(pt|pkl|msgpack)"
+)
+#: Folders in that of a checkpoint which are its parts.
+_PARTS = re.compile(r"policies|learner(_group)?|(eval_)?env_runner|\w+_connector")
 _FIRST_STATE = "state.pkl"
 
 #: How many names an error lists.
@@ -36,6 +43,8 @@ _MARKS = {
 def find_checkpoints(folder: Path, *, skip: Path | None = None) -> Iterator[Path]:
     """The checkpoints below a folder: files of version 0.1, folders of all later ones.
 
+    Those below a checkpoint's own folder are found, too, but not its parts.
+
     Args:
         folder: Where to look. Links to folders are not followed.
         skip: A folder, absolute, that is left out.
@@ -43,18 +52,26 @@ def find_checkpoints(folder: Path, *, skip: Path | None = None) -> Iterator[Path
     for path, folders, files in walk(folder):
         if skip is not None and path.absolute() == skip:
             folders.clear()
-        elif is_folder_checkpoint(path, folders, files):
-            folders.clear()  # policies, learners and modules are parts of it
+            continue
+        folders.sort()
+        if is_folder_checkpoint(path, folders, files):
+            modules = any(name.startswith("module_state.") for name in files)
+            folders[:] = [n for n in folders if not (modules or _PARTS.fullmatch(n))]
             yield path
         else:
-            folders.sort()
-            yield from (path / file for file in sorted(files) if _FILE.fullmatch(file))
+            with contextlib.suppress(OSError):  # a folder that may not be read has none
+                yield from v0_1.find_files(path)
 
 
 def is_folder_checkpoint(path: Path, folders: Sequence[str], files: Sequence[str]) -> bool:
     """Whether a folder is a checkpoint of versions 1.x or 2.x, judged by the names in it."""
     first = _FIRST_STATE in files and "policies" in folders
-    return first or any(state in files for state in _STATES) or (path / MODULES).is_dir()
+    return first or any(map(_STATE.fullmatch, files)) or (path / MODULES).is_dir()
+
+
+def whole_of(path: Path) -> Path:
+    """The folder of which a file is the state; the path itself if it is none."""
+    return path.parent if _STATE.fullmatch(path.name) and path.is_file() else path
 
 
 def require_one_layout(folder: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.formats import pickles
+from rllib_compat.formats.files import open_regular
 from rllib_compat.formats.layouts.configs import config_dict, read_params
 from rllib_compat.formats.layouts.folder import (
     Folder,
@@ -46,7 +47,7 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 
 name = "0.1"
 
-_FILE = re.compile(r"checkpoint-(\d+)(?:\.extra_data)?", re.IGNORECASE)
+_FILE = re.compile(r"checkpoint[-_](\d+)(?:\.extra_data)?", re.IGNORECASE)
 _TRIAL_FOLDER = re.compile(r"checkpoint_\w+", re.IGNORECASE)
 _FOLDER_NUMBER = re.compile(r"checkpoint_0*(\d+)", re.IGNORECASE)
 _NAMED = 5
@@ -54,6 +55,9 @@ _METADATA_ENDING = ".tune_metadata"
 #: How files beside `checkpoint-N` end, which show that it was there where it is lost.
 SIDE_ENDINGS = (".extra_data", _METADATA_ENDING)
 _SIDE_FILES = re.compile(r"(\.tune_metadata|\.json|\.csv|params\.pkl)$|^\.|^events\.")
+
+#: How far into a pickle the first keys of its dict are.
+_HEAD = 200
 
 #: The keys under which the worker's pickle was stored, and the Ray that a file with it is from.
 _WORKER_KEYS = {"worker": None, "evaluator": "0.6", "local_state": "0.5"}
@@ -114,9 +118,9 @@ def _find_file(path: Path) -> tuple[Path, list[Finding]]:
         return path, []
     if not path.is_dir():
         raise LayoutMismatch("there is no such file or folder")
-    folders = [path] if _find_files(path) else [path, *_find_trial_folders(path)]
-    files = [file for folder in folders for file in _find_files(folder)]
-    lost = [file for d in folders if not _find_files(d) and (file := _find_by_metadata(d))]
+    folders = [path] if find_files(path) else [path, *_find_trial_folders(path)]
+    files = [file for folder in folders for file in find_files(folder)]
+    lost = [file for d in folders if not find_files(d) and (file := _find_by_metadata(d))]
     if not files and lost:
         return lost[-1], []
     if not files:
@@ -160,17 +164,26 @@ def _find_by_metadata(folder: Path) -> Path | None:
     return None
 
 
-def _find_files(folder: Path) -> list[Path]:
+def find_files(folder: Path) -> list[Path]:
     """The checkpoint files in a folder, oldest first; a renamed one is known by its content."""
-    numbered = {
-        file: int(match[1])
-        for file in folder.iterdir()
-        if (match := _FILE.fullmatch(file.name)) and file.is_file()
-    }
+    files = [file for file in sorted(folder.iterdir()) if file.is_file()]
+    numbered: dict[int, Path] = {}
+    for file in files:
+        if match := _FILE.fullmatch(file.name):
+            numbered.setdefault(int(match[1]), file)  # what lies beside it is a part of it
     if numbered:
-        return sorted(numbered, key=lambda file: numbered[file])
-    renamed = (f for f in sorted(folder.iterdir()) if not _SIDE_FILES.search(f.name))
-    return [f for f in renamed if f.is_file() and f.suffix == "" and pickles.looks_like_pickle(f)]
+        return [numbered[number] for number in sorted(numbered)]
+    renamed = (f for f in files if f.suffix == "" and not _SIDE_FILES.search(f.name))
+    return [file for file in renamed if _is_checkpoint(file)]
+
+
+def _is_checkpoint(file: Path) -> bool:
+    """Whether a file begins as a pickle of a trainer's state does."""
+    if not pickles.looks_like_pickle(file):
+        return False
+    with open_regular(file) as opened:
+        head = opened.read(_HEAD)
+    return any(key.encode() in head for key in _KNOWN_KEYS)
 
 
 def _find_trial_folders(folder: Path) -> Iterator[Path]:

@@ -4,13 +4,13 @@
 
     rllib_checkpoint.json                      type, checkpoint_version, format, state_file
     algorithm_state.pkl | .msgpck              config, counters, the worker without its policies
-    policies/<id>/policy_state.pkl | .msgpck   weights, spec, optimizer, exploration
+    policies/<id>/policy_state.pkl | .msgpck   weights, spec, config, optimizer, exploration
     learner/module_state/<id>/…                1.2 only (Learner API): the RLModules once more
     learner/optimizer_state/<id>_….pt          1.2 only: their optimizers
 
 The first form had `state.pkl` and `checkpoint_version.txt` (`v1`) in the place of the first two.
-A policy's folder is a checkpoint of its own. `state_file` holds a path as it was on the machine
-that wrote it; only the file of that name beside it is read.
+A policy's folder is a checkpoint of its own, and so is `policies`. `state_file` holds a path as it
+was on the machine that wrote it; only the file of that name beside it is read.
 Sources: `ray/rllib/algorithms/algorithm.py` (`save_checkpoint`), `ray/rllib/policy/policy.py`
 (`export_checkpoint`), `ray/rllib/utils/checkpoints.py`, of Ray 2.1, 2.3, 2.7 and 2.10.
 """
@@ -40,8 +40,8 @@ from rllib_compat.formats.layouts.policies import (
 )
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import Counters, LegacyCheckpoint, PolicyState, Source
-from rllib_compat.neutral.errors import CorruptCheckpointError
-from rllib_compat.neutral.policy_id import ONLY_POLICY, PolicyId, PolicyIds
+from rllib_compat.neutral.errors import CorruptCheckpointError, MissingFileError
+from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
 from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
@@ -55,7 +55,7 @@ _OPTIMIZER = "_default_optimizer.pt"
 
 
 def read(path: Path, budget: Budget) -> LegacyCheckpoint:
-    """Reads an algorithm's checkpoint folder, or that of one policy."""
+    """Reads an algorithm's checkpoint folder, that of one policy, or of several."""
     if not path.is_dir():
         raise LayoutMismatch("not a folder")
     folder = Folder(path, budget)
@@ -66,9 +66,12 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     if algorithm_file and not (path / "learner_group").exists():
         return _read_algorithm(path, folder, algorithm_file)
     if policy_file:
-        return _read_single_policy(path, folder, policy_file)
+        return _read_policies_alone(path, folder, [folder])
     if _is_incomplete(folder):
         return _read_algorithm(path, folder, "algorithm_state.pkl")
+    inner = [Folder(p, budget) for p in (*folder.folders("."), *folder.folders("policies"))]
+    if alone := [one for one in inner if one.state_file("policy_state", _ENDINGS)]:
+        return _read_policies_alone(path, folder, alone)
     raise LayoutMismatch(
         "no `algorithm_state` or `policy_state` (.pkl, .msgpck) of the old API stack"
     )
@@ -99,10 +102,9 @@ def _read_algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckp
         config, is_complete = read_params(folder), False
     policies, ids = _read_policies(worker, folder, state_file)
     if not policies and not folder.missing:
-        raise CorruptCheckpointError(
-            "The checkpoint has no policies.",
-            where=str(path / "policies"),
-            fix="Copy the checkpoint again, with the folder `policies`.",
+        fix = "Copy the checkpoint again, with the folder `policies`."
+        folder.missing.append(
+            MissingFileError("The checkpoint has no policies.", where="policies", fix=fix)
         )
     _check_listed(worker.pop("policy_ids", None), ids, folder)
     policies = _with_learners(policies, folder)
@@ -154,23 +156,33 @@ def _read_policies(
     return {k: replace(p, found_as=ids.found_as(PolicyId(k))) for k, p in policies.items()}, ids
 
 
-def _read_single_policy(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
-    """A policy's folder alone: it becomes a checkpoint of one policy."""
-    metadata = _read_metadata(folder, state_file)
-    policy = _read_policy(folder, ONLY_POLICY, folder)
-    ids = folder.policy_ids([_id_of(policy, path.resolve())], "policies")
-    (policy_id,) = ids
-    policy = replace(policy, policy_id=policy_id, found_as=ids.found_as(policy_id))
-    _check_filter(policy, folder)
-    version = _name_version(metadata, policy.extra, state_file)
+def _read_policies_alone(path: Path, outer: Folder, inner: list[Folder]) -> LegacyCheckpoint:
+    """Policies without the algorithm's state: each has its config and spaces itself.
+
+    Args:
+        path: What was given.
+        outer: Its folder.
+        inner: The policies' folders; `outer` itself where there is one.
+    """
+    ids = outer.policy_ids([one.root.resolve().name for one in inner], "policies")
+    policies, metadata, version = dict[str, PolicyState](), dict[str, Any](), ""
+    for one, policy_id in zip(inner, ids, strict=True):
+        state_file = one.state_file("policy_state", _ENDINGS) or "policy_state.pkl"
+        metadata = _read_metadata(one, state_file)
+        policy = _read_policy(one, policy_id, outer)
+        policies[policy_id] = replace(policy, found_as=ids.found_as(policy_id))
+        _check_filter(policy, outer)
+        version = _name_version(metadata, policy.extra, state_file)
+    first = next(iter(policies.values()))
+    kind = "policy" if len(policies) == 1 else "policies"
     checkpoint = LegacyCheckpoint(
-        Source(path, f"{version} policy", text(metadata.get("ray_version")), folder.digests),
-        config=policy.config,
-        config_is_complete=bool(policy.config),
-        policies={policy.policy_id: policy},
-        counters=Counters(env_steps=policy.global_timestep),
+        Source(path, f"{version} {kind}", text(metadata.get("ray_version")), outer.digests),
+        config=first.config,
+        config_is_complete=bool(first.config),
+        policies=policies,
+        counters=Counters(env_steps=first.global_timestep),
     )
-    return folder.finish(checkpoint)
+    return outer.finish(checkpoint)
 
 
 def _id_of(policy: PolicyState, path: Path) -> str:

@@ -12,7 +12,8 @@
     env_runner/…                                  connectors: filters, and noise on weights
     coefficients.json                             what learners keep in no state (`Trainer.save`)
 
-2.0 (Ray 2.3x – 2.43) named the weights' file `module_state.pt`, though it is a pickle.
+A module's folder is a checkpoint of its own, and so is `rl_module`. 2.0 (Ray 2.3x – 2.43) named
+the weights' file `module_state.pt`, though it is a pickle.
 Source: `ray/rllib/utils/checkpoints.py` (`Checkpointable.save_to_path`).
 """
 
@@ -96,9 +97,11 @@ _EPISODES = ("env_runners", "num_episodes_lifetime")
 
 
 def read(path: Path, budget: Budget) -> LegacyCheckpoint:
-    """Reads an algorithm's Checkpointable tree."""
+    """Reads an algorithm's Checkpointable tree, or its modules alone."""
     folder = Folder(path, budget)
-    if not path.is_dir() or not (path / MODULES).is_dir():
+    if path.is_dir() and not (path / MODULES).is_dir():
+        return _read_modules_alone(path, budget)
+    if not path.is_dir():
         raise LayoutMismatch(f"no folder `{MODULES}`")
     metadata = folder.try_side_file(_METADATA)
     alone = not any(map(folder.has, (_METADATA, _MADE, *_STATES)))
@@ -109,7 +112,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     made = folder.try_side_file(_MADE) if is_complete else None
     state = _read_state(folder, "algorithm_state") or {}
     cls, config = _read_class_and_config(made, folder)
-    policies, ids = _read_modules(folder)
+    policies, ids = _read_modules(folder, MODULES, [p.name for p in folder.folders(MODULES)])
     filters, other_filters = _read_filters(folder, policies, ids)
     connectors = _read_other_connectors(folder)
     policies = with_filters(policies, ids, filters)
@@ -152,17 +155,47 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     return folder.finish(checkpoint)
 
 
-def _read_modules(folder: Folder) -> tuple[dict[str, PolicyState], PolicyIds]:
-    names = [path.name for path in folder.folders(MODULES)]
+def _read_modules_alone(path: Path, budget: Budget) -> LegacyCheckpoint:
+    """Reads the folder of one module, or one with folders of several."""
+    folder = Folder(path, budget)
+    names = [n.name for n in folder.folders(".") if folder.state_file(f"{n.name}/module_state")]
+    if not names and folder.state_file("module_state"):
+        folder, names = Folder(path.resolve().parent, budget), [path.resolve().name]
+    if not names:
+        raise LayoutMismatch(f"no folder `{MODULES}`, and no module's state")
+    metadata = as_mapping(folder.try_side_file(f"{names[0]}/metadata.json"))
+    policies, _ = _read_modules(folder, "", names)
+    version = text(metadata.get("ray_version"))
+    checkpoint = LegacyCheckpoint(
+        Source(path, "2.x modules", version, folder.digests),
+        config_is_complete=True,
+        modules_alone=True,
+        policies=policies,
+    )
+    return folder.finish(checkpoint)
+
+
+def _read_modules(
+    folder: Folder, place: str, names: list[str]
+) -> tuple[dict[str, PolicyState], PolicyIds]:
     ids = folder.policy_ids(names, "policies")
-    modules = [(ids[name], _read_module(folder, name, ids[name])) for name in names]
+    modules = [
+        (ids[name], _read_module(folder, f"{place}/{name}".lstrip("/"), ids[name]))
+        for name in names
+    ]
     policies: dict[str, PolicyState] = {
         policy_id: replace(policy, found_as=ids.found_as(policy_id))
         for policy_id, policy in modules
         if policy is not None
     }
     if not policies:
-        raise CorruptCheckpointError("The tree has no module with a state.", where=MODULES)
+        folder.missing.append(
+            MissingFileError(
+                f"No module has a state (`module_state`); there are {', '.join(names) or 'none'}.",
+                where=MODULES,
+                fix="Copy the checkpoint again, with all files of this folder.",
+            )
+        )
     return policies, ids
 
 
@@ -283,8 +316,7 @@ def _read_class_and_config(made: object, folder: Folder) -> tuple[str | None, di
     return cls.name if isinstance(cls, GlobalRef) else None, config
 
 
-def _read_module(folder: Folder, module_name: str, module_id: PolicyId) -> PolicyState | None:
-    place = f"{MODULES}/{module_name}"
+def _read_module(folder: Folder, place: str, module_id: PolicyId) -> PolicyState | None:
     weights = _read_state(folder, f"{place}/module_state")
     if weights is None:
         return None

@@ -1,0 +1,90 @@
+"""What somebody does next with a checkpoint that was converted: lines to copy.
+
+What is known of the checkpoint is filled in; what only its owner has (an environment, the mapping
+of agents to policies, recorded steps) has a name in the lines, and a comment that says what it is.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from rllib_compat.conversion.given import Given
+from rllib_compat.conversion.plan import Form, Plan
+from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.report import Verdict
+
+#: Longer texts of spaces say nothing more to people.
+_SPACE = 60
+
+
+def next_step(plan: Plan, target: Path, given: Given) -> str:
+    """The lines with which a checkpoint is trained on, or acts where nothing trains it.
+
+    Args:
+        plan: What was written.
+        target: Where.
+        given: What the caller knew besides, and has to give again where no file keeps it.
+
+    Returns:
+        Python code or a command, below a line that says what for; empty where what was written is
+        for other libraries, or the network is not known.
+    """
+    if plan.form is Form.ALGORITHM:
+        return _train(plan, target, given)
+    if plan.form is Form.MODULES:
+        return _act(plan, target)
+    if plan.form is Form.MSGPACK and plan.networks:
+        model = ["--model", given.model] if given.model else []
+        command = shlex.join(["rllib-compat", "convert", str(target), f"{target}-trains", *model])
+        return f"to train on:\n  {command}"
+    return ""
+
+
+def _train(plan: Plan, target: Path, given: Given) -> str:
+    arguments, notes = [repr(str(target))], list[str]()
+    rules = {finding.rule for finding in plan.findings if finding.verdict is not Verdict.DROPPED}
+    policies = plan.checkpoint.policies
+    if "environment" in rules or not (given.env is None or isinstance(given.env, str)):
+        arguments.append("env=MyEnv")
+        notes.append(f"MyEnv: the class of your environment, {_describe_spaces(policies)}")
+    if "policy-mapping" in rules:
+        arguments.append("policy_mapping_fn=policy_of")
+        ids = ", ".join(map(repr, policies)) if len(policies) <= len("few") else "its policy's id"
+        notes.append(f"policy_of(agent_id, *args, **kwargs): your function, which returns {ids}")
+    if "offline-data" in rules:
+        arguments.append('input="/path/to/recordings"')
+        notes.append("input: your recorded steps, of any Ray")
+    if given.model:
+        arguments.append(f"given=compat.Given(model={given.model!r})")
+    lines = [
+        *(f"# {note}" for note in notes),
+        "import rllib_compat as compat",
+        f"algorithm = compat.load({', '.join(arguments)})",
+        "algorithm.train()",
+    ]
+    return "\n  ".join(["to train on, in Python:", *lines])
+
+
+def _describe_spaces(policies: Mapping[str, PolicyState]) -> str:
+    if len(policies) != 1:
+        return "with the agents' spaces that `rllib-compat inspect` lists"
+    (policy,) = policies.values()
+    seen, acts = (
+        text if len(text) <= _SPACE else f"{text[:_SPACE]}…"
+        for text in map(str, (policy.observation_space, policy.action_space))
+    )
+    return f"with observations {seen} and actions {acts}"
+
+
+def _act(plan: Plan, target: Path) -> str:
+    policy_id = next(iter(plan.networks))
+    which = "" if len(plan.networks) == 1 else f", policy_id={policy_id!r}"
+    lines = [
+        "import rllib_compat as compat",
+        f"policy = compat.load_policy({str(target)!r}{which})",
+        "action = policy.compute_single_action(observation)",
+    ]
+    why = f" ({plan.reason}, so nothing trains it)" if plan.reason else ""
+    return "\n  ".join([f"to let it act{why}, in Python:", *lines])
