@@ -22,6 +22,9 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["guide.css"]
+html_js_files = ["guide.js"]
 html_title = f"rllib-compat {release}"
 
 # Shell prompts are shown, and left out when a block is copied.

@@ -76,7 +76,7 @@ def _family(family: str) -> str:
 def _row(rule: Rule) -> str:
     """A rule as a row. The anchor is its name in reports."""
     cells = (
-        f'<a id="{rule.id}"></a>`{rule.key}`',
+        f'<a id="{rule.id}"></a>{{index}}`!{rule.key}`',
         _era(rule),
         _fate(rule),
         _note(rule),
