@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from rllib_compat import formats
 from rllib_compat.cli import options, output
 
 
@@ -19,8 +20,13 @@ from rllib_compat.cli import options, output
     type=options.LocalPath(),
     help="Keep the converted checkpoint here. [default: a temporary folder, deleted]",
 )
+@click.option(
+    "--old",
+    type=click.Path(path_type=Path),
+    help="Copy the old checkpoint to this new folder, for trying the other commands, and stop.",
+)
 @options.verbose_option
-def command(keep: Path | None, verbose: int) -> int:
+def command(keep: Path | None, old: Path | None, verbose: int) -> int:
     """Converts a checkpoint that Ray 0.8.5 wrote (PPO, TensorFlow 1, CartPole), and trains on.
 
     The new module is also compared with the outputs that Ray 0.8.5 itself computed for 16
@@ -30,14 +36,22 @@ def command(keep: Path | None, verbose: int) -> int:
     Examples:
       rllib-compat demo
       rllib-compat demo --keep new
+      rllib-compat demo --old old && rllib-compat inspect old
     """
+    with resources.as_file(resources.files("rllib_compat") / "demo_data") as data:
+        if old is not None:
+            with formats.atomic_directory(old) as folder:
+                shutil.copytree(data, folder, dirs_exist_ok=True)
+            output.say(f"{old}: a checkpoint of Ray 0.8.5 (PPO, TensorFlow 1, CartPole-v0)")
+            return 0
+        return _convert_and_train(data, keep, verbose)
+
+
+def _convert_and_train(old: Path, keep: Path | None, verbose: int) -> int:
     from rllib_compat import convert
     from rllib_compat.cli.convert import show
 
-    with (
-        resources.as_file(resources.files("rllib_compat") / "demo_data") as old,
-        tempfile.TemporaryDirectory(prefix="rllib-compat-") as temporary,
-    ):
+    with tempfile.TemporaryDirectory(prefix="rllib-compat-") as temporary:
         target = keep or Path(temporary) / "new"
         output.progress("converting a checkpoint of Ray 0.8.5 (PPO, TensorFlow 1, CartPole-v0)")
         done = convert(old, target, algorithm="PPO", recorded=old / "expected.npz")
