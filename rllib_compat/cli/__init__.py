@@ -15,6 +15,7 @@ import click
 
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.extras import install_command
 from rllib_compat.neutral.text import printable
 
 __all__ = ["main"]
@@ -119,7 +120,7 @@ def _run(args: list[str] | None) -> int:
     except Exception as error:
         if (missing := _not_installed(error)) is not None:
             click.echo(f"error: This needs {missing}, which is not installed.", err=True)
-            click.echo("  to do: pip install 'rllib-compat[ray]'", err=True)
+            click.echo(f"  to do: {install_command('ray')}", err=True)
             return 2
         import traceback
 

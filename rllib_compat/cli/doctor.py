@@ -13,6 +13,7 @@ from packaging.version import Version
 
 from rllib_compat.cli import options, output
 from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.extras import install_command
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import releases
 
@@ -95,7 +96,11 @@ def command(as_json: bool) -> int:
         "what works here",
         ("what", "works", "to do"),
         [
-            (use, "no" if missing else "yes", _install(extras[use]) if missing else "")
+            (
+                use,
+                "no" if missing else "yes",
+                install_command(extras[use]) if missing else "",
+            )
             for use, missing in works.items()
         ],
     )
@@ -108,6 +113,8 @@ def _packages() -> Iterator[Package]:
     """Every package that the light install or an extra asks for, as its metadata says."""
     for text in metadata.requires(_NAME) or []:
         requirement = Requirement(text)
+        if requirement.name == _NAME:
+            continue  # the extra `all` asks for the others
         extra = None
         if requirement.marker is not None:
             if requirement.marker.evaluate({"extra": ""}):
@@ -145,10 +152,6 @@ def _missing(packages: list[Package], extra: str | None) -> list[str]:
     ]
 
 
-def _install(extra: str | None) -> str:
-    return f"pip install '{_NAME}[{extra}]'" if extra else f"pip install {_NAME}"
-
-
 def _faults(packages: list[Package]) -> Iterator[str]:
     """What is there in part, or not as it was tested."""
     for package in packages:
@@ -156,7 +159,7 @@ def _faults(packages: list[Package]) -> Iterator[str]:
         if package.fits or package.name in _FOR_MORE or not (partly or package.extra is None):
             continue
         have = f"{package.version} is installed" if package.version else "it is not installed"
-        yield f"{package.name}{package.wanted}: {have}; {_install(package.extra)}"
+        yield f"{package.name}{package.wanted}: {have}; {install_command(package.extra)}"
     ray = next((p.version for p in packages if p.name == "ray" and p.version), None)
     if ray is not None and Version(ray).release[:2] > releases.NEWEST.release[:2]:
         tested = f"{releases.OLDEST} to {releases.NEWEST}"

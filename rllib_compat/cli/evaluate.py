@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import statistics
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rllib_compat.cli import named_modules, options, output
+from rllib_compat.neutral.extras import import_optional
 
 if TYPE_CHECKING:
     from rllib_compat.trainer.rollouts import Episode
@@ -85,8 +87,8 @@ def command(
     if as_json:
         output.emit_json(summary)
     else:
-        columns = ("episodes", "env steps", "reward", "min", "max", "length")
-        output.table(str(checkpoint), columns, [[_shown(v) for v in list(summary.values())[:6]]])
+        columns = ("episodes", "env steps", "reward", "std", "min", "max", "length")
+        output.table(str(checkpoint), columns, [[_shown(v) for v in list(summary.values())[:7]]])
     return code
 
 
@@ -142,6 +144,8 @@ def _evaluate(
         overrides=overrides,
     )
     render = "human" if given["render"] else "rgb_array" if video else None
+    if video:
+        import_optional("moviepy", extra="video", where="--video-dir")
     played = []
     recorder = rollouts.Recorder(
         given["out"],
@@ -185,7 +189,8 @@ def _summary(played: list[Episode]) -> dict[str, Any]:
     return {
         "episodes": len(whole),
         "steps": sum(episode.length for episode in played),
-        "reward_mean": sum(rewards) / len(rewards),
+        "reward_mean": statistics.fmean(rewards),
+        "reward_std": statistics.pstdev(rewards),
         "reward_min": min(rewards),
         "reward_max": max(rewards),
         "length_mean": sum(episode.length for episode in whole) / len(whole),

@@ -15,6 +15,7 @@ from rllib_compat.formats import notebooks
 from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.formats.files import disk_errors, open_regular, walk
 from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.extras import install_command
 from rllib_compat.neutral.text import printable
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _require_extras() -> None:
         if importlib.util.find_spec(package) is None:
             raise CompatError(
                 f"This needs {package}, which is not installed.",
-                fix="pip install 'rllib-compat[ray,upgrade]'",
+                fix=install_command("ray", "upgrade"),
             )
 
 

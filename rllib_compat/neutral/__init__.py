@@ -18,6 +18,7 @@ _FILES = {
         "Source",
     ),
     "deferred": ("Deferred",),
+    "extras": ("import_optional", "install_command"),
     "records": ("GlobalRef", "StandIn", "is_stand_in"),
     "report": ("Finding", "Report", "Severity", "Verdict"),
 }

@@ -8,6 +8,7 @@ from functools import cache
 from packaging.version import Version
 
 from rllib_compat.neutral.errors import RayNotSupportedError
+from rllib_compat.neutral.extras import install_command
 
 OLDEST = Version("2.40")
 NEWEST = Version("2.60")
@@ -30,12 +31,12 @@ def installed() -> Version:
     except metadata.PackageNotFoundError as error:
         raise RayNotSupportedError(
             "Ray is not installed. `inspect`, `config` and `convert --to msgpack` work without it.",
-            fix="pip install 'rllib-compat[ray]'",
+            fix=install_command("ray"),
         ) from error
     if version < OLDEST:
         raise RayNotSupportedError(
             f"Ray {version} is installed; this package works with Ray {OLDEST} to {NEWEST}.",
-            fix="pip install --upgrade 'rllib-compat[ray]'",
+            fix=f"{install_command('ray')} --upgrade",
         )
     if version.release[:2] > NEWEST.release[:2]:
         logger.warning(

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, ClassVar, cast
 
 from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.neutral.extras import install_command
 from rllib_compat.neutral.public import import_attribute, public
 from rllib_compat.ray_versions import tune
 from rllib_compat.runtime import atari
@@ -109,7 +110,7 @@ def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
             raise LegacyEnvError(
                 f"`{settings.env}` is an Atari game, and no such games are installed.",
                 where="$.env",
-                fix="pip install 'rllib-compat[atari]'",
+                fix=install_command("atari"),
             )
         raise LegacyEnvError(
             f"No environment is called `{settings.env}`.",

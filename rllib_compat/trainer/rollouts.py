@@ -234,19 +234,9 @@ def _made_by_gymnasium(env: object) -> bool:
 
 
 def write_video(frames: list[Any], path: Path, *, fps: int) -> None:
-    """Writes frames as a video.
+    """Writes frames as a video; it needs the extra `video`."""
+    from moviepy.video.io.ImageSequenceClip import ImageSequenceClip
 
-    Raises:
-        CompatError: What writes videos is not installed.
-    """
-    try:
-        from moviepy.video.io.ImageSequenceClip import ImageSequenceClip
-    except ModuleNotFoundError as error:
-        raise CompatError(
-            f"Videos need {error.name}, which is not installed.",
-            where="--video-dir",
-            fix="pip install 'rllib-compat[video]'",
-        ) from error
     with disk_errors(path), tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / path.name
         ImageSequenceClip(frames, fps=fps).write_videofile(str(made), logger=None)

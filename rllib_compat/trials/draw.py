@@ -12,6 +12,7 @@ import numpy as np
 from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.neutral.errors import CheckpointError, CompatError, TargetExistsError
+from rllib_compat.neutral.extras import import_optional
 from rllib_compat.neutral.text import printable
 from rllib_compat.trials.read import Point, Trial
 
@@ -140,14 +141,10 @@ def _text(text: str, longest: int = 80) -> str:
 
 
 def _figure() -> Any:
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise CompatError(
-            "Drawing needs matplotlib, which is not installed.",
-            fix="pip install 'rllib-compat[plot]'",
-        ) from error
+    import_optional("matplotlib", extra="plot")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     figure = Figure(layout="constrained")
     FigureCanvasAgg(figure)
     return figure

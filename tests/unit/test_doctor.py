@@ -8,6 +8,7 @@ from importlib import metadata
 import pytest
 
 from rllib_compat.cli import main as command_line
+from rllib_compat.neutral import install_command
 from tests.docs import ROOT
 
 #: What an import is called, where the package is called otherwise.
@@ -100,8 +101,8 @@ def test_half_an_extra_and_an_old_ray_are_told_with_the_command(installed, capsy
     code, told = run(capsys)
     assert code == 1
     old, torch = told["faults"]
-    assert old == "ray>=2.40: 2.9.3 is installed; pip install 'rllib-compat[ray]'"
-    assert torch == "torch>=2.0: it is not installed; pip install 'rllib-compat[ray]'"
+    assert old == f"ray>=2.40: 2.9.3 is installed; {install_command('ray')}"
+    assert torch == f"torch>=2.0: it is not installed; {install_command('ray')}"
 
 
 def test_a_ray_newer_than_the_tested_ones_works_and_is_told(installed, capsys):
@@ -118,3 +119,28 @@ def test_files_without_an_installation_are_told_apart(installed, capsys):
         command_line(["doctor"])
     assert ended.value.code == 2
     assert "pip install ." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("noted", "command"),
+    [
+        (None, "pip install 'rllib-compat[ray,plot]'"),
+        ({"url": "{here}", "dir_info": {"editable": True}}, "pip install -e '{path}[ray,plot]'"),
+        ({"url": "{here}", "dir_info": {}}, "pip install '{path}[ray,plot]'"),
+        ({"url": "{here}", "archive_info": {}}, "pip install 'rllib-compat[ray,plot] @ {here}'"),
+        ({"url": "{here}/gone.whl", "archive_info": {}}, "pip install 'rllib-compat[ray,plot]'"),
+        ({"url": "git+https://a.b/c", "vcs_info": {}}, "pip install 'rllib-compat[ray,plot]'"),
+    ],
+)
+def test_an_extra_is_installed_from_where_the_package_came(noted, command, tmp_path, monkeypatch):
+    where = {"{here}": tmp_path.as_uri(), "{path}": str(tmp_path)}
+    text = json.dumps(noted) if noted else None
+    for name, value in where.items():
+        text, command = text and text.replace(name, value), command.replace(name, value)
+
+    class Installed:
+        def read_text(self, name):
+            return text if name == "direct_url.json" else None
+
+    monkeypatch.setattr(metadata, "distribution", lambda _: Installed())
+    assert install_command("ray", "plot") == command

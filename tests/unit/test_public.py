@@ -11,6 +11,7 @@ import pytest
 import rllib_compat
 from rllib_compat import adapters, errors, modules
 from rllib_compat.errors import CompatError, RayNotSupportedError
+from rllib_compat.neutral import install_command
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import releases
 
@@ -95,6 +96,6 @@ def test_without_ray_a_trainer_says_what_to_install(monkeypatch):
     try:
         with pytest.raises(RayNotSupportedError) as told:
             rllib_compat.PPOTrainer  # noqa: B018
-        assert told.value.fix == "pip install 'rllib-compat[ray]'"
+        assert told.value.fix == install_command("ray")
     finally:
         releases.installed.cache_clear()

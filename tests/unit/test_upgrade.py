@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rllib_compat.cli import main
 from rllib_compat.errors import CompatError
+from rllib_compat.neutral import install_command
 from rllib_compat.upgrade import RULES, Target, upgrade
 
 
@@ -492,5 +493,5 @@ def test_without_ray_nothing_is_called_gone_that_ray_has(missing, monkeypatch, t
     assert ended.value.code == 2
     told = capsys.readouterr().err
     assert missing in told
-    assert "pip install 'rllib-compat[ray,upgrade]'" in told
+    assert install_command("ray", "upgrade") in told
     assert file.read_text() == "from ray.rllib.env.multi_agent_env import MultiAgentEnv\n"

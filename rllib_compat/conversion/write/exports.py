@@ -9,7 +9,6 @@ they had.
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +22,8 @@ from rllib_compat.networks import Network, known
 from rllib_compat.networks.mapping import Array
 from rllib_compat.networks.onnx import outputs_without_critics, to_onnx
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
-from rllib_compat.neutral.errors import CheckpointError, CompatError, VerificationError
+from rllib_compat.neutral.errors import CheckpointError, VerificationError
+from rllib_compat.neutral.extras import import_optional
 from rllib_compat.neutral.report import Finding, Verdict
 
 #: What safetensors calls its own part of a file.
@@ -39,7 +39,7 @@ def write_onnx(plan: Plan, target: Path) -> list[Finding]:
     Raises:
         CompatError: The package onnx is not installed.
     """
-    onnx = _require_library("onnx", extra="onnx")
+    onnx = import_optional("onnx", extra="onnx", where="--to onnx")
     findings = _dropped_parts(plan)
     for policy_id, network in known(plan.networks).items():
         made = to_onnx(network, _metadata(plan, policy_id))
@@ -68,7 +68,7 @@ def write_safetensors(plan: Plan, target: Path) -> list[Finding]:
         CompatError: The package safetensors is not installed.
         CheckpointError: It has no form for an array, or for a text.
     """
-    _require_library("safetensors", extra="safetensors")
+    import_optional("safetensors", extra="safetensors", where="--to safetensors")
     from safetensors import SafetensorError
     from safetensors.numpy import save
 
@@ -142,22 +142,6 @@ def _same(old: Array, new: Array) -> bool:
 
 def _file(target: Path, policy_id: str) -> Path:
     return target / f"{policy_id}.safetensors"
-
-
-def _require_library(name: str, *, extra: str) -> Any:
-    """Imports a library of an extra.
-
-    Raises:
-        CompatError: It is not installed; the error names the command.
-    """
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise CompatError(
-            f"This needs the package {name}, which is not installed.",
-            where=f"--to {extra}",
-            fix=f"pip install 'rllib-compat[{extra}]'",
-        ) from error
 
 
 def _metadata(plan: Plan, policy_id: str) -> Mapping[str, Any]:

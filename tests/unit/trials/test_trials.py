@@ -7,6 +7,7 @@ import pytest
 
 from rllib_compat import cli
 from rllib_compat.errors import CheckpointError, CorruptCheckpointError, TargetExistsError
+from rllib_compat.neutral import install_command
 from rllib_compat.trials import draw_curves, find_trials, read_trial
 from tests.legacy.cases import MUSEUM
 
@@ -124,7 +125,7 @@ def test_without_matplotlib_the_command_to_install_it_is_named(capsys, monkeypat
     with pytest.raises(SystemExit) as end:
         cli.main(["plot", str(TUNED), "--out", str(tmp_path / "a.png")])
     assert end.value.code == 2
-    assert "pip install 'rllib-compat[plot]'" in capsys.readouterr().err
+    assert install_command("plot") in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
