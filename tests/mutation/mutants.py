@@ -1241,8 +1241,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/algorithms/test_actor_critics.py",),
         (
             "the temperature of discrete actions only falls",
-            "            return 0.98 * float(np.log(space.n))",
-            "            return -1.0",
+            "        return 0.98 * float(np.log(space.n))",
+            "        return -1.0",
         ),
     ),
     *_in(

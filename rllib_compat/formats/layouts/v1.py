@@ -41,7 +41,7 @@ from rllib_compat.formats.layouts.policies import (
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import Counters, LegacyCheckpoint, PolicyState, Source
 from rllib_compat.neutral.errors import CorruptCheckpointError, MissingFileError
-from rllib_compat.neutral.policy_id import PolicyId, PolicyIds
+from rllib_compat.neutral.policy_id import ONLY_POLICY, PolicyId, PolicyIds
 from rllib_compat.neutral.records import GlobalRef
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
@@ -164,16 +164,21 @@ def _read_policies_alone(path: Path, outer: Folder, inner: list[Folder]) -> Lega
         outer: Its folder.
         inner: The policies' folders; `outer` itself where there is one.
     """
-    ids = outer.policy_ids([one.root.resolve().name for one in inner], "policies")
-    policies, metadata, version = dict[str, PolicyState](), dict[str, Any](), ""
-    for one, policy_id in zip(inner, ids, strict=True):
+    read, metadata, version = list[PolicyState](), dict[str, Any](), ""
+    for one in inner:
         state_file = one.state_file("policy_state", _ENDINGS) or "policy_state.pkl"
         metadata = _read_metadata(one, state_file)
-        policy = _read_policy(one, policy_id, outer)
-        policies[policy_id] = replace(policy, found_as=ids.found_as(policy_id))
-        _check_filter(policy, outer)
+        path_of_one = one.root.resolve()
+        id_by_folder = path_of_one.name if path_of_one.parent.name == "policies" else ONLY_POLICY
+        policy = _read_policy(one, PolicyId(id_by_folder), outer)
+        read.append(replace(policy, policy_id=_id_of(policy)))
+        _check_filter(read[-1], outer)
         version = _name_version(metadata, policy.extra, state_file)
-    first = next(iter(policies.values()))
+    ids = outer.policy_ids([policy.policy_id for policy in read], "policies")
+    policies = dict[str, PolicyState]()
+    for policy_id, policy in zip(ids, read, strict=True):
+        policies[policy_id] = replace(policy, policy_id=policy_id, found_as=ids.found_as(policy_id))
+    first = read[0]
     kind = "policy" if len(policies) == 1 else "policies"
     checkpoint = LegacyCheckpoint(
         Source(path, f"{version} {kind}", text(metadata.get("ray_version")), outer.digests),
@@ -185,18 +190,15 @@ def _read_policies_alone(path: Path, outer: Folder, inner: list[Folder]) -> Lega
     return outer.finish(checkpoint)
 
 
-def _id_of(policy: PolicyState, path: Path) -> str:
-    """A policy's id by its state; that of what says none, by the checkpoint that it lies in.
-
-    `Policy.export_checkpoint` writes a folder under any name.
-    """
+def _id_of(policy: PolicyState) -> str:
+    """A policy's id by its state, which `Policy.export_checkpoint` writes under any name."""
     if isinstance(told := policy.config.get("__policy_id"), str):  # from Ray 2.5 on
         return told
     if isinstance(policy.weights, Mapping):  # TensorFlow's variables have the id in their names
         scopes = {name.partition("/")[0] for name in policy.weights if "/" in name}
         if len(scopes) == 1:
             return scopes.pop()
-    return path.name if path.parent.name == "policies" else ONLY_POLICY
+    return policy.policy_id
 
 
 def _check_filter(policy: PolicyState, folder: Folder) -> None:
