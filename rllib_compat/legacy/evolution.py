@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 import ray
+import torch
+from ray.rllib.env.env_context import EnvContext
+from ray.rllib.policy.policy_template import build_policy_class
 
 from rllib_compat.algorithms import noise
+from rllib_compat.legacy.policies import es
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 
 __all__ = [
     "SGD",
+    "ARSWorker",
     "Adam",
+    "ESWorker",
     "Optimizer",
     "Result",
     "SharedNoiseTable",
@@ -168,3 +177,129 @@ class Adam(Optimizer):
         rate = self.stepsize * np.sqrt(second) / first
         step: Array = -rate * self.moments[0] / (np.sqrt(self.moments[1]) + self.epsilon)
         return step
+
+
+class _Worker:
+    """Plays episodes with weights that are moved by noise, and back.
+
+    Args:
+        config: The config; `eval_prob` of the episodes have no noise.
+        env_creator: What makes an environment of an `EnvContext`.
+        noise: The table of noise.
+        worker_index: The worker's number.
+        min_task_runtime: How many seconds a task goes on; 0: until one pair was played.
+    """
+
+    def __init__(
+        self,
+        config: dict[str, Any],
+        env_creator: Callable[[Any], Any],
+        noise: Array,
+        worker_index: int,
+        min_task_runtime: float,
+    ) -> None:
+        if (seed := config.get("seed")) is not None:
+            for set_seed in (random.seed, np.random.seed, torch.manual_seed):
+                set_seed(seed)
+        self.config, self.noise = config, SharedNoiseTable(noise)
+        self.config["single_threaded"] = True
+        self.min_task_runtime = min_task_runtime
+        self.env = env_creator(EnvContext(config["env_config"] or {}, worker_index))
+        if hasattr(self.env, "seed"):
+            self.env.seed(seed)
+        parts = {name: getattr(es, name) for name in ("before_init", "after_init")}
+        parts["make_model_and_action_dist"] = es.make_model_and_action_dist
+        kind: Any = build_policy_class("ESTorchPolicy", "torch", loss_fn=None, **parts)
+        self.policy = kind(self.env.observation_space, self.env.action_space, config)
+        self.preprocessor = self.policy.preprocessor
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """The filter of observations."""
+        return {ONLY_POLICY: self.policy.observation_filter}
+
+    def sync_filters(self, new_filters: dict[str, Any]) -> None:
+        """Takes filters of another worker."""
+        for name, known in self.filters.items():
+            known.sync(new_filters[name])
+
+    def get_filters(self, flush_after: bool = False) -> dict[str, Any]:
+        """The filters, for other workers.
+
+        Args:
+            flush_after: Whether what is new since the last time is forgotten.
+        """
+        found = {name: known.as_serializable() for name, known in self.filters.items()}
+        for known in self.filters.values() if flush_after else ():
+            known.reset_buffer()
+        return found
+
+    def rollout(self, timestep_limit: int | None, add_noise: bool = True) -> tuple[Array, int]:
+        """The rewards of an episode, and how many steps it had."""
+        offset = self.config.get("offset", 0.0)
+        return es.rollout(self.policy, self.env, timestep_limit, add_noise, offset)
+
+    def do_rollouts(self, params: Array, timestep_limit: int | None = None) -> Result:
+        """Plays pairs of episodes, and some without noise between them.
+
+        Args:
+            params: The weights, as one vector.
+            timestep_limit: How many steps an episode may have.
+        """
+        found, ends = Result([], [], [], [], [], []), time.monotonic() + self.min_task_runtime
+        while not found.noise_indices or time.monotonic() < ends:
+            if np.random.uniform() < self.config["eval_prob"]:
+                self.policy.set_flat_weights(params)
+                rewards, length = self.rollout(timestep_limit, add_noise=False)
+                found.eval_returns.append(rewards.sum())
+                found.eval_lengths.append(length)
+                continue
+            size = self.policy.num_params
+            index = self.noise.sample_index(size)
+            moved, pair = self.config["noise_stdev"] * self.noise.get(index, size), []
+            for weights in (params + moved, params - moved):
+                self.policy.set_flat_weights(weights)
+                pair.append(self.rollout(timestep_limit))
+            found.noise_indices.append(index)
+            found.noisy_returns.append([rewards.sum() for rewards, _ in pair])
+            found.sign_noisy_returns.append([np.sign(rewards).sum() for rewards, _ in pair])
+            found.noisy_lengths.append([length for _, length in pair])
+        return found
+
+
+class _ESWorker(_Worker):
+    """That of ES, whose config is changed by `policy_params`."""
+
+    def __init__(
+        self,
+        config: dict[str, Any],
+        policy_params: dict[str, Any],
+        env_creator: Callable[[Any], Any],
+        noise: Array,
+        worker_index: int,
+        min_task_runtime: float = 0.2,
+    ) -> None:
+        config.update(policy_params)
+        super().__init__(config, env_creator, noise, worker_index, min_task_runtime)
+
+
+class _ARSWorker(_Worker):
+    """That of ARS, whose task is one pair, and whose actions have no noise."""
+
+    def __init__(
+        self,
+        config: dict[str, Any],
+        env_creator: Callable[[Any], Any],
+        noise: Array,
+        worker_index: int,
+        min_task_runtime: float = 0.2,
+    ) -> None:
+        del min_task_runtime
+        super().__init__(config, env_creator, noise, worker_index, 0.0)
+
+    def rollout(self, timestep_limit: int | None, add_noise: bool = False) -> tuple[Array, int]:
+        """The rewards of an episode, and how many steps it had."""
+        return super().rollout(timestep_limit, add_noise)
+
+
+ESWorker, ARSWorker = ray.remote(_ESWorker), ray.remote(_ARSWorker)

@@ -11,15 +11,22 @@ from typing import Any
 import ray
 from ray.rllib.utils.replay_buffers import MultiAgentReplayBuffer
 
-from rllib_compat.execution.common import _get_shared_metrics
+from rllib_compat.execution.common import _get_global_vars, _get_shared_metrics
+from rllib_compat.execution.replay_ops import MixInReplay
+from rllib_compat.execution.rollout_ops import ConcatBatches, ParallelRollouts
 from rllib_compat.trainer import stock_policies
 
 __all__ = [
     "AsyncRequestsManager",
+    "BroadcastUpdateLearnerWeights",
+    "LeagueBuilder",
+    "NoLeagueBuilder",
     "ReplayActor",
     "UpdateKL",
     "UpdateTargetAndKL",
+    "UpdateWorkerWeights",
     "asynchronous_parallel_requests",
+    "gather_experiences_directly",
     "initialize_target",
     "update_kl",
     "update_target_and_kl",
@@ -50,6 +57,21 @@ get_policy_class_of = SimpleNamespace(
     },
     SAC=_policy_class("SAC"),
     SimpleQ=_policy_class("SimpleQ"),
+)
+
+
+def _tf_policy_class(stem: str) -> Callable[..., type]:
+    def get_tf_policy(name: str, base: object) -> type:
+        """The algorithm's policy, which can be named in a config that trains with torch."""
+        del base
+        return type(name, (stock_policies.policy_class(f"{stem}TFPolicy"),), {})
+
+    return get_tf_policy
+
+
+#: The stem of policies' names → `get_…_tf_policy` of that module (Ray 2.1 – 2.3).
+get_tf_policy_of = SimpleNamespace(
+    **{stem: _tf_policy_class(stem) for stem in ("A3C", "DDPG", "MAML", "PG", "SimpleQ")}
 )
 
 
@@ -114,6 +136,128 @@ class UpdateTargetAndKL:
 
 def _update_target(policy: Any, _: object) -> None:
     policy.update_target()
+
+
+class _SendWeights:
+    """Sends the weights that a learner thread has made to the worker that a batch is of.
+
+    Args:
+        learner_thread: The thread; it says in `weights_updated` that there are new ones.
+        workers: The workers; the local one holds the weights.
+    """
+
+    def __init__(self, learner_thread: Any, workers: Any) -> None:
+        self.learner_thread, self.workers = learner_thread, workers
+        self.weights: Any = None
+
+    def _take(self, counter: str | None = None) -> None:
+        local = self.workers.local_worker()
+        self.weights, self.learner_thread.weights_updated = ray.put(local.get_weights()), False
+        if counter:
+            _get_shared_metrics().counters[counter] += 1
+
+    def _send(self, actor: Any) -> None:
+        known = _get_global_vars()
+        actor.set_weights.remote(self.weights, known)
+        self.workers.local_worker().set_global_vars(known)
+
+
+class UpdateWorkerWeights(_SendWeights):
+    """Does so when the worker has sampled enough since the last time (APEX).
+
+    Args:
+        learner_thread: As above.
+        workers: As above.
+        max_weight_sync_delay: How many steps are enough.
+    """
+
+    def __init__(self, learner_thread: Any, workers: Any, max_weight_sync_delay: int) -> None:
+        super().__init__(learner_thread, workers)
+        self.max_weight_sync_delay = max_weight_sync_delay
+        self.steps_since_update: defaultdict[Any, int] = defaultdict(int)
+
+    def __call__(self, item: tuple[Any, Any]) -> None:
+        """Takes a worker and its batch."""
+        actor, batch = item
+        self.steps_since_update[actor] += batch.count
+        if self.steps_since_update[actor] < self.max_weight_sync_delay:
+            return
+        if self.weights is None or self.learner_thread.weights_updated:
+            self._take()
+        self._send(actor)
+        self.steps_since_update[actor] = 0
+        _get_shared_metrics().counters["num_weight_syncs"] += 1
+
+
+class BroadcastUpdateLearnerWeights(_SendWeights):
+    """Does so with each batch, with new weights after some batches (IMPALA).
+
+    Args:
+        learner_thread: As above.
+        workers: As above.
+        broadcast_interval: After how many batches.
+    """
+
+    def __init__(self, learner_thread: Any, workers: Any, broadcast_interval: int) -> None:
+        super().__init__(learner_thread, workers)
+        self.broadcast_interval, self.steps_since_broadcast = broadcast_interval, 0
+        self.weights = workers.local_worker().get_weights()
+
+    def __call__(self, item: tuple[Any, Any]) -> None:
+        """Takes a worker and its batch."""
+        self.steps_since_broadcast += 1
+        due = self.steps_since_broadcast >= self.broadcast_interval
+        if due and self.learner_thread.weights_updated:
+            self._take("num_weight_broadcasts")
+            self.steps_since_broadcast = 0
+        self._send(item[0])
+
+
+def gather_experiences_directly(workers: Any, config: Mapping[str, Any]) -> Any:
+    """IMPALA's batches to train on: sampled one by one, some replayed, put together.
+
+    Args:
+        workers: The workers.
+        config: A config with `max_sample_requests_in_flight_per_worker`,
+            `replay_buffer_num_slots`, `replay_proportion` and `train_batch_size`.
+    """
+    pending = config["max_sample_requests_in_flight_per_worker"]
+    sampled = ParallelRollouts(workers, mode="async", num_async=pending)
+    replayed = MixInReplay(config["replay_buffer_num_slots"], config["replay_proportion"])
+    counted_by = (config.get("multiagent") or {}).get("count_steps_by", "env_steps")
+    together = ConcatBatches(config["train_batch_size"], counted_by)
+    return sampled.for_each(_decompressed).for_each(replayed).flatten().combine(together)
+
+
+def _decompressed(batch: Any) -> Any:
+    return batch.decompress_if_needed()
+
+
+class LeagueBuilder:
+    """Adds policies to a league after each iteration (AlphaStar); a subclass says which.
+
+    Args:
+        trainer: The trainer; since Ray 2.0, `algo`.
+        trainer_config: Its config; since Ray 2.0, `algo_config`.
+    """
+
+    def __init__(self, trainer: Any, trainer_config: Any) -> None:
+        self.trainer = self.algo = trainer
+        self.config = trainer_config
+
+    def build_league(self, result: Mapping[str, Any]) -> None:
+        """Takes an iteration's result."""
+        raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+
+class NoLeagueBuilder(LeagueBuilder):
+    """Adds none."""
+
+    def build_league(self, result: Mapping[str, Any]) -> None:
+        """Does nothing."""
 
 
 def update_kl(trainer: Any, fetches: Mapping[str, Any]) -> None:

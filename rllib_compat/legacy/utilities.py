@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import math
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -43,6 +44,7 @@ __all__ = [
     "flatten",
     "framework_iterator",
     "get_device",
+    "get_resource_bundles",
     "handle_remote_call_result_errors",
     "moved_function",
     "ray_get_and_free",
@@ -388,6 +390,13 @@ def try_import_gymnasium_and_gym() -> tuple[Any, Any]:
     """gymnasium, and gym or None."""
     there = importlib.util.find_spec("gym") is not None
     return gymnasium, importlib.import_module("gym") if there else None
+
+
+def get_resource_bundles(config: Mapping[str, Any]) -> list[dict[str, float]]:
+    """What reading data takes beside the workers (Ray 1.11 – 2.0)."""
+    told = config.get("input_config", {})
+    tasks = told.get("parallelism", config.get("num_workers", 1))
+    return [{"CPU": math.ceil(tasks * told.get("num_cpus_per_read_task", 0.5))}]
 
 
 def get_device(config: Mapping[str, Any]) -> Any:

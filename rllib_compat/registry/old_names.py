@@ -45,6 +45,27 @@ PACKAGES = ("ray", "gym")
 NAMES = {
     "ray.air.Checkpoint": "ray.train:Checkpoint",
     "ray.init": f"{_RAY}:init",
+    "ray.rllib.contrib.alpha_zero.environments.cartpole.CartPole": (
+        f"{OLD_PACKAGE}.ray.rllib.examples.env.cartpole_sparse_rewards:CartPoleSparseRewards"
+    ),
+    "ray.rllib.algorithms.algorithm_config.Space": "gymnasium:Space",
+    **{
+        f"ray.rllib.{folder}.{name}.{name}.Worker": f"{_EVOLUTION}:{name.upper()}Worker"
+        for folder in ("agents", "algorithms")
+        for name in ("ars", "es")
+    },
+    **{
+        f"ray.rllib.algorithms.{name}.{name}_tf_policy.get_{name}_tf_policy": (
+            f"{_OPERATORS}:get_tf_policy_of.{stem}"
+        )
+        for name, stem in (
+            ("a3c", "A3C"),
+            ("ddpg", "DDPG"),
+            ("maml", "MAML"),
+            ("pg", "PG"),
+            ("simple_q", "SimpleQ"),
+        )
+    },
     "ray.tune.utils.mock.MOCK_REMOTE_DIR": f"{_TUNE_FUNCTIONS}:MOCK_REMOTE_DIR",
     "ray.tune.sample.function": "rllib_compat.tune:function",
     "ray.rllib.models.tf.noop.NoopModel": f"{_DDPG}:NoopModel",
@@ -128,9 +149,15 @@ MODULES = {
         ),
         "rllib_compat.legacy.specs",
     ),
+    "ray.rllib.common": "rllib_compat.legacy.rllib_scripts",
     "ray.rllib.rollout": "rllib_compat.legacy.rollout",
+    "ray.rllib.scripts": "rllib_compat.legacy.rllib_scripts",
     "ray.rllib.train": "rllib_compat.legacy.rllib_train",
     "ray.tune": "rllib_compat.tune",
+    **{
+        f"ray.tune.integration.{library}": "rllib_compat.legacy.trial_mixins"
+        for library in ("mlflow", "mxnet", "wandb")
+    },
     "ray.tune.sync_client": _SYNC,
     "ray.tune.track": "rllib_compat.legacy.track",
     "ray.tune.track.session": "rllib_compat.legacy.track",
@@ -389,10 +416,15 @@ MOVED = {
         name: f"{_OPERATORS}:{name}"
         for name in (
             "AsyncRequestsManager",
+            "BroadcastUpdateLearnerWeights",
+            "LeagueBuilder",
+            "NoLeagueBuilder",
             "ReplayActor",
             "UpdateKL",
             "UpdateTargetAndKL",
+            "UpdateWorkerWeights",
             "asynchronous_parallel_requests",
+            "gather_experiences_directly",
             "initialize_target",
             "update_kl",
             "update_target_and_kl",
@@ -435,6 +467,17 @@ MOVED = {
     "RecurrentTFModelV2": "ray.rllib.models.tf.recurrent_net:RecurrentNetwork",
     "RecurrentTorchModel": "ray.rllib.models.torch.recurrent_net:RecurrentNetwork",
     "TorchNoopModel": f"{_DDPG}:TorchNoopModel",
+    **{
+        name: f"rllib_compat.legacy.policies.maddpg:{name}"
+        for name in ("MADDPGPostprocessing", "add_trainer_metrics", "set_global_timestep")
+    },
+    **{
+        name: f"rllib_compat.legacy.syncers:{name}"
+        for name in ("CloudSyncer", "get_cloud_syncer", "set_sync_periods")
+    },
+    "ConvTranspose2DStack": f"{_TORCH}:ConvTranspose2DStack",
+    "get_resource_bundles": f"{_UTILITIES}:get_resource_bundles",
+    "warn_replay_buffer_size": f"{_BUFFERS}.replay_buffer:warn_replay_capacity",
     "VALID_SUMMARY_TYPES": "ray.tune.logger.tensorboardx:VALID_SUMMARY_TYPES",
     "clip_action": "ray.rllib.utils.spaces.space_utils:clip_action",
     **{

@@ -6,18 +6,21 @@ from typing import Any
 
 import torch
 from ray.rllib.policy.sample_batch import SampleBatch
-from ray.rllib.utils.torch_utils import apply_grad_clipping
+from ray.rllib.utils.torch_utils import apply_grad_clipping, explained_variance
 
 from rllib_compat.algorithms.old_stack_policies import A2CTorchPolicy
 from rllib_compat.legacy.policies import mixins
 from rllib_compat.legacy.policies.mixins import ValueNetworkMixin, tower_mean
 
 __all__ = [
+    "A3CLoss",
     "ValueNetworkMixin",
     "actor_critic_loss",
     "add_advantages",
     "add_value_function_fetch",
     "apply_grad_clipping",
+    "clip_gradients",
+    "grad_stats",
     "loss_and_entropy_stats",
     "model_value_predictions",
     "postprocess_advantages",
@@ -33,6 +36,50 @@ vf_preds_fetches = model_value_predictions = A2CTorchPolicy.extra_action_out
 setup_mixins = mixins.setup(
     mixins.EntropyCoeffSchedule, mixins.LearningRateSchedule, ValueNetworkMixin
 )
+clip_gradients = mixins.compute_and_clip_gradients
+
+
+class A3CLoss:
+    """A3C's loss as an object: sums over the steps that count (`a3c_tf_policy`).
+
+    Args:
+        action_dist: The distribution now.
+        actions: What was done.
+        advantages: How much better that was than expected.
+        v_target: Of each step, as all that follow.
+        vf: The value that is predicted now.
+        valid_mask: Which steps count.
+        vf_loss_coeff: The weight of the value loss.
+        entropy_coeff: How much entropy is worth.
+        use_critic: Whether there is a value loss.
+
+    Attributes:
+        total_loss: The loss; `pi_loss`, `vf_loss` and `entropy` are its parts.
+    """
+
+    def __init__(
+        self,
+        action_dist: Any,
+        actions: Any,
+        advantages: Any,
+        v_target: Any,
+        vf: Any,
+        valid_mask: Any,
+        vf_loss_coeff: float = 0.5,
+        entropy_coeff: float = 0.01,
+        use_critic: bool = True,
+    ) -> None:
+        self.pi_loss = -(action_dist.logp(actions) * advantages)[valid_mask].sum()
+        errors = (vf - v_target)[valid_mask]
+        self.vf_loss = 0.5 * (errors**2).sum() if use_critic else torch.zeros(())
+        self.entropy = action_dist.entropy()[valid_mask].sum()
+        self.total_loss = self.pi_loss + vf_loss_coeff * self.vf_loss - entropy_coeff * self.entropy
+
+
+def grad_stats(policy: Any, train_batch: Any, grads: Any) -> dict[str, Any]:
+    """How long gradients are, and how much of the targets' variance the values explain."""
+    explained = explained_variance(train_batch["value_targets"], policy.model.value_function())
+    return {**mixins.grad_stats(policy, train_batch, grads), "vf_explained_var": explained}
 
 
 def stats(policy: Any, train_batch: object) -> dict[str, float]:

@@ -93,3 +93,28 @@ def tower_mean(policy: Any, name: str) -> float:
     """The mean over GPUs of what a loss has left in `model.tower_stats`."""
     found = policy.get_tower_stats(name)
     return float(sum(float(value) for value in found) / len(found))
+
+
+def compute_and_clip_gradients(policy: Any, optimizer: object, loss: Any) -> list[tuple[Any, Any]]:
+    """A loss's gradients with their weights, no longer together than `grad_clip` says."""
+    del optimizer
+    found = policy.model.trainable_variables  # an attribute of models that are no ModelV2
+    weights = list(found() if callable(found) else found)
+    gradients, most = torch.autograd.grad(loss, weights), policy.config["grad_clip"]
+    if most is not None:
+        factor = most / max(float(global_norm(gradients)), most)
+        gradients = tuple(torch.nan_to_num(gradient * factor) for gradient in gradients)
+    policy.grads = list(gradients)
+    return list(zip(gradients, weights, strict=True))
+
+
+def global_norm(gradients: Any) -> Any:
+    """The length of gradients as one vector."""
+    lengths = [gradient.norm() for gradient in gradients if gradient is not None]
+    return torch.linalg.vector_norm(torch.stack(lengths))
+
+
+def grad_stats(policy: object, train_batch: object, grads: Any) -> dict[str, Any]:
+    """How long gradients are."""
+    del policy, train_batch
+    return {"grad_gnorm": global_norm(grads)}

@@ -16,15 +16,19 @@ from rllib_compat.legacy.policies.mixins import ValueNetworkMixin
 __all__ = [
     "PPOLoss",
     "ValueNetworkMixin",
+    "clip_gradients",
+    "compute_and_clip_gradients",
     "kl_and_loss_stats",
     "postprocess_ppo_gae",
     "ppo_surrogate_loss",
+    "setup_config",
     "setup_mixins",
     "vf_preds_fetches",
 ]
 
 ppo_surrogate_loss = PPOTorchPolicy.loss
 kl_and_loss_stats = PPOTorchPolicy.stats_fn
+clip_gradients = compute_and_clip_gradients = mixins.compute_and_clip_gradients
 postprocess_ppo_gae = compute_gae_for_sample_batch
 vf_preds_fetches = PPOTorchPolicy.extra_action_out
 setup_mixins = mixins.setup(
@@ -33,6 +37,13 @@ setup_mixins = mixins.setup(
     mixins.EntropyCoeffSchedule,
     mixins.LearningRateSchedule,
 )
+
+
+def setup_config(policy: object, obs_space: object, action_space: object, config: Any) -> None:
+    """Writes `vf_share_layers` into the model's config, where it has been since Ray 1.0."""
+    del policy, obs_space, action_space
+    if "vf_share_layers" in config:
+        config["model"]["vf_share_layers"] = config["vf_share_layers"]
 
 
 class PPOLoss:

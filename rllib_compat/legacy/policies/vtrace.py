@@ -22,12 +22,16 @@ __all__ = [
     "VTraceLoss",
     "build_vtrace_loss",
     "choose_optimizer",
+    "clip_gradients",
+    "grad_stats",
     "make_time_major",
     "setup_mixins",
     "stats",
 ]
 
 stats = ImpalaTorchPolicy.stats_fn
+clip_gradients = mixins.compute_and_clip_gradients
+grad_stats = mixins.grad_stats
 setup_mixins = mixins.setup(mixins.EntropyCoeffSchedule, mixins.LearningRateSchedule)
 
 #: What Ray's loss of today asks the config for, as it was.

@@ -1,0 +1,41 @@
+"""`contrib/maddpg` of Ray 0.7 – 2.3: postprocessing, and what its trainer counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from ray.rllib.evaluation.postprocessing import adjust_nstep
+from ray.rllib.policy.sample_batch import SampleBatch
+
+__all__ = ["MADDPGPostprocessing", "add_trainer_metrics", "set_global_timestep"]
+
+
+class MADDPGPostprocessing:
+    """Takes the end of each agent's episode from its infos, and sums rewards over `n_step`."""
+
+    config: dict[str, Any]
+
+    def postprocess_trajectory(
+        self, sample_batch: Any, other_agent_batches: object = None, episode: object = None
+    ) -> Any:
+        """Changes a batch of an agent's steps."""
+        del other_agent_batches, episode
+        ends = [bool((info or {}).get("done", False)) for info in sample_batch[SampleBatch.INFOS]]
+        sample_batch[SampleBatch.TERMINATEDS] = np.array(ends)  # what `dones` are made of
+        if self.config["n_step"] > 1:
+            adjust_nstep(self.config["n_step"], self.config["gamma"], sample_batch)
+        return sample_batch
+
+
+def set_global_timestep(trainer: Any) -> None:
+    """Notes how many steps were sampled before an iteration."""
+    trainer.train_start_timestep = trainer.optimizer.num_steps_sampled
+
+
+def add_trainer_metrics(trainer: Any, result: dict[str, Any]) -> None:
+    """Adds to a result how many were sampled since, and what the optimizer tells."""
+    now = trainer.optimizer.num_steps_sampled
+    result["timesteps_this_iter"] = now - trainer.train_start_timestep
+    updates = trainer.state["num_target_updates"]
+    result["info"] = {"num_target_updates": updates, **trainer.optimizer.stats()}

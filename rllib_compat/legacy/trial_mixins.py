@@ -1,0 +1,143 @@
+"""`mlflow_mixin`, `wandb_mixin` and MXNet's callbacks of `ray.tune.integration` (Ray 0.8 – 2.3)."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import ray.tune
+
+from rllib_compat.tune import functions
+
+__all__ = [
+    "MLflowTrainableMixin",
+    "TuneCallback",
+    "TuneCheckpointCallback",
+    "TuneReportCallback",
+    "WandbTrainableMixin",
+    "mlflow_mixin",
+    "wandb_mixin",
+]
+
+Function = TypeVar("Function")
+
+
+def _part(trainable: object, config: Mapping[str, Any], library: str, needed: str) -> Any:
+    """What a config says of a library.
+
+    Raises:
+        ValueError: It is no trainable, or something is missing.
+    """
+    if not isinstance(trainable, ray.tune.Trainable):
+        raise ValueError(f"{type(trainable).__name__} is mixed with no ray.tune.Trainable.")
+    if needed not in config.get(library, {}):
+        raise ValueError(f"The config has no {library!r} with {needed!r}.")
+    return dict(config[library])
+
+
+class MLflowTrainableMixin:
+    """Gives each trial a run of MLflow, which needs its package."""
+
+    def __init__(self: Any, config: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        told = _part(self, config, "mlflow", "tracking_uri")
+        super().__init__(config, *args, **kwargs)  # type: ignore[call-arg]
+        self._mlflow = importlib.import_module("mlflow")
+        self._mlflow.set_tracking_uri(told["tracking_uri"])
+        by = {name: told[name] for name in ("experiment_id",) if told.get(name)}
+        self._mlflow.set_experiment(**by or {"experiment_name": told["experiment_name"]})
+        name = f"{self.trial_name}_{self.trial_id}".replace("/", "_")
+        self._mlflow.start_run(run_name=name)
+
+    def stop(self: Any) -> None:
+        """Ends the run, and the trial."""
+        self._mlflow.end_run()
+        super().stop()  # type: ignore[misc]
+
+
+class WandbTrainableMixin:
+    """Gives each trial a run of Weights & Biases, which needs its package.
+
+    Attributes:
+        wandb: The run.
+    """
+
+    def __init__(self: Any, config: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        told = _part(self, config, "wandb", "project")
+        own = {key: value for key, value in config.items() if key != "wandb"}
+        super().__init__(own, *args, **kwargs)  # type: ignore[call-arg]
+        self._wandb = importlib.import_module("wandb")
+        if file := told.pop("api_key_file", None):
+            told["api_key"] = Path(file).expanduser().read_text("utf-8").strip()
+        if key := told.pop("api_key", None):
+            self._wandb.login(key=key)
+        run = {"id": self.trial_id, "name": self.trial_name, "group": type(self).__name__}
+        again = {"resume": True, "reinit": True, "allow_val_change": True}
+        self.wandb = self._wandb.init(**{**run, **again, "config": own, **told})
+
+    def stop(self: Any) -> None:
+        """Ends the run, and the trial."""
+        self.wandb.finish()
+        super().stop()  # type: ignore[misc]
+
+
+def _mixed_with(function: Function, mixin: type) -> Function:
+    """Marks a function, or a class of trainables, for Tune."""
+    marked: Any = function
+    marked.__mixins__ = (*getattr(marked, "__mixins__", ()), mixin)
+    return function
+
+
+def mlflow_mixin(func: Function) -> Function:
+    """Gives each trial of a function a run of MLflow, as `config["mlflow"]` says."""
+    return _mixed_with(func, MLflowTrainableMixin)
+
+
+def wandb_mixin(func: Function) -> Function:
+    """Gives each trial of a function a run of Weights & Biases, as `config["wandb"]` says."""
+    return _mixed_with(func, WandbTrainableMixin)
+
+
+class TuneCallback:
+    """What the callbacks of MXNet are."""
+
+
+class TuneReportCallback(TuneCallback):
+    """Reports metrics: an `eval_end_callback`.
+
+    Args:
+        metrics: Which; a dict gives them other names; by default all.
+    """
+
+    def __init__(self, metrics: str | Sequence[str] | Mapping[str, str] | None = None) -> None:
+        names = [metrics] if isinstance(metrics, str) else metrics or ()
+        self._metrics = names if isinstance(names, Mapping) else {name: name for name in names}
+
+    def __call__(self, param: Any) -> None:
+        """Takes what MXNet tells."""
+        if not param.eval_metric:
+            return
+        told = dict(param.eval_metric.get_name_value())
+        chosen = {ours: told[theirs] for ours, theirs in self._metrics.items()}
+        functions.report(**chosen or told)
+
+
+class TuneCheckpointCallback(TuneCallback):
+    """Saves a model after some epochs: an `epoch_end_callback`, which needs MXNet's package.
+
+    Args:
+        filename: The file's name in the checkpoint.
+        frequency: After how many epochs.
+    """
+
+    def __init__(self, filename: str = "checkpoint", frequency: int = 1) -> None:
+        self._filename, self._frequency = filename, frequency
+
+    def __call__(self, epoch: int, sym: object, arg: object, aux: object) -> None:
+        """Takes what MXNet tells."""
+        if epoch % self._frequency:
+            return
+        save = importlib.import_module("mxnet.model").save_checkpoint
+        with functions.checkpoint_dir(step=epoch) as folder:
+            save(str(Path(folder, self._filename)), epoch, sym, arg, aux)
