@@ -47,7 +47,12 @@ def is_in_trial() -> bool:
 
 def checkpoint_of(folder: str) -> Any:
     """A folder as the checkpoint that `tune_report` takes."""
-    return _of_tune("Checkpoint").from_directory(folder)
+    return checkpoint_class().from_directory(folder)
+
+
+def checkpoint_class() -> Any:
+    """The class of Tune's checkpoints."""
+    return _of_tune("Checkpoint")
 
 
 def _of_tune(name: str) -> Any:

@@ -510,6 +510,7 @@ MOVED = {
         name: f"rllib_compat.legacy.tune_checkpoints:{name}"
         for name in ("FuncCheckpointUtil", "QueueItem", "TrainableUtil")
     },
+    "TrialCheckpoint": "rllib_compat.tune.checkpoints:TrialCheckpoint",
     "StatusReporter": "rllib_compat.tune.functions:StatusReporter",
     "AsyncPPOTFPolicy": f"{_STOCK}:APPOTFPolicy",
     "AsyncPPOTorchPolicy": f"{_STOCK}:APPOTorchPolicy",

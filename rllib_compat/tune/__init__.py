@@ -23,6 +23,7 @@ from rllib_compat.trainer.fluent import LegacyConfig
 from rllib_compat.trainer.resources import with_extra
 from rllib_compat.trainer.result_files import UnifiedLogger as UnifiedLogger
 from rllib_compat.trainer.trainer import Trainer
+from rllib_compat.tune.checkpoints import TrialCheckpoint
 from rllib_compat.tune.functions import checkpoint_dir as checkpoint_dir
 from rllib_compat.tune.functions import get_trial_dir as get_trial_dir
 from rllib_compat.tune.functions import get_trial_id as get_trial_id
@@ -149,6 +150,13 @@ class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
     def best_logdir(self) -> str:
         """The folder of the best trial by the metric that `run` was given."""
         return self.get_best_logdir()
+
+    def get_best_checkpoint(
+        self, trial: Trial, metric: str | None = None, mode: str | None = None
+    ) -> TrialCheckpoint | None:
+        """The best checkpoint of a trial: a text, its path, that has what a checkpoint has."""
+        found = super().get_best_checkpoint(trial, metric, mode)
+        return found and TrialCheckpoint.of(found)
 
     def get_trial_checkpoints_paths(
         self, trial: Trial, metric: str = "training_iteration"
