@@ -66,9 +66,15 @@ def num_gpus(value: object, context: Context) -> Outcome:
     fake = bool(context.get("_fake_gpus"))
     if value <= 1:
         return Outcome({context.target: 0 if fake else value})
+    settings = {"learners.num_learners": int(value), context.target: 0 if fake else 1}
+    message = f"{int(value)} learners with one GPU each"
+    if context.algorithm != "PPO":
+        return Outcome(settings, message=message)
     return Outcome(
-        {"learners.num_learners": int(value), context.target: 0 if fake else 1},
-        message=f"{int(value)} learners with one GPU each",
+        settings,
+        message=f"{message}, which make today's passes over a batch, in other minibatches",
+        severity=Severity.WARNING,
+        hint="a single learner (num_gpus: 1) makes those of the config's Ray",
     )
 
 

@@ -665,6 +665,15 @@ def test_what_is_rendered_no_more_is_said_aloud():
     assert not any("render_env" in row.path for row in quiet)
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "gpus", "is_said"), [("PPO", 2, True), ("PPO", 1, False), ("APPO", 2, False)]
+)
+def test_passes_of_several_learners_of_ppo_are_said_to_be_todays(algorithm, gpus, is_said):
+    report = translate({"num_gpus": gpus}, algorithm=algorithm).report
+    found = [f for f in report if f.path == "$.num_gpus" and f.severity is Severity.WARNING]
+    assert bool(found) == is_said
+
+
 def test_newer_names_win_over_older_ones():
     config = {"sample_batch_size": 10, "rollout_fragment_length": 20}
     translation = translate(config, algorithm="PPO")
