@@ -117,11 +117,24 @@ def without_logger(config: AlgorithmConfig, logdir: str) -> None:
         config.debugging(logger_creator=partial(_no_logger, logdir))
 
 
+#: What the `Trainable` of some Ray took beside the config.
+_OF_TRAINABLES = {
+    *("logger_creator", "storage", "remote_checkpoint_dir"),
+    *("sync_function_tpl", "custom_syncer", "sync_timeout"),
+}
+
+
 def trainable_arguments(given: dict[str, Any]) -> dict[str, Any]:
-    """What of the given arguments a `Trainable` takes, and what keeps it from logging by itself."""
+    """What of the given arguments a `Trainable` takes, and what keeps it from logging by itself.
+
+    Raises:
+        TypeError: No Ray's took one of them.
+    """
     from ray import tune
 
     accepted = inspect.signature(tune.Trainable.__init__).parameters
+    if unknown := given.keys() - accepted.keys() - _OF_TRAINABLES:
+        raise TypeError(f"Trainer() has no argument {', '.join(sorted(unknown))}.")
     if "logger_creator" in accepted and given.get("storage") is None:
         given = {"logger_creator": partial(_no_logger, None), **given}
     return {name: value for name, value in given.items() if name in accepted}

@@ -114,6 +114,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     Raises:
         ConfigError: The config can't be translated.
+        TypeError: No Ray's Trainer took one of the arguments.
     """
 
     algorithm_name: ClassVar[str | None] = None
@@ -142,6 +143,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         **trainable: object,
     ) -> None:
         subclasses.check_subclass(type(self), Trainer)
+        of_trainable = tune.trainable_arguments(trainable)
         given = dict(config or {})
         if env is not None:
             given["env"] = env
@@ -157,7 +159,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         self._logger = logger_creator(given) if logger_creator else None
         if not ray.is_initialized():
             ray.init(ignore_reinit_error=True)
-        super().__init__(given, **tune.trainable_arguments(trainable))
+        super().__init__(given, **of_trainable)
         self._warmup_time = time.time() - began
         # Tune has loggers of its own.
         if self._logger is None and not tune.has_storage(self):

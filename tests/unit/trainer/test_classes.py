@@ -54,6 +54,11 @@ def test_every_algorithm_has_a_class(algorithm):
     assert algorithm in registry.class_names().values()
 
 
+def test_a_trainer_takes_no_argument_that_none_took():
+    with pytest.raises(TypeError, match="no argument api_stack, legacyray"):
+        compat.Trainer({"env": "CartPole-v1"}, algorithm="PPO", legacyray="1.0", api_stack="old")
+
+
 @pytest.mark.parametrize("name", ["MAMLTrainer", "SlateQTrainer"])
 def test_what_ray_has_no_more_says_so_when_it_is_made(name):
     with pytest.raises(RefusedKeysError, match="was removed from RLlib") as error:
