@@ -28,7 +28,7 @@ _FILES = {
     "old_stack": ("RunningPlan",),
     "placeholders": ("placeholder_env", "placeholder_multi_agent_env"),
     "policies": ("LegacyPolicy",),
-    "policy_map": ("LegacyPolicies", "Policies"),
+    "policy_map": ("LegacyPolicies",),
     "policy_mapping": ("ONLY_AGENT", "ONLY_POLICY", "resolve_policy_id"),
     "postprocessing": ("postprocess",),
     "preprocessors": ("LegacyPreprocessor", "flatten_value"),

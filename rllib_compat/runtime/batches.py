@@ -190,14 +190,13 @@ def rollout_batch(
     Returns:
         A `SampleBatch`, or with many agents a `MultiAgentBatch` by policy.
     """
-    from ray.rllib.policy.sample_batch import MultiAgentBatch, concat_samples
+    from ray.rllib.policy.sample_batch import concat_samples
 
     old_stack.add_legacy_batch_names()
     by_policy: dict[str, list[Any]] = {}
-    several = any(hasattr(chunk, "agent_episodes") for chunk in chunks)
     for chunk in chunks:
         parts = agent_parts(chunk)
-        ids = {a: str(chunk.module_for(a)) if several else ONLY_POLICY for a in parts}
+        ids = {agent: _policy_of(chunk, agent) for agent in parts}
         batches = {a: sample_batch(part, index) for index, (a, part) in enumerate(parts.items())}
         for agent, batch in batches.items():
             policy = policies[ids[agent]]
@@ -209,10 +208,20 @@ def rollout_batch(
             others = {a: (policies[ids[a]], b) for a, b in batches.items() if a != agent}
             made = policy.postprocess_trajectory(batch, others, None)
             by_policy.setdefault(ids[agent], []).append(made)
-    joined = {policy: concat_samples(made) for policy, made in by_policy.items()}
-    if several:
-        return MultiAgentBatch(joined, sum(map(len, chunks)))
-    return joined[ONLY_POLICY] if joined else concat_samples([])
+    return _joined(chunks, {policy: concat_samples(made) for policy, made in by_policy.items()})
+
+
+def _policy_of(chunk: Any, agent: object) -> str:
+    return str(chunk.module_for(agent)) if hasattr(chunk, "agent_episodes") else ONLY_POLICY
+
+
+def _joined(chunks: list[Any], batches: dict[str, Any]) -> Any:
+    """The batches of policies as an old worker gave them: that of one policy for all, or all."""
+    from ray.rllib.policy.sample_batch import MultiAgentBatch, concat_samples
+
+    if any(hasattr(chunk, "agent_episodes") for chunk in chunks):
+        return MultiAgentBatch(batches, sum(map(len, chunks)))
+    return batches[ONLY_POLICY] if batches else concat_samples([])
 
 
 def _add_values(batch: Any, policy: Any) -> None:
@@ -254,33 +263,27 @@ class Samples:
     """
 
     def __init__(self, chunks: list[Any]) -> None:
-        from ray.rllib.policy.sample_batch import MultiAgentBatch, concat_samples
+        from ray.rllib.policy.sample_batch import concat_samples
 
         self._pieces: list[_Piece] = []
         by_policy: dict[str, list[Any]] = {}
         lengths: dict[str, int] = {}
-        several = any(hasattr(chunk, "agent_episodes") for chunk in chunks)
         for chunk in chunks:
             for index, (agent, episode) in enumerate(agent_parts(chunk).items()):
-                policy = str(chunk.module_for(agent)) if several else ONLY_POLICY
+                policy = _policy_of(chunk, agent)
                 before = sample_batch(episode, index)
                 start = lengths.get(policy, 0)
                 self._pieces.append(_Piece(policy, episode, start, before))
                 by_policy.setdefault(policy, []).append(before)
                 lengths[policy] = start + len(episode)
         self._batches = {policy: concat_samples(parts) for policy, parts in by_policy.items()}
-        self.batch = (
-            MultiAgentBatch(self._batches, sum(len(chunk) for chunk in chunks))
-            if several
-            else self._batches.get(ONLY_POLICY) or concat_samples([])
-        )
+        self.batch = _joined(chunks, self._batches)
 
     def write_back(self) -> None:
         """Carries changes into the episodes; see `write_back`."""
-        for policy, episode, start, before in (
-            (piece.policy, piece.episode, piece.start, piece.before) for piece in self._pieces
-        ):
-            write_back(episode, self._batches[policy].slice(start, start + len(episode)), before)
+        for piece in self._pieces:
+            rows = piece.start, piece.start + len(piece.episode)
+            write_back(piece.episode, self._batches[piece.policy].slice(*rows), piece.before)
 
 
 def _arrays(column: object) -> Any:

@@ -106,22 +106,17 @@ def with_trainer(
     return type(adapter.__name__, (adapter,), members)
 
 
-# What today's callbacks call → what the same moment was called, and the era's other names.
+#: What today's callbacks call, where the moment had the same name.
+_SAME = (
+    *("on_episode_created", "on_episode_start", "on_episode_step", "on_episode_end"),
+    *("on_sample_end", "on_train_result", "on_evaluate_start", "on_evaluate_end"),
+    *("on_checkpoint_loaded", "on_postprocess_trajectory", "on_learn_on_batch", "on_create_policy"),
+)
+#: What today's callbacks call → what the same moment was called, and the era's other names.
 EVENTS: dict[str, tuple[str, ...]] = {
-    "on_episode_created": ("on_episode_created",),
-    "on_episode_start": ("on_episode_start",),
-    "on_episode_step": ("on_episode_step",),
-    "on_episode_end": ("on_episode_end",),
-    "on_sample_end": ("on_sample_end",),
-    "on_train_result": ("on_train_result",),
+    **{name: (name,) for name in _SAME},
     "on_algorithm_init": ("on_algorithm_init", "on_trainer_init"),
-    "on_evaluate_start": ("on_evaluate_start",),
-    "on_evaluate_end": ("on_evaluate_end",),
-    "on_checkpoint_loaded": ("on_checkpoint_loaded",),
     "on_environment_created": ("on_sub_environment_created",),
-    "on_postprocess_trajectory": ("on_postprocess_trajectory",),
-    "on_learn_on_batch": ("on_learn_on_batch",),
-    "on_create_policy": ("on_create_policy",),
 }
 
 

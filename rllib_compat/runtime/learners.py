@@ -27,48 +27,35 @@ OPTIMIZER = "legacy_optimizer"
 
 def use_callback_learner(config: AlgorithmConfig) -> None:
     """Gives a config with callbacks that want to see train batches the learner that calls them."""
-    callbacks = config.callbacks_class
-    base = config.learner_class
-    if not getattr(callbacks, "handles_learn_on_batch", False) or issubclass(base, CallbackLearner):
-        return
-    prepend_learner_class(CallbackLearner, "Callback", config)
+    if getattr(config.callbacks_class, "handles_learn_on_batch", False):
+        prepend_learner_class(CallbackLearner, "Callback", config)
 
 
 def use_legacy_optimizer(config: AlgorithmConfig) -> None:
     """Gives a config with a `legacy_optimizer` the learner that makes such optimizers."""
-    base = config.learner_class
-    if not config.learner_config_dict.get(OPTIMIZER) or issubclass(base, OptimizerLearner):
-        return
-    prepend_learner_class(OptimizerLearner, "Optimizer", config)
+    if config.learner_config_dict.get(OPTIMIZER):
+        prepend_learner_class(OptimizerLearner, "Optimizer", config)
 
 
 def use_one_batch_learner(config: AlgorithmConfig) -> None:
     """Gives CQL with a learner in its process the one that takes what CQL hands it."""
-    base = config.learner_class
-    if config.num_learners or issubclass(base, OneBatchLearner) or not _is_cql(config):
-        return
-    prepend_learner_class(OneBatchLearner, "OneBatch", config)
+    from ray.rllib.algorithms.cql import CQLConfig
+
+    if not config.num_learners and isinstance(config, CQLConfig):
+        prepend_learner_class(OneBatchLearner, "OneBatch", config)
 
 
 def use_reporting_learner(config: AlgorithmConfig) -> None:
     """Gives a config the learner that tells what it has used and counts what was sampled."""
-    if issubclass(config.learner_class, ReportingLearner):
-        return
     prepend_learner_class(ReportingLearner, "Reporting", config)
     if learners.learns_in_thread(config):
         prepend_learner_class(learners.ThreadErrorLearner, "Open", config)
 
 
-def _is_cql(config: AlgorithmConfig) -> bool:
-    from ray.rllib.algorithms.cql import CQLConfig
-
-    return isinstance(config, CQLConfig)
-
-
 def prepend_learner_class(
     first: type, word: str, config: AlgorithmConfig, **members: object
 ) -> None:
-    """Gives a config a learner class that has `first` before its own.
+    """Gives a config a learner class that has `first` before its own, once.
 
     Args:
         first: The class.
@@ -77,6 +64,8 @@ def prepend_learner_class(
         **members: What else the class has.
     """
     base = config.learner_class
+    if issubclass(base, first):
+        return
     made = type(f"{word}{base.__name__}", (first, base), {"__module__": __name__, **members})
     configs.set_learner_class(config, made)
 

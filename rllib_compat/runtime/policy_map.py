@@ -4,31 +4,15 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.registry.legacy_api import missing
 from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, resolve_policy_id
+from rllib_compat.runtime.policy_owner import PolicyOwner
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import EnvRunner
-
-
-class Policies(Protocol):
-    """What a trainer knows of its policies, which one of its workers alone does not."""
-
-    @property
-    def logdir(self) -> str:
-        """The folder of the trainer's files."""
-
-    def with_learners(self, policy: LegacyPolicy) -> LegacyPolicy:
-        """The same policy, which reaches the learners."""
-
-    def add_policy(self, *args: Any, **kwargs: Any) -> Any:
-        """Adds a policy to learners and workers."""
-
-    def remove_policy(self, *args: Any, **kwargs: Any) -> None:
-        """Removes a policy from learners and workers."""
 
 
 if TYPE_CHECKING:
@@ -53,7 +37,7 @@ class LegacyPolicies(_Dict):
     extension = path = ""
     policy_states_are_swappable = False
 
-    def __init__(self, env_runner: EnvRunner, policies: Policies | None = None) -> None:
+    def __init__(self, env_runner: EnvRunner, policies: PolicyOwner | None = None) -> None:
         self._env_runner = env_runner
         self._policies = policies
 
@@ -170,7 +154,7 @@ class LegacyPolicies(_Dict):
         found: int | None = self._env_runner.config.seed
         return found
 
-    def _trainers(self, name: str) -> Policies:
+    def _trainers(self, name: str) -> PolicyOwner:
         if self._policies is None:
             raise missing(self, "remote worker", name)
         return self._policies

@@ -1,4 +1,4 @@
-"""What a policy asks its trainer for."""
+"""What policies, and maps of them, ask their trainer for."""
 
 from __future__ import annotations
 
@@ -11,6 +11,19 @@ if TYPE_CHECKING:
 
 class PolicyOwner(Protocol):
     """What a trainer knows of its policies; a policy of an env runner alone has none."""
+
+    @property
+    def logdir(self) -> str:
+        """The folder of the trainer's files."""
+
+    def with_learners(self, policy: Any) -> Any:
+        """The same policy, which reaches the learners."""
+
+    def add_policy(self, *args: Any, **kwargs: Any) -> Any:
+        """Adds a policy to learners and workers."""
+
+    def remove_policy(self, *args: Any, **kwargs: Any) -> None:
+        """Removes a policy from learners and workers."""
 
     def local_learner(self) -> Learner | None:
         """The learner, where it is in this process."""

@@ -21,8 +21,9 @@ from rllib_compat.runtime.creation_args import creation_args
 from rllib_compat.runtime.envs import find_creator
 from rllib_compat.runtime.episode_records import EpisodeRecord, take_records
 from rllib_compat.runtime.policies import LegacyPolicy
-from rllib_compat.runtime.policy_map import LegacyPolicies, Policies
+from rllib_compat.runtime.policy_map import LegacyPolicies
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
+from rllib_compat.runtime.policy_owner import PolicyOwner
 from rllib_compat.runtime.samplers import Sampler
 from rllib_compat.runtime.user_envs import list_environments, user_env, with_user_api
 from rllib_compat.runtime.worker_learning import WorkerLearning
@@ -55,13 +56,13 @@ class LegacyWorker:
 
     def __init__(self, env_runner: Any) -> None:
         self.env_runner = env_runner
-        self.policies: Policies | None = None
+        self.policies: PolicyOwner | None = None
         self.global_vars: dict[str, Any] = {"timestep": 0}
         self.extra_episodes: list[Any] = []
         self._policy_config: Mapping[str, Any] | None = None
         self._iterator: Any = None
 
-    def join(self, policies: Policies | None, config: Mapping[str, Any] | None) -> None:
+    def join(self, policies: PolicyOwner | None, config: Mapping[str, Any] | None) -> None:
         """Makes it the local worker of a trainer.
 
         Args:
@@ -192,7 +193,7 @@ class LegacyWorker:
         """
         self._trainers("remove_policy").remove_policy(policy_id, **kwargs)
 
-    def _trainers(self, name: str) -> Policies:
+    def _trainers(self, name: str) -> PolicyOwner:
         if self.policies is None:
             raise missing(self, "remote worker", name)
         return self.policies

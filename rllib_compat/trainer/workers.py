@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rllib_compat.ray_versions import env_runners, metrics, old_stack, renames
 from rllib_compat.registry.legacy_api import missing
 from rllib_compat.runtime.episode_records import EpisodeRecord
-from rllib_compat.runtime.policy_map import Policies
+from rllib_compat.runtime.policy_owner import PolicyOwner
 from rllib_compat.runtime.remote_workers import RemoteWorker
 from rllib_compat.runtime.workers import LegacyWorker, as_legacy
 from rllib_compat.trainer.running import RunningAlgorithm
@@ -106,7 +106,7 @@ class LegacyWorkers(Workers):
         running: RunningAlgorithm,
         group: EnvRunnerGroup,
         config: Mapping[str, Any] | None = None,
-        policies: Policies | None = None,
+        policies: PolicyOwner | None = None,
     ) -> None:
         self._running = running
         self._config = config
