@@ -9,16 +9,7 @@ from typing import Any, TypeAlias
 
 from rllib_compat import registry
 from rllib_compat.config.defaults import same
-from rllib_compat.config.rule import (
-    Context,
-    Convert,
-    Outcome,
-    Rule,
-    Settings,
-    drop,
-    is_off,
-    refuse,
-)
+from rllib_compat.config.rule import Context, Convert, Outcome, Rule, Settings, drop, is_off, refuse
 from rllib_compat.config.rules import find
 from rllib_compat.neutral.deferred import Deferred
 from rllib_compat.neutral.frozen import frozen

@@ -29,9 +29,7 @@ from rllib_compat.networks import (
 from rllib_compat.networks import read as read_network
 from rllib_compat.networks.custom import has_parts, without_custom_model
 from rllib_compat.networks.named import MOVING_AVERAGE
-from rllib_compat.networks.previous_steps import (
-    with_own_observations,
-)
+from rllib_compat.networks.previous_steps import with_own_observations
 from rllib_compat.networks.read import is_own
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState

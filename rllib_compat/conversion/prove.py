@@ -9,14 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rllib_compat.conversion import compare, recordings
-from rllib_compat.conversion.compare import (
-    HEAD,
-    RECORDED,
-    Array,
-    Forward,
-    Inputs,
-    OutputDifference,
-)
+from rllib_compat.conversion.compare import HEAD, RECORDED, Array, Forward, Inputs, OutputDifference
 from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given, Samples
 from rllib_compat.conversion.identify import identify_networks

@@ -184,10 +184,7 @@ def make_recsim_env(
         """An environment of RecSim."""
 
         def __init__(self, config: Any = None) -> None:
-            from recsim.simulator import (  # type: ignore[import-not-found]
-                environment,
-                recsim_gym,
-            )
+            from recsim.simulator import environment, recsim_gym  # type: ignore[import-not-found]
 
             told = config if isinstance(config, EnvContext) else EnvContext(config or {}, 0)
             told.set_defaults(dict(_RECSIM))

@@ -10,20 +10,12 @@ from typing import Any
 
 from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.identify import (
-    drop_weightless,
-    identify_networks,
-    require_facts,
-)
+from rllib_compat.conversion.identify import drop_weightless, identify_networks, require_facts
 from rllib_compat.formats import layouts
 from rllib_compat.networks import AnyNetwork, ModelSettings, Network, custom
 from rllib_compat.networks.observation_filter import can_hold, with_filter
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
-from rllib_compat.neutral.errors import (
-    MissingInformationError,
-    NotConvertibleError,
-    NotYetError,
-)
+from rllib_compat.neutral.errors import MissingInformationError, NotConvertibleError, NotYetError
 from rllib_compat.neutral.report import Severity
 from rllib_compat.policy.actions import find_fitting, make_chooser
 from rllib_compat.policy.observations import preprocessor

@@ -9,11 +9,7 @@ import numpy as np
 
 from rllib_compat.networks import Network
 from rllib_compat.networks.graph import Compiled
-from rllib_compat.networks.previous_steps import (
-    PREVIOUS_ACTIONS,
-    PREVIOUS_REWARDS,
-    choices_of,
-)
+from rllib_compat.networks.previous_steps import PREVIOUS_ACTIONS, PREVIOUS_REWARDS, choices_of
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.report import Finding
 from rllib_compat.neutral.spaces import DictSpace, Space, TupleSpace

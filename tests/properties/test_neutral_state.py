@@ -11,11 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from rllib_compat.formats import pack, unpack, write_msgpack
 from rllib_compat.formats.layouts import own_msgpack
 from rllib_compat.formats.msgpack.state import from_plain, to_plain
-from rllib_compat.formats.spaces import (
-    from_ray_dict,
-    to_preprocessed_dict,
-    to_ray_dict,
-)
+from rllib_compat.formats.spaces import from_ray_dict, to_preprocessed_dict, to_ray_dict
 from rllib_compat.neutral import Budget
 from tests.properties import strategies
 from tests.properties.same import assert_same

@@ -14,11 +14,7 @@ from rllib_compat.errors import BudgetExceededError, CorruptCheckpointError
 from rllib_compat.formats import unpack
 from rllib_compat.formats.array_text import decode_array, encode_array
 from rllib_compat.formats.msgpack.codec import canonical
-from rllib_compat.formats.spaces import (
-    from_ray_dict,
-    to_preprocessed_dict,
-    to_ray_dict,
-)
+from rllib_compat.formats.spaces import from_ray_dict, to_preprocessed_dict, to_ray_dict
 from rllib_compat.neutral import Budget, spaces
 from rllib_compat.neutral.spaces import (
     Box,

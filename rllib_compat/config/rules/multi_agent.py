@@ -8,11 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from rllib_compat import registry
-from rllib_compat.config.deferred import (
-    DeferredPolicy,
-    DeferredSpace,
-    ModelPerPolicy,
-)
+from rllib_compat.config.deferred import DeferredPolicy, DeferredSpace, ModelPerPolicy
 from rllib_compat.config.rule import Context, Outcome, drop
 from rllib_compat.config.rules.common import warn_if_set
 from rllib_compat.neutral.deferred import PublicCall

@@ -10,13 +10,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.config.values.kinds import Kind, Name
-from rllib_compat.config.values.validator import (
-    REJECTED,
-    Origin,
-    Validator,
-    child_path,
-    is_opaque,
-)
+from rllib_compat.config.values.validator import REJECTED, Origin, Validator, child_path, is_opaque
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.records import is_stand_in

@@ -22,12 +22,7 @@ from rllib_compat.networks.families.q_head import Head
 from rllib_compat.networks.graph import CRITIC, POLICY, STATE, TWIN, Array, Builder, Graph
 from rllib_compat.networks.mapping import Move, Table, torch_dense
 from rllib_compat.networks.named import Named, plain_names, where_of
-from rllib_compat.networks.network import (
-    TARGET_PREFIX,
-    Group,
-    Reading,
-    own_module,
-)
+from rllib_compat.networks.network import TARGET_PREFIX, Group, Reading, own_module
 from rllib_compat.networks.observations import original_space
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.complex import COMPLEX, dead_names, second_names

@@ -8,10 +8,7 @@ from ray.rllib.contrib.alpha_zero.core.alpha_zero_trainer import (
     alpha_zero_loss,
 )
 from ray.rllib.contrib.alpha_zero.core.mcts import MCTS, Node, RootParentNode
-from ray.rllib.contrib.alpha_zero.core.ranked_rewards import (
-    RankedRewardsBuffer,
-    get_r2_env_wrapper,
-)
+from ray.rllib.contrib.alpha_zero.core.ranked_rewards import RankedRewardsBuffer, get_r2_env_wrapper
 from ray.rllib.contrib.alpha_zero.models.custom_torch_models import (
     ConvNetModel,
     DenseModel,

@@ -16,12 +16,7 @@ from ray.rllib.models.torch.misc import normc_initializer
 from ray.rllib.policy.sample_batch import SampleBatch
 from ray.rllib.utils import schedules
 from ray.rllib.utils.timer import TimerStat
-from ray.rllib.utils.torch_utils import (
-    Swish,
-    atanh,
-    convert_to_non_torch_type,
-    minimize_and_clip,
-)
+from ray.rllib.utils.torch_utils import Swish, atanh, convert_to_non_torch_type, minimize_and_clip
 from ray.rllib.utils.window_stat import WindowStat
 
 #: What is asked of `compute_advantages`.
