@@ -21,6 +21,8 @@ from importlib import util
 from pathlib import Path
 from typing import Any
 
+import gymnasium
+
 from rllib_compat import legacy
 from tests import old_names
 
@@ -114,6 +116,8 @@ def load(way: Callable[[str, str], Any], module: str, name: str) -> str:
         missing = error.name or ""
         about_ray = "ray" in missing.split(".") or "cannot import name" in str(error)
         return "none" if about_ray else "needs a library"
+    except gymnasium.error.DependencyNotInstalled:
+        return "needs a library"
     except (AttributeError, NameError):
         return "none"
 

@@ -5,7 +5,8 @@ tells which names an old import may ask for, and which Ray was the last that had
 `old_constants.json` has the values of constants that are gone::
 
     pip download --no-deps --only-binary :all: --python-version 37 -d wheels ray==0.8.7
-    python -m tests.old_names wheels/ray-*.whl
+    pip download --no-deps -d wheels gym==0.25.2
+    python -m tests.old_names wheels/ray-*.whl wheels/gym-*.tar.gz
 
 Names of other releases that stand in the table stay there.
 """
@@ -17,19 +18,22 @@ import contextlib
 import json
 import re
 import sys
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from packaging.utils import parse_wheel_filename
+from packaging.utils import parse_sdist_filename, parse_wheel_filename
 from packaging.version import Version
 
 from rllib_compat.legacy import modules
 from rllib_compat.registry import old_names
 
-_MODULE = re.compile(r"(?:^|/)(ray/(?:rllib|tune)(?:/\w+)*?)(/__init__)?\.py$")
-_OTHERS = re.compile(r"/(tests|tuned_examples|benchmarks|asv|cloud)/|/(test_\w+|conftest|setup)$")
+_MODULE = re.compile(r"^(?:\w+-[\d.]+/)?((?:ray/(?:rllib|tune)|gym)(?:/\w+)*?)(/__init__)?\.py$")
+_OTHERS = re.compile(
+    r"/(tests|tuned_examples|benchmarks|asv|cloud|unittest)/|/(test_\w+|conftest|setup|version)$"
+)
 #: Scripts, which nobody imports; what they share is in folders of its own.
 _SCRIPTS = re.compile(r"ray/(rllib|tune)/examples/\w+$")
 
@@ -43,12 +47,21 @@ def names_of(wheel: Path) -> dict[str, set[str]]:
 
 def _modules(wheel: Path) -> Iterator[tuple[str, ast.Module, bool]]:
     """Each module, its code, and whether it is a package."""
-    with zipfile.ZipFile(wheel) as archive:
-        for file in archive.namelist():
-            match = _MODULE.search(file)
-            if match and not _OTHERS.search(match[1]) and not _SCRIPTS.match(match[1]):
-                tree = ast.parse(archive.read(file))
-                yield match[1].replace("/", "."), tree, bool(match[2])
+    for file, source in _files(wheel):
+        match = _MODULE.search(file)
+        if match and not _OTHERS.search(match[1]) and not _SCRIPTS.match(match[1]):
+            yield match[1].replace("/", "."), ast.parse(source), bool(match[2])
+
+
+def _files(archive: Path) -> Iterator[tuple[str, bytes]]:
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive) as wheel:
+            yield from ((file, wheel.read(file)) for file in wheel.namelist())
+        return
+    with tarfile.open(archive) as sources:
+        for member in sources:
+            if member.isfile() and (file := sources.extractfile(member)):
+                yield member.name, file.read()
 
 
 def _bound(body: list[ast.stmt], *, package: bool) -> Iterator[str]:
@@ -103,7 +116,7 @@ def constants(wheels: list[Path]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for wheel in sorted(wheels, key=_version):
         for module, tree, _ in _modules(wheel):
-            if ".automl" in module or ".examples" in module:
+            if module.startswith("gym") or ".automl" in module or ".examples" in module:
                 continue
             for node in tree.body:
                 name = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "_")
@@ -131,8 +144,9 @@ def _is_plain(value: object) -> bool:
     )
 
 
-def _version(wheel: Path) -> Version:
-    return parse_wheel_filename(wheel.name)[1]
+def _version(archive: Path) -> Version:
+    parse = parse_wheel_filename if archive.suffix == ".whl" else parse_sdist_filename
+    return parse(archive.name)[1]
 
 
 def main() -> None:
@@ -140,7 +154,8 @@ def main() -> None:
     wheels = [Path(name) for name in sys.argv[1:]]
     target = Path(old_names.__file__).with_suffix(".json")
     _write(target, table(wheels, json.loads(target.read_text("utf-8"))))
-    _write(target.with_name("old_constants.json"), constants(wheels))
+    known = json.loads(target.with_name("old_constants.json").read_text("utf-8"))
+    _write(target.with_name("old_constants.json"), known | constants(wheels))
 
 
 def _write(file: Path, rows: object) -> None:

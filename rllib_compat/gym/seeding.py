@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["RandomNumberGenerator", "hash_seed", "np_random"]
+__all__ = ["RandomNumberGenerator", "create_seed", "hash_seed", "np_random"]
 
 
 class RandomNumberGenerator(np.random.Generator):
@@ -51,4 +51,12 @@ def np_random(seed: int | None = None) -> tuple[RandomNumberGenerator, int]:
 def hash_seed(seed: int | None = None, max_bytes: int = 8) -> int:
     """Another seed, made of this one."""
     number = int(np.random.SeedSequence(seed).generate_state(1)[0])
+    return int(number % 2 ** (8 * max_bytes))
+
+
+def create_seed(a: int | str | None = None, max_bytes: int = 8) -> int:
+    """A seed of a number, of text, or of nothing in particular."""
+    if isinstance(a, str):
+        a = int.from_bytes(a.encode(), "big")
+    number = int(np.random.SeedSequence().generate_state(1)[0]) if a is None else a
     return int(number % 2 ** (8 * max_bytes))

@@ -91,7 +91,9 @@ def replacement(name: str, fromlist: Sequence[str]) -> ModuleType | None:
 
 
 def _has_gym() -> bool:
-    return "gym" in sys.modules or importlib.util.find_spec("gym") is not None
+    spec = None if "gym" in sys.modules else importlib.util.find_spec("gym")
+    # A folder called gym that is no package counts for nothing beside an installed one.
+    return "gym" in sys.modules or (spec is not None and spec.origin is not None)
 
 
 def _import_old(name: str) -> ModuleType:
@@ -153,7 +155,8 @@ def _asked_by_user() -> bool:
         frame = frame.f_back
     else:
         return False
-    return name.startswith("rllib_compat.runtime.") or asks_user_code(frame)
+    ours = ("rllib_compat.runtime.", "rllib_compat.neutral.public")
+    return name.startswith(ours) or asks_user_code(frame)
 
 
 class _OldModuleLoader(Loader):

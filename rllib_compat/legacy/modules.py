@@ -136,7 +136,9 @@ def _ours(module: str, name: str) -> Any:
         if name in ours.__all__:
             return getattr(ours, name)
     if module.startswith("ray.rllib"):
-        if name in old_names.IN_RLLIB:
+        # Whoever imports gymnasium means the wrappers that have its API.
+        todays = name.endswith("PettingZooEnv") and os.environ.get(TODAYS_GYM)
+        if name in old_names.IN_RLLIB and not todays:
             return _imported(old_names.IN_RLLIB[name])
         return _of_algorithm(module.removeprefix("ray.rllib."), name)
     return MISSING
@@ -243,8 +245,9 @@ class _Removed(type):
             GoneError: Always.
         """
         name, last = next(c.__dict__["_removed"] for c in cls.__mro__ if "_removed" in c.__dict__)
+        place = "gymnasium" if name.startswith("gym.") else "today's Ray"
         raise GoneError(
-            f"`{name}` is not in today's Ray; the last that had it was about {last}.",
+            f"`{name}` is not in {place}; the last that had it was about {last}.",
             where=name,
             fix=old_names.advice(name),
         )

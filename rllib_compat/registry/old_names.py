@@ -117,6 +117,9 @@ MODULES = {
     "gym.core": "rllib_compat.gym",
     "gym.envs": "rllib_compat.gym.envs",
     "gym.envs.registration": "rllib_compat.gym.registration",
+    "gym.envs.toy_text.discrete": "rllib_compat.gym.discrete",
+    "gym.error": "rllib_compat.gym.error",
+    "gym.logger": "rllib_compat.gym.logger",
     "gym.utils.seeding": "rllib_compat.gym.seeding",
     "gym.wrappers": "rllib_compat.gym.wrappers",
     "ray._private.utils": _RAY,
@@ -189,6 +192,8 @@ MODULES = {
 
 #: A name → what it is in every module of RLlib that has it.
 IN_RLLIB = {
+    "ParallelPettingZooEnv": "rllib_compat.legacy.pettingzoo_env:ParallelPettingZooEnv",
+    "PettingZooEnv": "rllib_compat.legacy.pettingzoo_env:PettingZooEnv",
     "Agent": "rllib_compat.trainer.trainer:Trainer",
     "Algorithm": "rllib_compat.legacy.algorithm:Algorithm",
     "DefaultCallbacks": "rllib_compat.runtime.callbacks:DefaultCallbacks",
@@ -247,6 +252,7 @@ PUBLIC = {
 RENAMED_MODULES = (
     ("gym", "gymnasium"),
     ("gym.envs", "rllib_compat.gym.envs"),
+    ("gym.wrappers", "rllib_compat.gym.wrappers"),
     ("ray.air.checkpoint", "ray.train"),
     ("ray.rllib.agents", "ray.rllib.algorithms"),
     ("ray.rllib.agents", "rllib_compat.agents"),
@@ -537,7 +543,6 @@ MOVED = {
     "MultiAgentReplayBuffer": f"{_BUFFERS}:MultiAgentReplayBuffer",
     "OffPolicyEstimator": "ray.rllib.offline.estimators.off_policy_estimator:OffPolicyEstimator",
     "PartialTrainerConfigDict": "builtins:dict",
-    "PettingZooEnv": "ray.rllib.env.wrappers.pettingzoo_env:PettingZooEnv",
     "PlacementGroupFactory": "ray.tune:PlacementGroupFactory",
     "PolicyClient": "ray.rllib.env.policy_client:PolicyClient",
     "PolicyEvaluator": "rllib_compat.trainer.rollout_worker:RolloutWorker",
@@ -625,6 +630,15 @@ _DRAGONFLY = "search with BayesOpt or HEBO (ray.tune.search)"
 
 #: What an old name begins with → where it went; the longest that fits counts.
 REMOVED = {
+    "gym": "see what gymnasium has in its place",
+    "gym.envs.atari": "Atari games are in the package ale-py, and `gym.make` finds them",
+    "gym.envs.classic_control.rendering": "pyglet's viewer left gym with 0.22; draw with pygame, "
+    "matplotlib or numpy, and return the picture from `render`",
+    "gym.envs.robotics": "they are in the package gymnasium-robotics",
+    "gym.spaces.utils": "`gym.spaces.flatten`, `flatdim` and `unflatten` do it for all spaces",
+    "gym.vector": "RLlib makes its own vector of environments (`num_envs_per_worker`); "
+    "`gymnasium.make_vec` makes others",
+    "gym.wrappers.monitoring": "`gymnasium.wrappers.RecordVideo` records",
     "ray.rllib": 'see the guide: "What is gone"',
     "ray.rllib.agents": 'see the guide: "What is gone"',
     "ray.rllib.agents.alpha_star": _LEAGUE,
@@ -739,6 +753,8 @@ def candidates(module: str) -> list[str]:
     for old, new in RENAMED_MODULES:
         if module == old or module.startswith(f"{old}."):
             found.append(new + module.removeprefix(old))
+    if module.startswith("gym.wrappers."):  # a file for each, and all names in the package
+        found.append("rllib_compat.gym.wrappers")
     below = module.partition(".algorithms." if ".algorithms." in module else ".agents.")[2]
     parts = below.split(".")
     found += [

@@ -6,7 +6,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rllib_compat import gym
+from rllib_compat import gym, legacy
+from rllib_compat.errors import GoneError
 from rllib_compat.gym import envs, registration, wrappers
 from rllib_compat.gym.seeding import np_random
 
@@ -87,3 +88,34 @@ def test_random_numbers_have_their_old_names(method):
     assert getattr(one, method)() == getattr(other, method)()
     assert one.randint(3, size=4).max() < 3
     assert pickle.loads(pickle.dumps(one)).rand() == one.rand()
+
+
+def test_wrappers_have_their_old_arguments_and_modules():
+    legacy.activate()
+    try:
+        from gym import error, logger
+        from gym.envs.classic_control import rendering
+        from gym.envs.toy_text import discrete
+        from gym.wrappers.frame_stack import FrameStack
+    finally:
+        legacy.deactivate()
+    stacked = FrameStack(Countdown(), num_stack=3)
+    assert stacked.reset().shape == (3, 1)
+    assert len(stacked.step(0)) == 4
+    assert issubclass(error.UnseedableEnv, error.Error)
+    assert logger.INFO < logger.WARN
+    assert discrete.DiscreteEnv(1, 1, {0: {0: [(1.0, 0, 2.0, True)]}}, [1.0]).step(0) == (
+        *(0, 2.0, True),
+        {"prob": 1.0},
+    )
+    with pytest.raises(GoneError, match="draw with pygame"):
+        rendering.Viewer(600, 400)
+
+
+def test_a_monitor_counts_and_says_that_it_records_nothing():
+    with pytest.warns(UserWarning, match="RecordVideo"):
+        env = wrappers.Monitor(Countdown(), "videos", force=True)
+    env.reset()
+    while not env.step(0)[2]:
+        pass
+    assert (env.get_episode_rewards(), env.get_episode_lengths()) == ([3.0], [3])
