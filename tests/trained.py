@@ -23,6 +23,7 @@ from rllib_compat import registry
 from rllib_compat.conversion import Form, prepare
 from rllib_compat.errors import CompatError
 from rllib_compat.formats import read_checkpoint
+from rllib_compat.neutral import LegacyCheckpoint
 from rllib_compat.neutral.spaces import to_gymnasium
 from rllib_compat.ray_versions import algorithms, learners, releases, startup
 from tests.legacy.cases import Case, all_cases
@@ -64,6 +65,18 @@ def environment(spaces: Mapping[str, tuple[Any, Any]]) -> type:
     return Random
 
 
+def spaces_of(checkpoint: LegacyCheckpoint) -> dict[str, tuple[Any, Any]]:
+    """The observations and actions of each policy, as its environment had them."""
+    return {
+        policy_id: (_raw(policy.observation_space), _raw(policy.action_space))
+        for policy_id, policy in checkpoint.policies.items()
+    }
+
+
+def _raw(space: Any) -> Any:
+    return to_gymnasium(space.original_space or space)
+
+
 def train(case: Case) -> str | None:
     """What came of it, or None where the checkpoint is refused or becomes modules only."""
     given = given_if_asked(case)
@@ -73,13 +86,7 @@ def train(case: Case) -> str | None:
         return None
     if plan.form is not Form.ALGORITHM:
         return None
-    spaces = {
-        policy_id: tuple(
-            to_gymnasium(space.original_space or space)
-            for space in (policy.observation_space, policy.action_space)
-        )
-        for policy_id, policy in plan.checkpoint.policies.items()
-    }
+    spaces = spaces_of(plan.checkpoint)
     with tempfile.TemporaryDirectory() as folder:
         more: dict[str, Any] = {"num_workers": 0, "min_iter_time_s": 0}
         if registry.of(case.algorithm).replays:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def _convert_and_train(old: Path, keep: Path | None, verbose: int) -> int:
         target = keep or Path(temporary) / "new"
         output.progress("converting a checkpoint of Ray 0.8.5 (PPO, TensorFlow 1, CartPole-v0)")
         done = convert(old, target, algorithm="PPO", recorded=old / "expected.npz")
-        show(done, verbose)
+        show(done if keep else replace(done, next_step=""), verbose)  # it is removed below
         _train_on(target)
         if keep is None:
             shutil.rmtree(target)

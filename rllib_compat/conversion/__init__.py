@@ -15,6 +15,7 @@ _FILES = {
     "convert_many": ("convert_many as convert_folder", "find_jobs"),
     "identify": ("identify_networks",),
     "module_source": ("make_module_source",),
+    "next_step": ("describe_next_step",),
     "plan": ("Form", "Plan"),
 }
 

@@ -245,8 +245,12 @@ def _without_recordings(
     """
     keys = ("input", "input_")
     algorithm = registry.of(checkpoint.algorithm)
-    if not algorithm.offline or any(key in given.overrides for key in keys):
+    if not algorithm.offline:
         return sources
+    if any(key in given.overrides for key in keys):
+        # How files are read belongs to the files: a converted checkpoint has what Ray's default is.
+        how = [key for key in sources.from_file if key.startswith("input_read_")]
+        return sources.without(*how)
     inputs = [v for k in keys if (v := sources.from_file.get(k)) not in (None, "", "sampler")]
     finding = Finding.warning(
         "offline-data",

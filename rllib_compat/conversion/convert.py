@@ -21,7 +21,7 @@ from rllib_compat.conversion.compare import (
 from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given, Samples
 from rllib_compat.conversion.identify import identify
-from rllib_compat.conversion.next_step import next_step
+from rllib_compat.conversion.next_step import describe_next_step
 from rllib_compat.conversion.plan import Form, Plan, make_plan
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_directory
@@ -214,7 +214,8 @@ def convert(
     done = Conversion(plan, report, tuple(rows), tuple(assumptions))
     if dry_run:
         return done
-    return replace(done, target=Path(new), next_step=next_step(plan, Path(new), known_facts))
+    lines = describe_next_step(plan, Path(new), known_facts)
+    return replace(done, target=Path(new), next_step=lines)
 
 
 def verify(

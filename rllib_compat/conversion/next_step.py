@@ -19,7 +19,7 @@ from rllib_compat.neutral.report import Verdict
 _SPACE = 60
 
 
-def next_step(plan: Plan, target: Path, given: Given) -> str:
+def describe_next_step(plan: Plan, target: Path, given: Given) -> str:
     """The lines with which a checkpoint is trained on, or acts where nothing trains it.
 
     Args:
