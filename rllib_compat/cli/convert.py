@@ -77,8 +77,9 @@ def command(
     """Converts the checkpoint OLD of any Ray from 0.5 on into NEW, and proves it.
 
     The old network is computed from the old file, the new one from the new files, on the same
-    inputs. If they differ, nothing is written. What no array shows (an activation, say) is taken
-    from the config and listed as assumed, unless --recorded shows it. OLD is never touched.
+    inputs. If they differ, nothing is written. What the weights do not show (an activation, say)
+    is taken from the config and listed as assumed, unless --recorded proves it. OLD is never
+    changed.
 
     \b
     Examples:
@@ -137,7 +138,7 @@ def _write_model(old: Path, new: Path, file: Path, given: Given, recorded: Path 
     activation = (
         f"the recording says {made.activation} behind every layer but the last"
         if made.activation
-        else "no array shows the activation: edit that line first, or give --recorded"
+        else "the weights do not show the activation: edit that line first, or give --recorded"
     )
     output.say(activation)
     model = f"{file.stem}:{CLASS}"

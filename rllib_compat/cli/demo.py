@@ -31,7 +31,7 @@ def command(keep: Path | None, old: Path | None, verbose: int) -> int:
     """Converts a checkpoint that Ray 0.8.5 wrote (PPO, TensorFlow 1, CartPole), and trains on.
 
     The new module is also compared with the outputs that Ray 0.8.5 itself computed for 16
-    observations: they prove what no array shows, the activation for one.
+    observations: they prove what the weights do not show, the activation for one.
 
     \b
     Examples:

@@ -176,7 +176,7 @@ def _show(found: Inspection, verbose: int) -> None:
         output.say("")
         left -= 1 + output.table(
             "",
-            ("policy", "no array shows", "assumed", "from"),
+            ("policy", "not in the weights", "assumed", "from"),
             output.grouped_assumptions(assumptions),
             most=most(_ASSUMED),
         )

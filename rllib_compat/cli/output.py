@@ -181,7 +181,7 @@ def proof(
 
     Args:
         differences: What was compared.
-        assumed: What no array shows.
+        assumed: What the weights do not show.
         verbose: Whether every row is shown.
     """
     if differences:
@@ -194,13 +194,13 @@ def proof(
         cells = grouped_assumptions(open_rows)
         shown = _first(cells, verbose)
         table(
-            "assumed, not proven: no array shows it",
+            "assumed, not proven: the weights do not show it",
             ("policy", "what", "assumed", "from"),
             shown,
         )
         _more(len(cells) - len(shown))
     if proven:
-        said = f"{proven} of {len(assumed)} things that no array shows agree with the recording"
+        said = f"the recording confirms {proven} of {len(assumed)} assumptions"
         say(said)
     elif open_rows and differences:
         say("to prove them: --recorded FILE (`rllib-compat recorder` prints what makes one)")

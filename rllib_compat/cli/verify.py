@@ -37,7 +37,8 @@ def command(
 
     The inputs are what the network sees: preprocessed and filtered observations. A difference may
     be ten times what float32 itself does to the old network's outputs. Exit code 1 if one is more.
-    What no array shows is on both sides from the config; it is listed, and --recorded proves it.
+    What the weights do not show comes from the config on both sides; it is listed, and --recorded
+    proves it.
 
     \b
     Examples:

@@ -24,7 +24,7 @@ from rllib_compat.neutral.spaces import Box
 
 @frozen
 class Assumption:
-    """One thing that no array shows.
+    """One thing that the weights do not show.
 
     Attributes:
         policy_id: The policy.
@@ -43,7 +43,9 @@ class Assumption:
     def finding(self) -> Finding:
         """It as a row of a report."""
         proof = (
-            "; the recording agrees" if self.proven else "; no array shows it, so it is not proven"
+            "; the recording agrees"
+            if self.proven
+            else "; the weights do not show it, so it is not proven"
         )
         return Finding.info(
             "assumed",

@@ -47,7 +47,7 @@ class Verification:
 
     Attributes:
         differences: A row for each policy and output, equal or not, and for its weights.
-        assumptions: What no array shows, so that both sides took it from the same place.
+        assumptions: What the weights do not show, so that both sides took it from the same place.
     """
 
     differences: tuple[OutputDifference, ...]
@@ -74,7 +74,7 @@ class Conversion:
         plan: What was written, and why.
         report: What became of each part; its `facts` head it, and it iterates over `Finding`s.
         differences: The proof: old against new, a row for each policy and output.
-        assumptions: What no array shows, so that the proof could not see it.
+        assumptions: What the weights do not show, so that the proof could not see it.
         target: Where the new checkpoint is; None for a dry run.
         next_step: Lines to copy, with which the checkpoint is trained on, or acts; empty for a dry
             run, and where what was written is for other libraries.

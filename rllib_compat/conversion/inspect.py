@@ -158,7 +158,7 @@ class Inspection:
 
     @property
     def assumptions(self) -> list[Assumption]:
-        """What no array shows of the networks, and what it was taken to be."""
+        """What the weights do not show of the networks, and what it was taken to be."""
         return find_assumptions(self.checkpoint, known(self.networks))
 
     @property

@@ -189,7 +189,7 @@ It takes observations {printable(str(policy.observation_space))} as RLlib prepro
     known = (
         f"# The recording says {activation}."
         if activation
-        else "# No array shows it: put in what your model had, and prove it with --recorded."
+        else "# The weights do not show it: put in your model's, and prove it with --recorded."
     )
     lines = [
         ast.unparse(ast.Module([ast.Expr(ast.Constant(about))], [])),

@@ -1,9 +1,9 @@
 """A policy's arrays by canonical name: what trunks, wrappers and heads build on.
 
-Named weights say themselves what network they are; the config adds what no array shows (the
-activation, strides). A contradiction is an error: then the config belongs to another checkpoint,
-and what it adds would be a guess. A few keys were ignored by some Rays: there the weights are
-followed, and the report says so.
+Named weights say themselves what network they are; the config adds what the weights do not show
+(the activation, strides). A contradiction is an error: then the config belongs to another
+checkpoint, and what it adds would be a guess. A few keys were ignored by some Rays: there the
+weights are followed, and the report says so.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def test_a_recording_of_the_old_ray_proves_the_activation_on_the_command_line(ru
     recording = ("--recorded", CASE.path / "expected.npz")
     code, out, _ = run("convert", CASE.path, tmp_path / "new", "--to", "msgpack", *recording)
     assert "16 recorded" in out
-    assert "agree with the recording" in out
+    assert "the recording confirms" in out
     code, out, _ = run("verify", CASE.path, tmp_path / "new", "-n", "5", "--json", *recording)
     told = json.loads(out)
     assert code == 0

@@ -46,7 +46,7 @@ def test_the_layers_of_every_real_custom_model_are_found_and_its_activation_is_r
     assert [layer.gives for layer in made.chain.value] == [20, 1]
     assert made.chain.shared == 1
     assert made.activation is None
-    assert "No array shows it" in made.source
+    assert "The weights do not show it" in made.source
     told = make_module_source(
         checkpoint, given_of(case), recordings.load(case.path / "expected.npz")
     )

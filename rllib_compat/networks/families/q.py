@@ -1,7 +1,7 @@
 """Reads the Q-networks of DQN, SimpleQ, APEX and R2D2: a base model, and a head of Q-values.
 
-The weights' names say which layers there are; the config adds what no array shows (activations,
-atoms) and is held against the rest.
+The weights' names say which layers there are; the config adds what the weights do not show
+(activations, atoms) and is held against the rest.
 
 A new one is drawn as `agents/dqn/{dqn_torch_model,dqn_torch_policy,simple_q_torch_policy}.py` did
 (Ray 0.8.5 – 1.13; `algorithms/dqn` of 2.x): a base model, and two streams of dense layers.
@@ -177,7 +177,7 @@ def _observation(named: Named, trunk: Trunk) -> tuple[int, ...]:
 
 
 def _head(named: Named) -> tuple[Head, list[Finding]]:
-    """The head by the config, held against the arrays: what no array shows would be a guess.
+    """The head by the config, held against the arrays, so that nothing is guessed.
 
     Raises:
         NotConvertibleError: What the Ray stored is not the network.
