@@ -160,7 +160,12 @@ def min_sample_timesteps(value: object, context: Context) -> Outcome:
 def timesteps_per_iteration(value: object, context: Context) -> Outcome:
     """Sampled steps, or trained ones where nothing is sampled."""
     kind = "train" if registry.of(context.algorithm).offline else "sample"
-    return _minimum(value, f"reporting.min_{kind}_timesteps_per_iteration")
+    target = f"reporting.min_{kind}_timesteps_per_iteration"
+    outcome = _minimum(value, target)
+    if not context.get("use_exec_api") or not outcome.settings.get(target):
+        return outcome
+    more = outcome.settings[target] + 1
+    return Outcome({target: more}, message="Ray 0.8.3 – 0.8.5 wanted more steps than this")
 
 
 def _minimum(value: object, target: str) -> Outcome:

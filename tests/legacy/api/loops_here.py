@@ -17,8 +17,6 @@ legacy.deactivate()  # to import it is to activate it
 RECORDED = Path(__file__).with_name("loops")
 #: What of a loop may have more here.
 NAMES = ("keys", "info", "columns", "stats")
-#: What is not the same → why.
-OTHERWISE = {"0.8.5-sampled_before_training": "PG's iterations had more steps than were asked for"}
 #: What Tune no longer tells of a function's trial.
 GONE = {"episodes_total", "experiment_id", "timesteps_since_restore", "warmup_time"}
 #: Loops that need more than one process.
@@ -44,7 +42,7 @@ def recorded(names, on_a_push):
         for name, told in json.loads(file.read_text()).items():
             case = f"{release}-{name}"
             marks = () if case in on_a_push else pytest.mark.nightly
-            if told is not None and names(name) and case not in OTHERWISE:
+            if told is not None and names(name):
                 found.append(pytest.param(release, name, told, id=case, marks=marks))
     return found
 
