@@ -422,12 +422,13 @@ class AsyncRequestsManager:
             self._pending = {r: w for r, w in self._pending.items() if w not in gone}
 
     def get_manager_statistics(self) -> dict[str, Any]:
-        """How many calls are pending, and how many each worker has."""
-        counts = [list(self._pending.values()).count(worker) for worker in self._workers]
-        return {
-            "num_requests_in_flight": len(self._pending),
-            "num_requests_per_worker": dict(zip(self._workers, counts, strict=True)),
-        }
+        """How many calls are pending."""
+        return {"num_pending_inflight_requests": len(self._pending)}
+
+    @property
+    def workers(self) -> frozenset[Any]:
+        """The workers that it knows."""
+        return frozenset(self._workers)
 
 
 def asynchronous_parallel_requests(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import uuid
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rllib_compat.legacy.ray_api import DEFAULT_RESULTS_DIR
-from rllib_compat.legacy.tune_functions import create_logdir
 from rllib_compat.ray_versions import tune as versions
 from rllib_compat.trainer.result_files import UnifiedLogger
 from rllib_compat.tune import functions
@@ -60,7 +60,9 @@ class TrackSession:
         self.trial_name = trial_name or self.trial_id
         folder = experiment_dir or os.path.join(DEFAULT_RESULTS_DIR, "default")  # noqa: PTH118
         self.trial_config |= {"trial_id": self.trial_id}
-        self.logdir = create_logdir(self.trial_name, folder)
+        Path(folder).expanduser().mkdir(parents=True, exist_ok=True)
+        begun = f"{self.trial_name}_{datetime.now():%Y-%m-%d_%H-%M-%S}"
+        self.logdir = tempfile.mkdtemp(prefix=begun, dir=Path(folder).expanduser())
         self._logger = UnifiedLogger(self.trial_config, self.logdir)
 
     def log(self, **metrics: Any) -> None:
