@@ -70,6 +70,34 @@ def test_an_old_policy_plays_as_it_did_before_and_after_its_conversion(ray, tmp_
         assert space == gymnasium.spaces.Box(0, 255, (42, 42, 4), np.uint8)
 
 
+GAMES = ["PongNoFrameskip-v4", "PongDeterministic-v4", "ALE/Pong-v5"]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", GAMES)
+def test_a_real_game_is_the_same_at_every_verb(name, tmp_path):
+    """Each begins it by the same seed, and the policy takes the same actions."""
+    pytest.importorskip("ale_py")
+    old, new = OLD["1.13.0"] / "checkpoint-1", tmp_path / "new"
+    first = evaluate(old, tmp_path, "--run", "PPO", "--env", name, "--seed", "3")
+    assert len(set(first["seen"])) > 20
+    with pytest.raises(SystemExit) as done:
+        main(["convert", str(old), str(new), "--algorithm", "PPO", "--env", name])
+    assert not done.value.code
+    assert evaluate(new, tmp_path, "--seed", "3") == first
+    with startup.without_cluster():
+        algorithm = compat.load(new, num_env_runners=0)
+        space = algorithm.env_runner.env.single_observation_space
+        algorithm.stop()
+    assert space == gymnasium.spaces.Box(0, 255, (42, 42, 4), np.uint8)
+    policy = compat.load_policy(new)
+    env = make_env(EnvSettings(name, atari={"dim": 42}, legacy_ray="1.13.0"), {})
+    observation, _ = env.reset(seed=3)
+    for action in first["actions"]:
+        assert policy.compute_single_action(observation, explore=False).actions == action
+        observation, *_ = env.step(action)
+
+
 @pytest.mark.parametrize("ray", OLD)
 def test_a_policy_without_ray_gives_the_old_logits(ray):
     policy = compat.load_policy(OLD[ray] / "checkpoint-1", algorithm="PPO", given=Given(env=NAME))
