@@ -118,6 +118,7 @@ _ALWAYS = {
     "min_iter_time_s": 0,
     "min_time_s_per_reporting": 0,
     "min_time_s_per_iteration": 0,
+    "lr": 1e-7,  # a filter makes bytes of bytes, up to 255: some diverged within ten updates
 }
 
 #: What a config says of the networks: a key, or a key in `model`.

@@ -244,5 +244,6 @@ def divergence_of(error: Exception) -> CompatError | None:
         where="train()",
         fix="Begin anew, or from a checkpoint before, with a smaller lr, with grad_clip, or with "
         "observations of about -1 to 1: networks took images as bytes of 0 - 255, so divide them "
-        "in the environment, or set observation_filter to MeanStdFilter.",
+        "in the environment, or set observation_filter to MeanStdFilter where the space has "
+        "floats. (Of bytes it makes bytes, 255 of what is negative, as from Ray 1.10 on.)",
     )
