@@ -32,7 +32,7 @@ class APEXConfig(DistributedReplayConfig, DQNConfig):
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class)
-        replay.weigh_replayed(self)
+        replay.use_weighted_buffer(self)
 
     def explore_as_worker(self, module: RLModule, worker: int) -> None:
         """Lets a module act at random as often as its env runner should; noisy ones never do."""

@@ -97,7 +97,7 @@ class DDPGConfig(RemovedAlgorithmConfig):
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class)
-        replay.weigh_replayed(self)
+        replay.use_weighted_buffer(self)
 
     def update_from_dict(self, config_dict: dict[str, Any]) -> Any:
         """Takes settings by their names, as `evaluation_config` and Tune's search spaces give them.

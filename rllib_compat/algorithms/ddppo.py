@@ -262,7 +262,7 @@ def learn_on_own_fragment(env_runner: EnvRunner, steps: int) -> tuple[Any, Any]:
         runner has failed: what it had learned by then is where the next group begins.
     """
     learner = local_learner(env_runner)
-    learners.number_weights_as(learner, env_runner)
+    learners.copy_weights_seq_no(learner, env_runner)
     told = None
     try:
         told = learner.learn_with_others(sample_fragment(env_runner), steps)

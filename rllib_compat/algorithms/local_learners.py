@@ -66,7 +66,7 @@ def set_weights(env_runner: EnvRunner, weights: Weights) -> None:
         )
     for name, module in modules.items():
         module.set_state(weights[name])
-    learners.number_weights_as(learner, env_runner)
+    learners.copy_weights_seq_no(learner, env_runner)
     sync_module(env_runner)
 
 

@@ -149,7 +149,7 @@ def configure_workers(packages: Iterable[str] = (), old_ray: str | None = None) 
 
 def reset_workers() -> None:
     """Undoes `configure_workers`."""
-    worker_start.call_no_more(_IN_WORKERS, (_PACKAGES, _OLD_RAY))
+    worker_start.cancel_call_in_workers(_IN_WORKERS, (_PACKAGES, _OLD_RAY))
 
 
 def activate_worker() -> None:

@@ -126,7 +126,7 @@ def copy_state(algorithm: Algorithm) -> Any:
     return old_stack.copy_state(algorithm)
 
 
-def take_back_state(algorithm: Algorithm, state: Any) -> None:
+def restore_state(algorithm: Algorithm, state: Any) -> None:
     """Gives an algorithm what `copy_state` has copied."""
     if algorithm.config.enable_rl_module_and_learner:
         with restores_offline():

@@ -153,12 +153,12 @@ def plain_model_config(told: Any) -> dict[str, Any]:
     return asdict(told) if is_dataclass(told) else dict(told or {})  # type: ignore[arg-type]
 
 
-def tell_modules(config: AlgorithmConfig, told: dict[str, Any]) -> None:
+def update_model_config(config: AlgorithmConfig, told: dict[str, Any]) -> None:
     """Changes what a config's modules are told where their specs say nothing, in place."""
     config.rl_module(model_config=plain_model_config(config._model_config) | told)
 
 
-def tell_modules_nothing_of(config: AlgorithmConfig, names: Iterable[str]) -> None:
+def remove_from_model_config(config: AlgorithmConfig, names: Iterable[str]) -> None:
     """Takes settings out of what a config tells all modules, in place."""
     told = plain_model_config(config._model_config)
     if not told.keys().isdisjoint(names):

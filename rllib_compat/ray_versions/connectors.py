@@ -100,7 +100,7 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
 _TABLES = {"_action_space_struct": "action", "_input_obs_base_struct": "observation"}
 
 
-def look_spaces_up_in(env_runner: EnvRunner, tables: Mapping[str, Any], spaces: Any) -> None:
+def set_agent_spaces(env_runner: EnvRunner, tables: Mapping[str, Any], spaces: Any) -> None:
     """Makes a runner's connectors take agents' spaces from tables that may change.
 
     Args:

@@ -172,7 +172,7 @@ def not_counted(env_runner: EnvRunner) -> Iterator[None]:
         del own["_increase_sampled_metrics"]
 
 
-def go_on_exploring(env_runner: EnvRunner, episodes: list[Any]) -> None:
+def advance_exploration_timestep(env_runner: EnvRunner, episodes: list[Any]) -> None:
     """Lets schedules of exploration go on from one sample to the next.
 
     Runners are told at the end of an iteration how many steps all of them have sampled. Until

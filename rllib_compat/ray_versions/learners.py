@@ -395,7 +395,7 @@ def separate_statistics(learner: Learner, module_id: str) -> Iterator[dict[str, 
         told[name] = number.item() if getattr(number, "ndim", None) == 0 else number
 
 
-def number_weights_as(learner: Learner, env_runner: EnvRunner) -> None:
+def copy_weights_seq_no(learner: Learner, env_runner: EnvRunner) -> None:
     """Lets a learner take its weights for those that an env runner has sampled with.
 
     It tells by how many updates its own are newer (`diff_num_grad_updates_vs_sampler_policy`).
@@ -441,7 +441,7 @@ def coefficients(learner: Learner, names: Iterable[str]) -> dict[str, dict[str, 
     }
 
 
-def take_coefficients(learner: Learner, values: Mapping[str, Mapping[str, float]]) -> None:
+def set_coefficients(learner: Learner, values: Mapping[str, Mapping[str, float]]) -> None:
     """Sets those numbers.
 
     Args:
@@ -488,7 +488,7 @@ def coefficient(learner: Learner, module_id: str, name: str) -> float | None:
 
 def set_coefficient(learner: Learner, module_id: str, name: str, value: float) -> None:
     """Sets a coefficient that no schedule gives, by its old name."""
-    take_coefficients(learner, {_COEFFICIENTS[name]: {module_id: value}})
+    set_coefficients(learner, {_COEFFICIENTS[name]: {module_id: value}})
 
 
 def replace_loss(learner: object, module_id: str, name: str, loss: Any) -> None:

@@ -162,7 +162,7 @@ def chooses_by_q_values(module: RLModule) -> bool:
 _MASKED = -1e38
 
 
-def explore_zeros(module: RLModule) -> None:
+def unmask_zero_q_values(module: RLModule) -> None:
     """Lets a module of DQN explore actions whose Q-value is zero, as RLlib always did.
 
     Ray (2.40 - 2.60) takes 0.0 for a masked action. A network that has hardly learned gives only

@@ -26,7 +26,7 @@ from ray.rllib.utils.torch_utils import convert_to_torch_tensor
 
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import sampling
-from rllib_compat.ray_versions.env_runners import go_on_exploring
+from rllib_compat.ray_versions.env_runners import advance_exploration_timestep
 from rllib_compat.ray_versions.episodes import agents_to_act
 from rllib_compat.ray_versions.get_actions import rays_to_env, replace_get_actions
 from rllib_compat.ray_versions.metrics import count_once
@@ -64,13 +64,13 @@ class CompatMultiAgentEnvRunner(MultiAgentEnvRunner):  # type: ignore[misc]  # R
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
-        sampling.let_modules_explore_zeros(self)  # Ray 2.40 has no `make_module`
+        sampling.unmask_zero_q_values(self)  # Ray 2.40 has no `make_module`
         replace_get_actions(self)
 
     def make_module(self) -> None:
         """Makes the modules, which only ever act here."""
         super().make_module()
-        sampling.speed_modules_up(self)
+        sampling.prepare_modules_for_sampling(self)
 
     def apply(self, func: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         """Calls `func` with this runner; an error is the caller's, or Ray's if it is tolerated."""
@@ -87,7 +87,7 @@ class CompatMultiAgentEnvRunner(MultiAgentEnvRunner):  # type: ignore[misc]  # R
             episodes: list[Any] = super().sample(**asked)
         finally:
             self._env_to_module, self._module_to_env = rays
-        go_on_exploring(self, episodes)
+        advance_exploration_timestep(self, episodes)
         return episodes
 
     def get_metrics(self) -> Any:

@@ -349,7 +349,7 @@ def _with_dones(columns: dict[str, Any]) -> dict[str, Any]:
     return columns
 
 
-def let_batches_be_asked_for_a_policy() -> None:
+def patch_multi_agent_batches() -> None:
     """Lets batches of several policies take what MARWIL and BC give them.
 
     Those ask every batch for its parts by policy, and name the one that it is of; a batch of

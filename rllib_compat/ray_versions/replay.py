@@ -47,7 +47,7 @@ def weighted_buffer(kind: str) -> str | None:
     return None if at_least("2.47") else _UNWEIGHTED.get(kind)
 
 
-def weigh_replayed(config: AlgorithmConfig) -> None:
+def use_weighted_buffer(config: AlgorithmConfig) -> None:
     """Puts a buffer that gives weights into the place of a default that gives none."""
     buffer = getattr(config, "replay_buffer_config", None) or {}
     weighted = weighted_buffer(str(buffer.get("type")))

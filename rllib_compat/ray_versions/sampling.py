@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_compat.ray_versions.modules import explore_zeros, torch_distributions
+from rllib_compat.ray_versions import modules
+from rllib_compat.ray_versions.modules import torch_distributions
 from rllib_compat.ray_versions.timers import pass_over_connector_timers
 
 if TYPE_CHECKING:
@@ -36,13 +37,13 @@ def tolerates_failures(config: AlgorithmConfig) -> bool:
     )
 
 
-def let_modules_explore_zeros(runner: EnvRunner) -> None:
+def unmask_zero_q_values(runner: EnvRunner) -> None:
     """Lets a runner's modules of DQN explore actions whose Q-value is zero."""
     for module in _modules_of(runner):
-        explore_zeros(module)
+        modules.unmask_zero_q_values(module)
 
 
-def speed_modules_up(runner: EnvRunner) -> None:
+def prepare_modules_for_sampling(runner: EnvRunner) -> None:
     """Takes away what costs each step of a runner time and decides nothing.
 
     Its modules only ever act, and Ray would switch their mode twice a step.

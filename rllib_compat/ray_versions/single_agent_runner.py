@@ -26,7 +26,7 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import sampling
 from rllib_compat.ray_versions.connectors import needs_no_batch
-from rllib_compat.ray_versions.env_runners import go_on_exploring
+from rllib_compat.ray_versions.env_runners import advance_exploration_timestep
 from rllib_compat.ray_versions.episodes import callback_class, callbacks_of, to_numpy
 from rllib_compat.ray_versions.get_actions import rays_to_env, replace_get_actions
 from rllib_compat.ray_versions.metrics import count_once
@@ -63,13 +63,13 @@ class CompatEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
-        sampling.let_modules_explore_zeros(self)  # Ray 2.40 has no `make_module`
+        sampling.unmask_zero_q_values(self)  # Ray 2.40 has no `make_module`
         replace_get_actions(self)
 
     def make_module(self) -> None:
         """Makes the module, which only ever acts here."""
         super().make_module()
-        sampling.speed_modules_up(self)
+        sampling.prepare_modules_for_sampling(self)
 
     def apply(self, func: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         """Calls `func` with this runner; an error is the caller's, or Ray's if it is tolerated."""
@@ -80,7 +80,7 @@ class CompatEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no
     def sample(self, **asked: object) -> list[Any]:
         """Samples; what explores less and less knows of each step that was."""
         episodes: list[Any] = super().sample(**asked)
-        go_on_exploring(self, episodes)
+        advance_exploration_timestep(self, episodes)
         return episodes
 
     def get_metrics(self) -> Any:

@@ -36,7 +36,7 @@ def call_in_workers(function: str, variables: Mapping[str, str]) -> None:
     os.environ[_JOB_CONFIG] = json.dumps(config)
 
 
-def call_no_more(function: str, variables: Collection[str]) -> None:
+def cancel_call_in_workers(function: str, variables: Collection[str]) -> None:
     """Undoes `call_in_workers`.
 
     Args:

@@ -41,7 +41,7 @@ def adapt_config(config: AlgorithmConfig) -> AlgorithmConfig:
     use_legacy_optimizer(config)
     use_callback_learner(config)
     use_one_batch_learner(config)
-    replay.weigh_replayed(config)
+    replay.use_weighted_buffer(config)
     return config
 
 

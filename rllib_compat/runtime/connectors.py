@@ -223,7 +223,7 @@ def set_previous_steps(
     # Modules that are new take one-hot steps past their layers, and no others.
     sees = (one_hot and bool(actions), one_hot and bool(rewards))
     if any(config.model_config.get(key) for key in LOOKING_BACK):
-        configs.tell_modules(config, dict(zip(LOOKING_BACK, sees, strict=True)))
+        configs.update_model_config(config, dict(zip(LOOKING_BACK, sees, strict=True)))
     had = connectors.env_to_module_factory(config)
     inner = _without_previous_steps(had)
     if actions or rewards:

@@ -314,4 +314,4 @@ def track_agent_spaces(env_runner: EnvRunner) -> None:
     if adapter is None:
         return
     tables = {kind: LiveSpaces(adapter, f"{kind}_spaces") for kind in ("action", "observation")}
-    connectors.look_spaces_up_in(env_runner, tables, adapter.observation_spaces)
+    connectors.set_agent_spaces(env_runner, tables, adapter.observation_spaces)

@@ -22,7 +22,7 @@ from rllib_compat.runtime.learners import use_reporting_learner
 from rllib_compat.runtime.placeholders import placeholder_env
 from rllib_compat.trainer import refusals, subclasses
 from rllib_compat.trainer.defaults import merge
-from rllib_compat.trainer.waiting import tell_of_lacking_resources
+from rllib_compat.trainer.waiting import warn_of_missing_resources
 
 if TYPE_CHECKING:
     import gymnasium
@@ -97,7 +97,7 @@ class AlgorithmBuilder:
         """
         config = self._algorithm_config()
         try:
-            with tell_of_lacking_resources(config):
+            with warn_of_missing_resources(config):
                 algorithm = algorithms.build_algorithm(config)
         except Exception as error:
             if (why := self._reason(error)) is not None:
@@ -114,7 +114,9 @@ class AlgorithmBuilder:
     def _algorithm_config(self) -> AlgorithmConfig:
         translation = self.translation
         config = translation.algorithm_config.copy(copy_frozen=False)
-        subclasses.apply(config, self.trainer, self.own_policy, plain=self.learns_once)
+        subclasses.set_policy_and_steps(
+            config, self.trainer, self.own_policy, plain=self.learns_once
+        )
         # Also without callbacks, the adapter completes the result.
         given = config.callbacks_class
         adapts = isinstance(given, type) and issubclass(given, CallbackAdapter)
@@ -138,7 +140,7 @@ class AlgorithmBuilder:
                 self._stand_in(config)
             configs.keep_env_runners(config, config.observation_space, config.action_space)
         else:
-            old_stack.let_batches_be_asked_for_a_policy()
+            old_stack.patch_multi_agent_batches()
         use_compat_env_runners(config)
         limit_overrides_cache(config)
         tune.without_logger(config, self.logdir)

@@ -35,7 +35,7 @@ STORED: Mapping[str, Callable[[PolicyState], float | None]] = {
 Coefficients = dict[str, dict[str, float]]
 
 
-def of_old(checkpoint: LegacyCheckpoint) -> Coefficients:
+def from_checkpoint(checkpoint: LegacyCheckpoint) -> Coefficients:
     """Those that an old checkpoint has, by where learners have them and by policy."""
     return {
         attribute: {
@@ -47,7 +47,7 @@ def of_old(checkpoint: LegacyCheckpoint) -> Coefficients:
     }
 
 
-def of(algorithm: Algorithm) -> Coefficients:
+def get(algorithm: Algorithm) -> Coefficients:
     """Those of an algorithm's learners, which all have the same; nothing where they have none."""
     if algorithm.learner_group is None:
         return {}
@@ -59,11 +59,11 @@ def of(algorithm: Algorithm) -> Coefficients:
 
 def save(algorithm: Algorithm, folder: Path) -> None:
     """Writes those of an algorithm's learners into its checkpoint; nothing where it has none."""
-    if held := of(algorithm):
+    if held := get(algorithm):
         (folder / FILE).write_text(json.dumps(held, sort_keys=True), "utf-8")
 
 
-def saved(folder: Path) -> Coefficients:
+def load(folder: Path) -> Coefficients:
     """Those that a trainer has written beside its checkpoint; none where it had none.
 
     Raises:
@@ -92,8 +92,8 @@ def _number(value: object) -> float:
     return float(value)
 
 
-def take(algorithm: Algorithm, values: Coefficients) -> None:
+def restore(algorithm: Algorithm, values: Coefficients) -> None:
     """Lets an algorithm's learners go on with these."""
     if algorithm.learner_group is not None:
-        give = partial(learners.take_coefficients, values=values)
+        give = partial(learners.set_coefficients, values=values)
         training_steps.foreach_learner(algorithm, give)

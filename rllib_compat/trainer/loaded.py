@@ -56,7 +56,7 @@ class LoadedAlgorithm:
             if missing := v2.missing_states(Folder(path), {}, {}):
                 raise missing[0]
             algorithm = algorithms.load_algorithm(path)
-            coefficients.take(algorithm, coefficients.saved(path))
+            coefficients.restore(algorithm, coefficients.load(path))
         else:
             algorithm = load(
                 path, policy_mapping_fn=policy_mapping_fn, policies_to_train=policies_to_train

@@ -73,7 +73,7 @@ def prepare(
     of_none = learns_once and not trainer.algorithm_name
     legacy_ray = origin.legacy_ray
     defaults = common_config() if of_none else defaults_of(algorithm, legacy_ray)
-    for check in subclasses.checks(trainer):
+    for check in subclasses.config_validators(trainer):
         given = subclasses.validated(check, defaults, given)
     own_policy = subclasses.own_policy(trainer, merge(defaults, given))
     own = subclasses.own_keys(cls, given)

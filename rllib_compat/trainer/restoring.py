@@ -103,7 +103,7 @@ class Restorer:
         if not algorithm.config.enable_rl_module_and_learner and not trusted:
             yield partial(old_stack.set_state_of_old_stack, algorithm, **_read_old_stack(path))
         elif trusted:
-            yield partial(self._restore_trusted, path, coefficients.saved(path))
+            yield partial(self._restore_trusted, path, coefficients.load(path))
         else:
             with tempfile.TemporaryDirectory() as folder:
                 yield self._read_data(path, Path(folder))
@@ -111,13 +111,13 @@ class Restorer:
     def _restore_trusted(self, path: Path, held: coefficients.Coefficients) -> None:
         with algorithms.restores_offline(), checkpoints.path_for_ray(path) as place:
             self._running.algorithm.load_checkpoint(place)
-        coefficients.take(self._running.algorithm, held)
+        coefficients.restore(self._running.algorithm, held)
 
     def _read_data(self, path: Path, folder: Path) -> Callable[[], None]:
         """Writes what is data in a checkpoint into files for Ray; returns what loads them."""
         from rllib_compat.conversion.convert import convert, prepare
 
-        held, budget = coefficients.saved(path), Budget()
+        held, budget = coefficients.load(path), Budget()
         known: Plan | Conversion | None = None
         if _is_of_this_ray(path, budget):
             states = _states(path, budget)
@@ -126,7 +126,7 @@ class Restorer:
                 known = prepare(saved, self._known())
         else:
             known = convert(path, folder / "converted", given=self._known(), budget=budget)
-            held = coefficients.of_old(known.checkpoint)
+            held = coefficients.from_checkpoint(known.checkpoint)
             # Its mapping of agents to policies is not the trainer's; Ray 2.40 would take it.
             states = _states(folder / "converted", Budget())
         self._write(states, path, folder / "checkpoint")
@@ -137,7 +137,7 @@ class Restorer:
             with algorithms.restores_offline():
                 self._running.algorithm.load_checkpoint(str(folder / "checkpoint"))
                 operator.index(self._running.algorithm.iteration)  # Ray takes whatever it is
-            coefficients.take(self._running.algorithm, held)
+            coefficients.restore(self._running.algorithm, held)
 
         return restore
 

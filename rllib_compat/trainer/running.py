@@ -71,7 +71,7 @@ class RunningAlgorithm:
         import torch
 
         before = self.algorithm
-        state, held = algorithms.copy_state(before), coefficients.of(before)
+        state, held = algorithms.copy_state(before), coefficients.get(before)
         computes_gradients = torch.is_grad_enabled()
         try:
             yield
@@ -80,8 +80,8 @@ class RunningAlgorithm:
             torch.set_grad_enabled(computes_gradients)
             if self.algorithm is not before:
                 self.replace(before.config)
-            algorithms.take_back_state(self.algorithm, state)
-            coefficients.take(self.algorithm, held)
+            algorithms.restore_state(self.algorithm, state)
+            coefficients.restore(self.algorithm, held)
             self.send_weights()
             raise
 

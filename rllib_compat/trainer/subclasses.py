@@ -212,7 +212,7 @@ def own_keys(cls: type[LegacyTrainer], config: Mapping[str, object]) -> dict[str
     return {k: v for k, v in config.items() if k in own_defaults(cls) and not keys.homes(k)}
 
 
-def checks(trainer: LegacyTrainer) -> list[Callable[[dict[str, Any]], object]]:
+def config_validators(trainer: LegacyTrainer) -> list[Callable[[dict[str, Any]], object]]:
     """What is called with the config before anything is built."""
     overridden = is_overridden(type(trainer), "validate_config")
     given = [trainer.hooks.get("validate_config"), trainer.validate_config if overridden else None]
@@ -294,7 +294,7 @@ def has_overrides(cls: type[LegacyTrainer]) -> bool:
     return has_steps(cls) or is_overridden(cls, "get_default_policy_class")
 
 
-def apply(
+def set_policy_and_steps(
     config: AlgorithmConfig, cls: type[LegacyTrainer], policy: type | None, *, plain: bool
 ) -> None:
     """Gives an algorithm's config a trainer class's own policy and steps.

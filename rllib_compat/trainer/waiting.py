@@ -29,12 +29,12 @@ _KEYS = {
 
 
 @contextmanager
-def tell_of_lacking_resources(config: AlgorithmConfig) -> Iterator[None]:
+def warn_of_missing_resources(config: AlgorithmConfig) -> Iterator[None]:
     """Warns before the block, and as long as it takes, where Ray lacks what a config asks for.
 
     In a trial of Tune, which has reserved all of it, nothing is said.
     """
-    text = describe_lacking(_asked_by(config), _there())
+    text = describe_missing_resources(_asked_by(config), _there())
     if text is None:
         yield
         return
@@ -47,7 +47,9 @@ def tell_of_lacking_resources(config: AlgorithmConfig) -> Iterator[None]:
         done.set()
 
 
-def describe_lacking(asked: Mapping[str, float], there: Mapping[str, float] | None) -> str | None:
+def describe_missing_resources(
+    asked: Mapping[str, float], there: Mapping[str, float] | None
+) -> str | None:
     """A sentence on what is lacking, and the keys of a config that ask for it; None if nothing is.
 
     Args:

@@ -97,7 +97,7 @@ def test_a_trainer_goes_on_from_an_old_checkpoint_and_from_its_own(name, tmp_pat
                 np.testing.assert_array_equal(state[part], array)
         assert updates_of(trainer, plan) == CASES[name]
         held = coefficients_of(trainer)
-        for attribute, values in coefficients.of_old(plan.checkpoint).items():
+        for attribute, values in coefficients.from_checkpoint(plan.checkpoint).items():
             for policy_id, value in values.items() if attribute in held else ():
                 assert held[attribute][policy_id] == pytest.approx(value, rel=1e-6)
         before = trainer.get_weights()
@@ -238,7 +238,7 @@ def test_a_trainer_goes_on_where_old_networks_cant_be_built(tmp_path, monkeypatc
     try:
         trainer.train()
         before, held = trainer.get_weights(), {"curr_log_alpha": {"default_policy": -1.5}}
-        coefficients.take(trainer.algorithm, held)
+        coefficients.restore(trainer.algorithm, held)
         monkeypatch.setattr(algorithms, "build_algorithm", fails_once)
         with pytest.raises(NotConvertibleError, match="no such network"):
             trainer.restore(str(case.checkpoint))

@@ -239,7 +239,7 @@ def _let_explore(
 
     The config says it (`exploration`), or modules of this package that the checkpoint holds.
     """
-    configs.tell_modules_nothing_of(config, EXPLORING)  # some networks may not have it
+    configs.remove_from_model_config(config, EXPLORING)  # some networks may not have it
     for policy_id, spec in specs.items():
         policy = checkpoint.policies.get(policy_id)
         stored = exploring(as_mapping(policy and policy.config.get("model")))

@@ -29,13 +29,13 @@ from rllib_compat.networks.families.dense import (
     COMPLEX_SCHEMES,
     LSTM,
     actor_critic,
-    clipless,
     draw_trunk,
     own_actor_critic,
     policy_only,
     sequence_length,
     todays_default,
     trunk_of,
+    unclipped_log_std,
     wrapper_of,
 )
 from rllib_compat.networks.families.dense import read_vector as read_policy_vector
@@ -210,7 +210,9 @@ def _without_value(network: Network, policy: PolicyState, settings: ModelSetting
 def _target(named: Named) -> Target:
     """Today's default module of BC, as the installed Ray names its parts."""
     encoder, head = modules.bc_module_names()
-    return todays_default(named, partial(_default_module, encoder, head), **clipless(named))
+    return todays_default(
+        named, partial(_default_module, encoder, head), **unclipped_log_std(named)
+    )
 
 
 def _default_module(encoder: str, head: str, *, linear: bool) -> Table:

@@ -209,7 +209,7 @@ def todays_default(named: Named, table: Callable[..., Table], **told: object) ->
 NO_CLIP = 1e30
 
 
-def clipless(named: Named) -> dict[str, Any]:
+def unclipped_log_std(named: Named) -> dict[str, Any]:
     """What today's heads have to be told of log standard deviations.
 
     Old networks did not clip; today's default of 20 never binds in practice, but a conversion has
@@ -346,7 +346,7 @@ def network_of(named: Named) -> Network:
     gaussian = "log_std.value" not in arrays or isinstance(named.policy.action_space, Box | None)
     if layers[0] == "hidden.0" and same and gaussian:
         rows = partial(default_module, shares_layers=shares)
-        target = todays_default(named, rows, vf_share_layers=shares, **clipless(named))
+        target = todays_default(named, rows, vf_share_layers=shares, **unclipped_log_std(named))
     return named.network(DENSE.kind, summary, graph, target)
 
 

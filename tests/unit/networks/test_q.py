@@ -326,7 +326,7 @@ def test_actions_are_explored_where_q_values_are_zero_and_masked_ones_are_not():
         action_space=gym.spaces.Discrete(2),
         model_config={**network.target.model_config, "epsilon": 1.0},
     )
-    modules.explore_zeros(module)
+    modules.unmask_zero_q_values(module)
     module.set_state({k: np.zeros_like(v) for k, v in network.module_state().items()})
     batch = {"obs": torch.zeros(64, *network.inputs)}
     assert modules.q_values(module, batch).eq(0.0).all()

@@ -7,7 +7,7 @@ import pytest
 
 from rllib_compat.errors import CompatError
 from rllib_compat.formats import read_checkpoint
-from rllib_compat.trainer.coefficients import FILE, saved
+from rllib_compat.trainer.coefficients import FILE, load
 from tests.legacy.cases import find
 
 (CASE, *_) = find(ray="2.40.0", algorithm="SAC")
@@ -20,7 +20,7 @@ def tree(tmp_path):
 
 
 def test_a_checkpoint_without_the_file_is_what_it_was(tree):
-    assert saved(tree) == {}
+    assert load(tree) == {}
     (policy,) = read_checkpoint(tree).policies.values()
     assert policy.log_alpha is None
 
@@ -28,7 +28,7 @@ def test_a_checkpoint_without_the_file_is_what_it_was(tree):
 def test_a_conversion_goes_on_with_the_temperature_that_a_trainer_had(tree):
     held = {"curr_log_alpha": {"default_policy": -1.5, "other": 2.0}}
     (tree / FILE).write_text(json.dumps(held))
-    assert saved(tree)["curr_log_alpha"] == held["curr_log_alpha"]
+    assert load(tree)["curr_log_alpha"] == held["curr_log_alpha"]
     (policy,) = read_checkpoint(tree).policies.values()
     assert (policy.log_alpha, policy.kl_coeff) == (-1.5, None)
 
@@ -49,6 +49,6 @@ def test_a_conversion_goes_on_with_the_temperature_that_a_trainer_had(tree):
 def test_a_damaged_file_is_an_error_of_restore_and_no_temperature_of_a_conversion(tree, text):
     (tree / FILE).write_text(text)
     with pytest.raises(CompatError, match=r"coefficients\.json"):
-        saved(tree)
+        load(tree)
     (policy,) = read_checkpoint(tree).policies.values()
     assert policy.log_alpha is None

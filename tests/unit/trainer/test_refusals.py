@@ -169,7 +169,7 @@ def test_what_is_lacking_is_named_before_and_while_it_waits(keys, there, said, c
     config = translate({**CARTPOLE, **keys}, algorithm="PPO").algorithm_config
     monkeypatch.setattr(waiting, "_there", lambda: there)
     monkeypatch.setattr(waiting, "_EVERY", 0.01)
-    with caplog.at_level(logging.WARNING), waiting.tell_of_lacking_resources(config):
+    with caplog.at_level(logging.WARNING), waiting.warn_of_missing_resources(config):
         before = [r.message for r in caplog.records if r.message.startswith("The config")]
         time.sleep(0.1)
     repeated = [r.message for r in caplog.records if "Still waiting" in r.message]
