@@ -174,13 +174,8 @@ def convert(
         VerificationError: Old and new differ; nothing was written.
     """
     samples = Samples.of(inputs, observations, recorded)
-    known_facts = (given or Given()).with_arguments(
-        algorithm=algorithm,
-        config=config,
-        env=env,
-        observation_space=observation_space,
-        action_space=action_space,
-    )
+    facts = algorithm, config, env, observation_space, action_space
+    known_facts = (given or Given()).with_arguments(*facts)
     budget = budget or Budget()
     new = local_path(new)
     checkpoint = layouts.read(old, budget)
@@ -242,13 +237,8 @@ def verify(
         CheckpointError: One of them can't be read, or the old network is not known.
     """
     samples = Samples.of(inputs, observations, recorded)
-    known_facts = (given or Given()).with_arguments(
-        algorithm=algorithm,
-        config=config,
-        env=env,
-        observation_space=observation_space,
-        action_space=action_space,
-    )
+    facts = algorithm, config, env, observation_space, action_space
+    known_facts = (given or Given()).with_arguments(*facts)
     new = local_path(new)
     to = "checkpointable" if (new / "learner_group").is_dir() else "msgpack"
     budget = budget or Budget()

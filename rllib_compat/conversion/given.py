@@ -58,14 +58,13 @@ class Given:
 
     def with_arguments(
         self,
-        *,
         algorithm: str | None = None,
         config: Mapping[str, Any] | None = None,
         env: object = None,
         observation_space: object = None,
         action_space: object = None,
     ) -> Given:
-        """The same with arguments of a call, where these are given.
+        """The same with arguments of a call, where these are not None.
 
         Spaces are those of all policies: gymnasium's, gym's, or text.
 

@@ -273,13 +273,8 @@ def inspect(
     Raises:
         CheckpointError: No layout fits, or a file is damaged.
     """
-    given = (given or Given()).with_arguments(
-        algorithm=algorithm,
-        config=config,
-        env=env,
-        observation_space=observation_space,
-        action_space=action_space,
-    )
+    facts = algorithm, config, env, observation_space, action_space
+    given = (given or Given()).with_arguments(*facts)
     report = Report(f"Inspection of {path}")
     try:
         checkpoint = complete(layouts.read(path, budget), given)

@@ -69,13 +69,8 @@ def load(
     keys: dict[str, Any] = dict(overrides)
     if told := {name: value for name, value in agents.items() if value is not None}:
         keys["multiagent"] = {**keys.get("multiagent", {}), **told}
-    given = (given or Given()).with_arguments(
-        algorithm=algorithm,
-        config=config,
-        env=env,
-        observation_space=observation_space,
-        action_space=action_space,
-    )
+    facts = algorithm, config, env, observation_space, action_space
+    given = (given or Given()).with_arguments(*facts)
     given = replace(given, overrides={**given.overrides, **keys})
     with tempfile.TemporaryDirectory(prefix="rllib-compat-") as folder:
         target = Path(folder) / "converted"
