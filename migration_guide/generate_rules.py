@@ -32,8 +32,11 @@ WHOLE = {
     "algorithm.successor": "Ray removed the algorithm; another one takes its place.",
     "algorithm.assumed": "No algorithm was given, and no key shows which it is: PPO is assumed.",
     "defaults.changed": (
-        "A key that is not set had another default. With `legacy_ray=` (`--legacy-ray`) the old "
-        "default is made explicit, in a row of its own; without it, one row lists all of them."
+        "A key that is not set had another default in the config's Ray. It is made explicit."
+    ),
+    "era.inferred": (
+        "Nobody said which Ray the config was written for, and what shows it is named: keys, "
+        "imports, requirement files. `legacy_ray=` (`--legacy-ray`) says another."
     ),
     "engine.unknown_key": (
         "No Ray from 0.5 on had the key. The nearest known key is named, with the Rays that had "

@@ -96,6 +96,13 @@ def old_imports_end_with_the_test():
 
 
 @pytest.fixture(autouse=True)
+def what_code_has_shown_of_its_ray_ends_with_the_test():
+    yield
+    if (era := sys.modules.get("rllib_compat.config.era")) is not None:
+        era.forget()
+
+
+@pytest.fixture(autouse=True)
 def the_worker_of_an_algorithm_ends_with_the_test():
     """An env runner in this process stays the one that mapping functions see, as in old Ray."""
     yield

@@ -14,6 +14,8 @@ from types import ModuleType
 from typing import Any
 
 from rllib_compat import registry
+from rllib_compat.config import era
+from rllib_compat.config.evidence import of_import
 from rllib_compat.registry import old_names
 from rllib_compat.trainer.stock_policies import policy_class, policy_modules, policy_names
 
@@ -31,6 +33,7 @@ class _AgentsModule(ModuleType):
         self.__all__ = sorted(_names(name))
 
     def __getattr__(self, name: str) -> Any:
+        era.note(of_import(_OLD))
         value = _get(self.__name__.removeprefix(f"{__name__}."), name)
         setattr(self, name, value)  # old code changes a DEFAULT_CONFIG in place, and asks again
         return value

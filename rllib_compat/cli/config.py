@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -51,19 +52,25 @@ def command(
       rllib-compat config tuned_examples/ppo/pong-ppo.yaml --legacy-ray 0.8.5
       rllib-compat config train.py:CONFIG --algorithm DQN
     """
-    from rllib_compat.config import translate
+    from rllib_compat.config import find_algorithm, translate
+    from rllib_compat.config.era import resolve
     from rllib_compat.config.files import read_experiments
+    from rllib_compat.config.requirements import find_evidence
 
     how.pop("check")
     if file.rpartition(":")[0].endswith(".py"):
         named_modules.activate_old_imports()
+    legacy_ray = how.pop("legacy_ray")
+    beside = find_evidence(Path(file.partition(".py:")[0]).parent)
     lost = False
     translated: list[tuple[Experiment, Translation]] = []
     for experiment in read_experiments(file):
+        name, _ = find_algorithm(experiment.config, algorithm or experiment.algorithm)
         translation = translate(
             experiment.config,
             algorithm=algorithm or experiment.algorithm,
             env=env or experiment.env,
+            legacy_ray=resolve(legacy_ray, experiment.config, name, beside),
             **how,
         )
         lost = lost or translation.lost

@@ -239,7 +239,12 @@ def imported(path: str) -> Any:
 
 
 legacy_ray_option = click.option(
-    "--legacy-ray", metavar="VERSION", help="Keep the defaults of this Ray, e.g. 0.8.5."
+    "--legacy-ray",
+    metavar="VERSION",
+    default="auto",
+    show_default=True,
+    help="Keep the defaults of this Ray, e.g. 0.8.5; today: of none; auto: of the Ray that "
+    "imports, keys and the requirement files of the project show.",
 )
 on_unknown_option = click.option(
     "--on-unknown",

@@ -14,7 +14,7 @@ from types import ModuleType
 
 import click
 
-from rllib_compat.cli import output
+from rllib_compat.cli import options, output
 from rllib_compat.formats import notebooks
 from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.public import frames_of_others
@@ -42,6 +42,7 @@ _OURS = str(Path(__file__).parents[1])
     help="A Ray (a wheel, site-packages, a folder ray) whose ray.rllib.examples.env, .models and "
     ".policy the script gets.",
 )
+@options.legacy_ray_option
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -49,6 +50,7 @@ def command(
     report: bool,
     packages: tuple[str, ...],
     old_ray: str | None,
+    legacy_ray: str,
     script: str,
     args: tuple[str, ...],
 ) -> int:
@@ -67,7 +69,7 @@ def command(
         raise click.UsageError(f"There is no script {script}.")
     from rllib_compat import legacy
 
-    legacy.activate(packages, old_ray=old_ray)
+    legacy.activate(packages, old_ray=old_ray, legacy_ray=legacy_ray)
     if report:
         atexit.register(_print_report)
     sys.argv = [script, *args]

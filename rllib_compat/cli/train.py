@@ -6,6 +6,7 @@ import contextlib
 import json
 import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -151,6 +152,7 @@ def _files(words: tuple[str, ...], config_file: str | None) -> list[str]:
 
 
 def _experiments(files: list[str], given: dict[str, Any]) -> list[Experiment]:
+    from rllib_compat.config.requirements import find_evidence
     from rllib_compat.tune import experiments
 
     spec = {
@@ -188,7 +190,11 @@ def _experiments(files: list[str], given: dict[str, Any]) -> list[Experiment]:
     if not given["dry_run"]:
         named_modules.find_modules(specs, keys)  # such as an environment beside the file
     return experiments.prepare(
-        specs, keys=keys, legacy_ray=given["legacy_ray"], on_unknown=given["on_unknown"]
+        specs,
+        keys=keys,
+        legacy_ray=given["legacy_ray"],
+        evidence=find_evidence(Path(files[0]).parent if files else Path.cwd()),
+        on_unknown=given["on_unknown"],
     )
 
 

@@ -36,6 +36,7 @@ _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages", "ve
 )
 @click.option("--diff", is_flag=True, help="Print the changes, and write nothing.")
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if something would change.")
+@options.legacy_ray_option
 @click.option("--only", multiple=True, metavar="RULE", help="Apply this rule; may be repeated.")
 @click.option("--skip", multiple=True, metavar="RULE", help="Leave this rule out.")
 @options.json_option
@@ -58,7 +59,13 @@ def command(path: Path, target: str, diff: bool, check: bool, as_json: bool, **h
     found, failed = {}, []
     for file in _files(path):
         try:
-            found[file] = _upgraded(file, Target(target), only=how["only"], skip=how["skip"])
+            found[file] = _upgraded(
+                file,
+                Target(target),
+                only=how["only"],
+                skip=how["skip"],
+                legacy_ray=how["legacy_ray"],
+            )
             if not (diff or check):
                 _write(file, found[file])
         except CompatError as error:
@@ -103,7 +110,7 @@ def _files(path: Path) -> Iterator[Path]:
         yield from (file for file in paths if file.is_file() and not file.is_symlink())
 
 
-def _upgraded(file: Path, target: Target, **which: tuple[str, ...]) -> Upgraded:
+def _upgraded(file: Path, target: Target, **which: Any) -> Upgraded:
     """A file before and after; a notebook's cells together, as later ones use earlier ones."""
     from rllib_compat.upgrade import Upgraded, upgrade
 

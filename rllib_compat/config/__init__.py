@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _FILES = {
     "config.code": ("python_code",),
+    "config.era": ("Era", "infer as infer_era"),
     "config.files": ("Experiment", "read_data", "read_experiments"),
     "config.rules.offline": ("learns_on_old_stack",),
     "config.rules": ("every_rule", "find as find_rule"),

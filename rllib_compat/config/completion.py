@@ -88,19 +88,6 @@ class ChangedDefault:
         )
 
 
-def group_changed(defaults: list[ChangedDefault], release: str) -> Finding:
-    """One row for all defaults that have changed since a release."""
-    listed = "; ".join(f"{d.key}: {d.then!r} then, {d.now!r} now" for d in defaults)
-    return Finding(
-        "defaults.changed",
-        Severity.INFO,
-        Verdict.NOTE,
-        "$",
-        f"keys that are not set, with another default up to Ray {release}: {listed}",
-        "pass legacy_ray= to keep the old ones",
-    )
-
-
 def complete(config: Mapping[str, Any], algorithm: str, legacy_ray: str) -> CompletedConfig:
     """Adds the defaults of a legacy Ray, as its `Trainer` did.
 

@@ -20,6 +20,8 @@ from rllib_compat.runtime.atari import DEFAULTS as ATARI_DEFAULTS
 
 #: From this Ray on, configs are today's own.
 TODAY = "2.40.0"
+#: Values of settings that mean what today's default does, by another word.
+_AS_TODAYS = {"learners.num_cpus_per_learner": 1}
 #: Settings whose attribute in the table has another name.
 _ATTRIBUTES = {"framework": "framework_str"}
 
@@ -104,18 +106,6 @@ def _legacy_defaults(algorithm: str, release: str) -> Mapping[str, Any]:
     return {**implied, **table.default_config(algorithm, release)}
 
 
-def newest_release_with(config: Mapping[str, Any]) -> str | None:
-    """The newest legacy Ray that had all keys of a config; None if today's Ray has them, too."""
-    order = table.versions()
-    spans = [span for span in map(table.lifetime, map(str, config)) if span is not None]
-    if not spans:
-        return None
-    last = min(order.index(last) for _, last in spans)
-    if last >= order.index(TODAY):
-        return None
-    return order[last]
-
-
 @cache
 def todays_default(algorithm: str, setting: str) -> tuple[bool, Any]:
     """The installed Ray's default of a setting, and whether the table knows it.
@@ -175,7 +165,7 @@ def _installed() -> str:
 def is_todays(algorithm: str, setting: str, value: object) -> bool:
     """Whether a setting is what the installed Ray does by itself."""
     known, now = todays_default(algorithm, setting)
-    if known and same(now, value):
+    if known and (same(now, value) or same(_AS_TODAYS.get(setting, now), value)):
         return True
     return value in (None, False, [], {}) and now is None
 

@@ -13,8 +13,9 @@ from rllib_compat import registry
 from rllib_compat.algorithms.legacy_training import LegacyTraining, uses_simple_optimizer
 from rllib_compat.config import completion, engine
 from rllib_compat.config.completion import CompletedConfig, complete
-from rllib_compat.config.defaults import TODAY, newest_release_with
+from rllib_compat.config.defaults import TODAY
 from rllib_compat.config.deferred import AdaptedEnv, DeferredPolicy
+from rllib_compat.config.era import AUTO, Era, resolve
 from rllib_compat.config.rule import Context, Settings, nested
 from rllib_compat.config.rules.training import NEWEST_WITHOUT_VTRACE
 from rllib_compat.config.steps import apply_first, apply_steps
@@ -45,7 +46,7 @@ def translate(
     *,
     algorithm: str | type | None = None,
     env: object = None,
-    legacy_ray: str | None = None,
+    legacy_ray: str | Era | None = AUTO,
     on_unknown: OnUnknown = "error",
     api_stack: Stack = "auto",
     origin: Origin = Origin.USER,
@@ -61,8 +62,8 @@ def translate(
         config: The legacy config, as `tune.run(config=)` or a Trainer took it. It is not changed.
         algorithm: The algorithm it is for (a name of any era, or a class); else its keys tell.
         env: The environment, if the config does not name it; a user's, like `given`.
-        legacy_ray: The Ray that it was written for. Defaults of that Ray that differ from today's
-            are then made explicit; else the report lists them. "today": none are.
+        legacy_ray: The Ray that it was written for, whose defaults are made explicit where they
+            differ from today's. "today": none are. "auto": that which `config.era` infers.
         on_unknown: What to do with keys that no Ray ever had: raise, warn, or stay silent.
         api_stack: "new", "old", or "auto": new, unless a key needs the old one.
         origin: Whether somebody wrote `config` for this run, or it came with a file. Of a config
@@ -80,31 +81,31 @@ def translate(
     """
     if not isinstance(config, Mapping):
         raise ConfigError(f"A config is a dict, not {type(config).__name__}.")
-    if legacy_ray == table.TODAY:
-        legacy_ray = table.nearest_release(legacy_ray)
     given = {**(given or {}), **({} if env is None else {"env": env})}
     legacy_algorithm, how = find_algorithm({**config, **given}, algorithm)
     target = registry.of(legacy_algorithm).becomes or legacy_algorithm
+    era = resolve(legacy_ray, config, legacy_algorithm, None if origin is Origin.USER else ())
     others = {key: config[key] for key in config if key not in given}
     valid = validate_config(others, (legacy_algorithm, target), origin, trust)
     ours = validate_config(given, (legacy_algorithm, target), Origin.USER)
     legacy = {**valid.config, **ours.config}
     came_in = legacy if origin is Origin.FILE else _copied({**config, **given})
     completed = CompletedConfig(legacy)
-    if legacy_ray is not None and registry.of(target).becomes:
-        completed = complete(legacy, legacy_algorithm, legacy_ray)
+    ray = table.versions()[-1] if era.ray == table.TODAY else era.ray
+    if ray is not None and era.ray != table.TODAY and registry.of(target).becomes:
+        completed = complete(legacy, legacy_algorithm, ray)
     keeps = _old_network_rules(legacy_algorithm, completed.config) if old_networks else None
     stack, decided_by = _choose_stack(completed, (legacy_algorithm, target), api_stack, keeps)
     if stack == "old":
         target = registry.of(target).undistributed or target
 
     context = Context(completed.config, target, legacy_algorithm, stack, translate=_inner_settings)
-    context.legacy_ray, context.keeps = legacy_ray, keeps
+    context.legacy_ray, context.keeps = ray, keeps
     entries = engine.apply(completed.config, context, chosen=completed.chosen(legacy_algorithm))
     context.findings[:] = [f for f in context.findings if not completed.is_added(f.path)]
     settings = engine.settings_of(entries)
     apply_first(settings, context)
-    context.findings += _about_defaults(entries, completed, settings, context)
+    context.findings += completion.describe_changed(entries, completed, context)
     adopted = completion.made_by_defaults(entries, completed)
     apply_steps(settings, context)
     completion.leave_out_todays(settings, adopted, target)
@@ -115,8 +116,8 @@ def translate(
     findings = _about_unknown(findings, on_unknown)
     facts = {"algorithm": f"{target} ({how})", "API stack": stack}
     report = Report(f"{legacy_algorithm} config", facts)
-    if legacy_ray is not None:
-        report.facts["legacy Ray"] = legacy_ray
+    if era.ray is not None:
+        report.facts["legacy Ray"] = era.ray
     if valid.trusted:
         report.facts["trusted"] = ", ".join(f"{n} ({path})" for path, n in valid.trusted)
     if decided_by and stack == "old":
@@ -127,13 +128,13 @@ def translate(
         hint = "leave api_stack as it is by default"
         new_only = "algorithm.new_stack_only"
         report.extend([_row(new_only, Severity.ERROR, Verdict.REFUSED, message, hint)])
-    report.extend(findings)
+    report.extend([*era.findings(), *findings])
 
     wrapping = {"env": None, **nested(settings, "env"), **_agents(settings)}
     if stack == "old":
         wrapping["old_stack"] = True
-    elif legacy_ray is not None and may_be_atari(wrapping["env"]):
-        wrapping["legacy_ray"] = legacy_ray
+    elif ray is not None and may_be_atari(wrapping["env"]):
+        wrapping["legacy_ray"] = ray
     return Translation(
         target,
         legacy_algorithm,
@@ -144,7 +145,7 @@ def translate(
         {**wrapping, "env_config": settings.get("environment.env_config") or {}},
         legacy.get("callbacks", legacy.get("callbacks_class")),
         tuple(decided_by),
-        _legacy_training(completed.config, legacy_ray, legacy_algorithm),
+        _legacy_training(completed.config, ray, legacy_algorithm),
     )
 
 
@@ -194,27 +195,6 @@ def _choose_stack(
     if asked != "auto":
         return asked, need_old
     return ("old" if need_old else "new"), need_old
-
-
-def _about_defaults(
-    entries: list[engine.Entry], completed: CompletedConfig, settings: Settings, context: Context
-) -> list[Finding]:
-    """Rows about the defaults that were made explicit; or, where none were, which there are."""
-    if not registry.of(context.algorithm).becomes:
-        return []
-    if completed.release is not None:
-        return completion.describe_changed(entries, completed, context)
-    release = newest_release_with(context.config)
-    if release is None:
-        return []
-    completed = complete(context.config, context.legacy_algorithm, release)
-    quiet = replace(context, config=completed.config, legacy_ray=release, findings=[])
-    would_be = engine.apply(
-        completed.config, quiet, chosen=completed.chosen(context.legacy_algorithm)
-    )
-    changed = completion.find_changed(would_be, completed, context)
-    changed = [default for default in changed if default.setting not in settings]
-    return [completion.group_changed(changed, release)] if changed else []
 
 
 def _leave_out_unknown_settings(settings: Settings, context: Context) -> None:
@@ -323,12 +303,12 @@ def _legacy_training(
 
     Args:
         config: The legacy config.
-        legacy_ray: Its Ray. None: the newest one that had all of its keys.
+        legacy_ray: Its Ray; None: not known.
         algorithm: The legacy algorithm.
     """
-    release = legacy_ray or newest_release_with(config)
-    if legacy_ray is None and config.get("vtrace") is False:  # nobody has it by default
-        release = min(release or TODAY, NEWEST_WITHOUT_VTRACE, key=Version)
+    release = legacy_ray
+    if release is None and config.get("vtrace") is False:  # nobody has it by default
+        release = NEWEST_WITHOUT_VTRACE
     if release is None or Version(release) >= Version(TODAY):
         return None
     framework = _framework(config)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rllib_compat import registry
 from rllib_compat.config import Origin, Translation, default_config, translate
+from rllib_compat.config.era import AUTO
 from rllib_compat.config.rules import find
 from rllib_compat.config.validation import validate_config
 from rllib_compat.conversion import environment
@@ -80,7 +81,7 @@ def translate_config(
     translation = translate(
         sources.from_file,
         algorithm=checkpoint.algorithm,
-        legacy_ray=checkpoint.source.ray_version,
+        legacy_ray=checkpoint.source.ray_version or AUTO,
         on_unknown="warn",
         origin=Origin.FILE,
         given=sources.from_caller,

@@ -15,6 +15,7 @@ from typing import Any
 from rllib_compat import registry
 from rllib_compat.config import Origin, Translation, translate
 from rllib_compat.config.deferred import AdaptedEnv
+from rllib_compat.config.era import AUTO
 from rllib_compat.config.validation import validate_config
 from rllib_compat.config.values.kinds import is_plain_env_name
 from rllib_compat.conversion.given import ConfigSources, Given
@@ -124,7 +125,7 @@ def make_env_settings(env: Any, checkpoint: LegacyCheckpoint) -> EnvSettings:
     translated = translate(
         keys,
         algorithm="PPO",
-        legacy_ray=checkpoint.source.ray_version,
+        legacy_ray=checkpoint.source.ray_version or AUTO,
         on_unknown="warn",
         origin=Origin.FILE,
         given={"env": env},

@@ -18,6 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from rllib_compat.config import era
+from rllib_compat.config.era import AUTO
+from rllib_compat.config.evidence import of_import
 from rllib_compat.legacy import import_hooks, old_ray_examples
 from rllib_compat.ray_versions import worker_start
 from rllib_compat.registry import old_names
@@ -34,7 +37,9 @@ _IN_WORKERS = f"{__name__}:activate_worker"
 _restored: list[tuple[ModuleType, str]] = []
 
 
-def activate(packages: Iterable[str] = (), *, old_ray: str | Path | None = None) -> None:
+def activate(
+    packages: Iterable[str] = (), *, old_ray: str | Path | None = None, legacy_ray: str = AUTO
+) -> None:
     """Gives the user's own code the old `ray`, `gym` and numpy, in this process and in workers.
 
     Code that has imported them already keeps what it has. To call it again does no harm.
@@ -43,10 +48,15 @@ def activate(packages: Iterable[str] = (), *, old_ray: str | Path | None = None)
         packages: Names of installed packages that are old code, too.
         old_ray: A Ray whose `ray.rllib.examples.env`, `.models` and `.policy` are taken in the
             place of today's: a wheel, a `site-packages`, or a folder `ray`.
+        legacy_ray: The Ray whose defaults trainers keep: a version, or "today" for none. "auto":
+            that which the imports, the keys of a config and requirement files beside the script
+            show.
 
     Raises:
-        CompatError: `old_ray` has no such examples.
+        CompatError: `old_ray` has no such examples, or `legacy_ray` is no Ray.
     """
+    if legacy_ray != AUTO:
+        era.choose(legacy_ray)
     if old_ray is not None:
         old_ray_examples.use(old_ray)
     import_hooks.user_packages.update(packages)
@@ -68,6 +78,7 @@ def deactivate() -> None:
         while _restored:
             delattr(*_restored.pop())
         OldGymApi.wrapper = None
+        era.forget()
         os.environ.pop(TODAYS_GYM, None)
     reset_workers()
     import_hooks.user_packages.clear()
@@ -90,6 +101,7 @@ def _import(
     asked = sys._getframe(1)  # noqa: SLF001 - who asks
     if level == 0 and root in old_names.PACKAGES and not _is_importlib(asked):
         if import_hooks.asks_user_code(asked):
+            era.note(of_import(name, fromlist or ()))
             there = import_hooks.replacement(name, fromlist or ())
             if there is not None:
                 return there
@@ -106,6 +118,7 @@ def _is_importlib(frame: FrameType) -> bool:
 def _import_module(name: str, package: str | None = None) -> ModuleType:
     asked = sys._getframe(1)  # noqa: SLF001 - who asks
     if name.partition(".")[0] in old_names.PACKAGES and import_hooks.asks_user_code(asked):
+        era.note(of_import(name))
         there = import_hooks.replacement(name, ("*",))
         if there is not None:
             return there

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_compat import registry
 from rllib_compat.config import Translation, translate
+from rllib_compat.config.era import Era
 from rllib_compat.networks import fresh
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.frozen import frozen
@@ -44,7 +45,7 @@ class Origin:
 
     Attributes:
         algorithm: The algorithm, or None where the config's keys tell it.
-        ray: The Ray that it was written for; `TODAY` for networks of today; None: not told.
+        ray: The Ray that it was written for; `TODAY` for nothing of old; None: nothing shows it.
     """
 
     algorithm: str | None
@@ -59,7 +60,7 @@ class Origin:
     def arguments(self) -> dict[str, Any]:
         """Those of `translate`."""
         old = self.ray != TODAY
-        return {"algorithm": self.algorithm, "legacy_ray": self.legacy_ray, "old_networks": old}
+        return {"algorithm": self.algorithm, "legacy_ray": Era(self.ray), "old_networks": old}
 
 
 @frozen

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partialmethod
 
 from rllib_compat import registry
-from rllib_compat.config import find_algorithm
+from rllib_compat.config import era, find_algorithm
+from rllib_compat.config.era import AUTO
+from rllib_compat.config.evidence import Evidence
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError
 from rllib_compat.trainer.subclasses import PLAIN, algorithm_of, algorithm_of_plan, derive
 from rllib_compat.trainer.trainer import Trainer
@@ -56,6 +58,26 @@ def class_of_algorithm(algorithm: str) -> type[Trainer]:
         ConfigError: No algorithm of RLlib was ever called so.
     """
     return trainer_class(f"{registry.find(algorithm).stems[0]}Trainer")
+
+
+def keep_era(
+    trainer: type[Trainer],
+    legacy_ray: str | None = None,
+    evidence: Iterable[Evidence] | None = None,
+) -> type[Trainer]:
+    """The same class for trials, whose processes don't know the script and its imports.
+
+    Args:
+        trainer: The class.
+        legacy_ray: The Ray whose defaults it keeps; None: the class's, or that of this process.
+        evidence: What shows it beside the config; None: what this process knows.
+    """
+    known = tuple(era.noted() if evidence is None else evidence)
+    asked = legacy_ray or (trainer.legacy_ray if trainer.legacy_ray != AUTO else era.chosen())
+    if asked == trainer.legacy_ray and not known:
+        return trainer
+    members = {"legacy_ray": asked, "evidence": known, "__module__": trainer.__module__}
+    return type(trainer.__name__, (trainer,), {**members, "__doc__": trainer.__doc__})
 
 
 def build_trainer(

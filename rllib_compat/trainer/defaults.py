@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rllib_compat.config import default_config
+from rllib_compat.config.era import AUTO, resolve
 from rllib_compat.registry import keys as table
 
 # The Ray whose defaults are meant where nobody says which; algorithms that came later have those
@@ -22,14 +23,16 @@ def defaults_of(algorithm: str, legacy_ray: str | None = None) -> dict[str, Any]
 
     Args:
         algorithm: Its legacy name, for example "PPO".
-        legacy_ray: The Ray release; without, 0.8.5, or the first that had the algorithm.
+        legacy_ray: The Ray release; without, that which the user's code and the files beside it
+            show; else 0.8.5, or the first that had the algorithm.
     """
-    return default_config(algorithm, legacy_ray=legacy_ray or _usual_release(algorithm))
+    inferred = legacy_ray or resolve(AUTO, {}, algorithm).ray
+    return default_config(algorithm, inferred or _usual_release(algorithm))
 
 
 def common_config() -> dict[str, Any]:
     """The `COMMON_CONFIG`: what all algorithms started from."""
-    return default_config("common", legacy_ray=USUAL)
+    return default_config("common", legacy_ray=resolve(AUTO, {}, None).ray or USUAL)
 
 
 def with_common_config(extra_config: Mapping[str, Any]) -> dict[str, Any]:

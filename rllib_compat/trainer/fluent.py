@@ -12,6 +12,8 @@ from functools import cache
 from typing import Any
 
 from rllib_compat import registry
+from rllib_compat.config import era
+from rllib_compat.config.evidence import of_call
 from rllib_compat.ray_versions import configs
 from rllib_compat.trainer.classes import class_of_algorithm, trainer_class
 from rllib_compat.trainer.defaults import defaults_of, merge
@@ -182,6 +184,7 @@ class LegacyConfig(Mapping[str, Any]):
 
 def _method(name: str, first: str) -> Callable[..., LegacyConfig]:
     def call(self: LegacyConfig, *args: object, **arguments: object) -> LegacyConfig:
+        era.note(of_call(name))
         self.calls.append((name, args, arguments))
         if args:
             self._set(first, args[0])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.config import Translation, find_algorithm, translate
+from rllib_compat.config.era import resolve
 from rllib_compat.config.rules.offline import learns_on_old_stack
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Verdict
@@ -36,12 +38,14 @@ class Preparation:
     """What a trainer's algorithm is built of.
 
     Attributes:
+        origin: Where the config comes from, with the Ray that it was written for.
         translation: The translated config.
         config: The legacy config with the defaults of its Ray, and the keys of the class's own.
         own_policy: The policy class that the trainer asks for, or None for the algorithm's own.
         learns_once: Whether it samples and learns once from each batch, as no algorithm does.
     """
 
+    origin: Origin
     translation: Translation
     config: dict[str, Any]
     own_policy: type | None
@@ -49,14 +53,19 @@ class Preparation:
 
 
 def prepare(
-    trainer: LegacyTrainer, config: Mapping[str, Any], origin: Origin, logdir: str
+    trainer: LegacyTrainer,
+    config: Mapping[str, Any],
+    legacy_ray: str,
+    origin: Origin,
+    logdir: str,
 ) -> Preparation:
     """Completes, checks and translates a trainer's config.
 
     Args:
         trainer: The trainer, whose class has defaults, checks, policies and steps.
         config: The legacy config as it was given.
-        origin: Where it comes from.
+        legacy_ray: The Ray that it was written for, "auto" or "today".
+        origin: Where it comes from, as far as the trainer knows.
         logdir: Where the trainer's files go.
 
     Raises:
@@ -67,12 +76,14 @@ def prepare(
     if given.get("output") == "logdir":
         given["output"] = logdir
     algorithm, how = find_algorithm(given, origin.algorithm)
+    era = resolve(legacy_ray, given, algorithm, cls.evidence)
+    era.log()
+    origin = replace(origin, ray=era.ray)
     if how == "assumed" and subclasses.has_overrides(cls):
         learns_once = True
         given = {**subclasses.PLAIN, **given}
     of_none = learns_once and not trainer.algorithm_name
-    legacy_ray = origin.legacy_ray
-    defaults = common_config() if of_none else defaults_of(algorithm, legacy_ray)
+    defaults = common_config() if of_none else defaults_of(algorithm, origin.legacy_ray)
     for check in subclasses.config_validators(trainer):
         given = subclasses.validated(check, defaults, given)
     own_policy = subclasses.own_policy(trainer, merge(defaults, given))
@@ -81,14 +92,16 @@ def prepare(
     own_parts = own_policy is not None or subclasses.has_steps(cls)
     if own_parts or learns_on_old_stack(algorithm, given):
         asked["api_stack"] = "old"
-    given, findings = fit_gpus(given, defaults, legacy_ray=legacy_ray, gpus=startup.count_gpus())
+    given, findings = fit_gpus(
+        given, defaults, legacy_ray=origin.legacy_ray, gpus=startup.count_gpus()
+    )
     translation = translate(without(own, given), **asked)
-    translation.report.extend(findings)
+    translation.report.extend([*era.findings(), *findings])
     env = translation.env_settings.env
     if isinstance(env, str) and (note := resolve_env_name(env)[1]):
         translation.report.add("env.name", Verdict.NOTE, "$.env", note)
     complete = merge(defaults, translation.legacy_config | own)
-    return Preparation(translation, complete, own_policy, learns_once)
+    return Preparation(origin, translation, complete, own_policy, learns_once)
 
 
 def without(keys: Collection[str], config: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,7 +115,7 @@ def resource_request(cls: type[LegacyTrainer], config: Mapping[str, Any]) -> Tri
     translation = translate(
         without(subclasses.own_keys(cls, given), given),
         algorithm=cls.algorithm_name,
-        legacy_ray=cls.legacy_ray,
+        legacy_ray=resolve(cls.legacy_ray, given, cls.algorithm_name, cls.evidence),
         old_networks=cls.legacy_ray != TODAY,
         on_unknown="warn",  # a function around a trainer may have keys of its own
     )

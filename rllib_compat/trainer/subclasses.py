@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar
 
 from rllib_compat import registry
+from rllib_compat.config.evidence import Evidence
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import old_policies, old_stack
@@ -75,7 +76,8 @@ class LegacyTrainer(Protocol):
     """
 
     algorithm_name: ClassVar[str | None]
-    legacy_ray: ClassVar[str | None]
+    legacy_ray: ClassVar[str]
+    evidence: ClassVar[tuple[Evidence, ...] | None]
     learns_once: bool
     _default_config: ClassVar[Mapping[str, object]]
     hooks: ClassVar[Mapping[str, Callable[..., object]]]

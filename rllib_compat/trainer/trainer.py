@@ -20,6 +20,8 @@ from packaging.version import Version
 from ray.tune import Trainable
 
 from rllib_compat.config import Translation, translate
+from rllib_compat.config.era import AUTO, Era
+from rllib_compat.config.evidence import Evidence
 from rllib_compat.formats.manifest import why_not_ours
 from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.errors import CompatError, RayNotSupportedError
@@ -89,16 +91,17 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         env: The environment, if the config does not name it: a name, a class or a creator.
         logger_creator: Makes a logger for the config, in the place of `UnifiedLogger`.
         algorithm: The algorithm's name, if neither the class nor the config's keys tell it.
-        legacy_ray: The Ray that the config was written for; its defaults are then kept, and what
-            an iteration was in it. "today": nothing of that, and networks are today's. None: an
-            iteration is that of the newest Ray that had all keys of the config.
+        legacy_ray: The Ray that the config was written for; its defaults are kept, and what an
+            iteration was in it. "today": nothing of that, and networks are today's. None: as the
+            class says. "auto": what the config, the imports and requirement files show.
         replay_columns: Whether DQN and SAC replay columns in the place of episodes;
             None: as the class says.
         **trainable: What Tune passes on to a Trainable.
 
     Attributes:
         algorithm_name: The name of the algorithm that the class is for, or None.
-        legacy_ray: The Ray whose defaults the class keeps, where the caller names none.
+        legacy_ray: The same, where the caller names none.
+        evidence: What shows it beside the config, in the process of a trial; None: as anywhere.
         hooks: What the class calls at the moments that `subclasses.HOOKS` names.
         policy_class: The class of its policies; the old API stack trains it.
         choose_policy_class: The same, chosen by the config.
@@ -118,7 +121,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     """
 
     algorithm_name: ClassVar[str | None] = None
-    legacy_ray: ClassVar[str | None] = None
+    legacy_ray: ClassVar[str] = AUTO
+    evidence: ClassVar[tuple[Evidence, ...] | None] = None
     _default_config: ClassVar[Mapping[str, Any]] = {}
     hooks: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     policy_class: ClassVar[type | None] = None
@@ -147,7 +151,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         given = dict(config or {})
         if env is not None:
             given["env"] = env
-        self._origin = Origin(algorithm or self.algorithm_name, legacy_ray or self.legacy_ray)
+        self._legacy_ray = legacy_ray or self.legacy_ray
+        self._origin = Origin(algorithm or self.algorithm_name, None)
         if replay_columns is not None:
             self.replay_columns = replay_columns
         began = time.time()
@@ -171,7 +176,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         if self._loaded is not None:
             self._take(self._loaded)
             return
-        prepared = prepare(self, config, self._origin, self.logdir)
+        prepared = prepare(self, config, self._legacy_ray, self._origin, self.logdir)
+        self._origin = prepared.origin
         self.learns_once = prepared.learns_once
         self.translation: Translation = prepared.translation
         self.translation.report.warn(logger)
@@ -187,7 +193,9 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         """Takes an algorithm as it is."""
         self._origin = Origin(loaded.name, self._origin.ray)
         self.config = loaded.legacy_config
-        self.translation = translate(self.raw_user_config, algorithm=loaded.name)
+        self.translation = translate(
+            self.raw_user_config, algorithm=loaded.name, legacy_ray=Era(None)
+        )
         self._own(loaded.algorithm, self._builder())
         ray_metrics.mark_steps_as_counted(loaded.algorithm)
         self._adopt()

@@ -18,7 +18,7 @@ from ray.tune.analysis import ExperimentAnalysis as RayAnalysis
 from rllib_compat.formats.paths import local_path, storage_path
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import tune
-from rllib_compat.trainer.classes import class_of_algorithm, raise_if_removed
+from rllib_compat.trainer.classes import class_of_algorithm, keep_era, raise_if_removed
 from rllib_compat.trainer.fluent import LegacyConfig
 from rllib_compat.trainer.resources import with_extra
 from rllib_compat.trainer.result_files import UnifiedLogger as UnifiedLogger
@@ -273,6 +273,7 @@ def _trainable(given: object) -> Any:
             return given  # an error that Ray tells
     if isinstance(given, type) and issubclass(given, Trainer):
         raise_if_removed(given.algorithm_name)
+        return keep_era(given)
     return given
 
 

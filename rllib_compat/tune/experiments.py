@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from ray.tune import Experiment as RayExperiment
 
+from rllib_compat import registry
 from rllib_compat.config import translate
+from rllib_compat.config.era import AUTO, resolve
+from rllib_compat.config.evidence import Evidence
 from rllib_compat.config.files import read_data
 from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.errors import ConfigError, RefusedKeysError
 from rllib_compat.neutral.report import Report, Severity, Verdict
 from rllib_compat.ray_versions import startup
 from rllib_compat.registry.keys import TODAY
-from rllib_compat.trainer.classes import class_of_algorithm
-from rllib_compat.trainer.trainer import Trainer
+from rllib_compat.trainer.classes import class_of_algorithm, keep_era
 from rllib_compat.tune import CHECKPOINT_CONFIG, DROPPED, RENAMED
 
 if TYPE_CHECKING:
@@ -88,7 +90,8 @@ def prepare(
     specs: Mapping[str, Mapping[str, Any]],
     *,
     keys: Mapping[str, Any],
-    legacy_ray: str | None = None,
+    legacy_ray: str = AUTO,
+    evidence: Iterable[Evidence] | None = None,
     on_unknown: OnUnknown = "error",
 ) -> list[Experiment]:
     """Translates the configs of specs, so that all is said before anything runs.
@@ -96,14 +99,16 @@ def prepare(
     Args:
         specs: The specs by name.
         keys: Keys of the config that are set in all of them (`framework`, `log_level`, …).
-        legacy_ray: The Ray whose defaults are kept.
+        legacy_ray: The Ray whose defaults are kept, as `translate` takes it.
+        evidence: What shows it beside the configs; None: what this process knows.
         on_unknown: What to do with keys that no Ray ever had; as `translate` takes it.
 
     Raises:
         ConfigError: A spec is incomplete, or its config can't be translated.
         RefusedKeysError: Its algorithm or its config can't be run today.
     """
-    return [_prepared(name, spec, keys, legacy_ray, on_unknown) for name, spec in specs.items()]
+    how = (keys, legacy_ray, evidence, on_unknown)
+    return [_prepared(name, spec, *how) for name, spec in specs.items()]
 
 
 def check_resources(experiments: Iterable[Experiment], has: Mapping[str, float]) -> None:
@@ -129,7 +134,8 @@ def _prepared(
     name: str,
     spec: Mapping[str, Any],
     keys: Mapping[str, Any],
-    legacy_ray: str | None,
+    legacy_ray: str,
+    evidence: Iterable[Evidence] | None,
     on_unknown: OnUnknown,
 ) -> Experiment:
     spec = {k: copy.deepcopy(v) for k, v in spec.items() if v is not None}
@@ -145,7 +151,7 @@ def _prepared(
     translation = translate(
         config,
         algorithm=run,
-        legacy_ray=legacy_ray,
+        legacy_ray=resolve(legacy_ray, config, registry.find(run).name, evidence),
         on_unknown=on_unknown,
         old_networks=legacy_ray != TODAY,
     )
@@ -158,7 +164,7 @@ def _prepared(
         )
     spec = _known_arguments(name, spec, report)
     spec["config"] = config
-    spec["run"] = _keeping(class_of_algorithm(run), legacy_ray)
+    spec["run"] = keep_era(class_of_algorithm(run), legacy_ray, evidence)
     if spec.get("checkpoint_freq"):
         spec.setdefault("max_failures", MAX_FAILURES)
     return Experiment(name, spec, report)
@@ -190,14 +196,6 @@ def _known_arguments(name: str, spec: dict[str, Any], report: Report) -> dict[st
         else:
             kept[key] = value
     return kept
-
-
-def _keeping(trainer: type[Trainer], legacy_ray: str | None) -> type[Trainer]:
-    """The same class, keeping the defaults of a legacy Ray."""
-    if legacy_ray is None:
-        return trainer
-    members = {"legacy_ray": legacy_ray, "__module__": __name__, "__doc__": trainer.__doc__}
-    return type(trainer.__name__, (trainer,), members)
 
 
 def _with_inputs(spec: dict[str, Any], file: Path) -> dict[str, Any]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Collection
+from pathlib import Path
 
 import libcst as cst
 from libcst.codemod import CodemodContext
 from libcst.codemod.visitors import AddImportsVisitor
 from libcst.metadata import MetadataWrapper
 
+from rllib_compat.config.era import AUTO
+from rllib_compat.config.evidence import Evidence, of_call, of_import
+from rllib_compat.config.requirements import find_evidence
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.upgrade.rule import LEGACY, Change, Rule, Target
@@ -48,6 +52,7 @@ def upgrade(
     only: Collection[str] = (),
     skip: Collection[str] = (),
     path: str = "<source>",
+    legacy_ray: str = AUTO,
 ) -> Upgraded:
     """Rewrites a file.
 
@@ -56,14 +61,15 @@ def upgrade(
         target: What it is rewritten for.
         only: The ids of the rules to apply; empty: all.
         skip: The ids of rules that are not applied.
-        path: Its name, for errors.
+        path: Its name, for errors, and to find the requirement files beside it.
+        legacy_ray: The Ray that it was written for, as `translate` takes it.
 
     Raises:
         CompatError: It is no Python that can be parsed, or a rule has no such name.
     """
     rules = _chosen(target, only, skip)
     try:
-        _require_shallow(source, path)
+        evidence = _evidence(_parsed(source, path), path)
         if b"\0" in source:  # which LibCST takes, and Python does not
             raise ValueError("it has null bytes")
         module = cst.parse_module(source)
@@ -78,6 +84,7 @@ def upgrade(
     wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
     for kind in rules:
         rule = kind(target)
+        rule.legacy_ray, rule.evidence = legacy_ray, evidence
         changed = wrapper.visit(rule)
         if rule.changes or rule.imports:  # else what is known of the module's names still holds
             module = _with_imports(changed, rule.imports)
@@ -86,19 +93,33 @@ def upgrade(
     return Upgraded(source, module.bytes, tuple(sorted(changes, key=lambda c: (c.done, c.line))))
 
 
-def _require_shallow(source: bytes, path: str) -> None:
-    """Refuses what is nested so deeply that a parser ends the process with it.
+def _parsed(source: bytes, path: str) -> ast.Module:
+    """The program, as Python reads it; an empty one where it is older Python.
 
     Raises:
-        CompatError: It is.
+        CompatError: It is nested so deeply that a parser would end the process.
     """
     try:
-        compile(source, "<source>", "exec", ast.PyCF_ONLY_AST)
+        return ast.parse(source)
     except (RecursionError, MemoryError) as error:
         raise _too_deep(path) from error
     except (SyntaxError, ValueError) as error:  # old Python, which the other parser may know
         if "too many" in str(error) or "too complex" in str(error):
             raise _too_deep(path) from error
+    return ast.Module([], [])
+
+
+def _evidence(program: ast.Module, path: str) -> tuple[Evidence, ...]:
+    """What shows which Ray a program was written for."""
+    found: list[Evidence] = []
+    for node in ast.walk(program):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found += of_import(node.module, [alias.name for alias in node.names])
+        elif isinstance(node, ast.Import):
+            found += (e for alias in node.names for e in of_import(alias.name))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            found += of_call(node.func.attr)
+    return (*found, *find_evidence(Path(path).parent))
 
 
 def _too_deep(path: str) -> CompatError:

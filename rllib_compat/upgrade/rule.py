@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 import libcst as cst
 from libcst.metadata import PositionProvider, QualifiedNameProvider, QualifiedNameSource
 
+from rllib_compat.config.era import AUTO
+from rllib_compat.config.evidence import Evidence
 from rllib_compat.neutral.frozen import frozen
 
 #: What a note in the code begins with.
@@ -51,11 +53,15 @@ class Rule(cst.CSTTransformer):  # type: ignore[misc]  # libcst need not be inst
     Attributes:
         id: Its name, which is its file's.
         targets: For what it is.
+        legacy_ray: The Ray that the file was written for, as `translate` takes it.
+        evidence: What shows it beside a config.
     """
 
     METADATA_DEPENDENCIES = (PositionProvider, QualifiedNameProvider)
     id: ClassVar[str]
     targets: ClassVar[Sequence[Target]] = (Target.NATIVE, Target.COMPAT)
+    legacy_ray: str = AUTO
+    evidence: Sequence[Evidence] = ()
 
     def __init__(self, target: Target) -> None:
         super().__init__()

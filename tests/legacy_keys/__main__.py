@@ -6,7 +6,7 @@ with `--write` puts what it read in place of what the table says of that release
     pip download --no-deps --only-binary :all: --python-version 37 -d wheels ray==0.8.5
     python -m tests.legacy_keys --write wheels/ray-0.8.5-*.whl
 
-The table was written from all releases that it names (Ray 0.5.3 – 2.60.0). Three things no default
+The table was written from all releases (Ray 0.5.0 – 2.60.0). Three things no default
 tells, so they were read by hand and stay as they are: the bandits and AlphaZero before Ray 2.0, BC
 between 0.6 and 0.8, and the sections that list what RLlib's code looked up in a dict (`multiagent`,
 `callbacks`, `exploration_config`, `replay_buffer_config`, `optimizer`, …).
@@ -57,7 +57,8 @@ def differences(release: Release) -> tuple[int, list[str]]:
 def write(releases: Iterable[Release], path: Path = TABLE) -> None:
     """Puts what was read of releases in place of what the table says of them.
 
-    A section that was not found in a release stays as it is.
+    A section that was not found in a release stays as it is. In a release that is new to the table
+    it is what it was in the one before, if there is one after with the same.
     """
     table = json.loads(path.read_text("utf-8"))
     read = {release.version: release.sections() for release in releases}
@@ -72,6 +73,9 @@ def write(releases: Iterable[Release], path: Path = TABLE) -> None:
                 at.pop(version, None)
             for key, value in read[version][name].items():
                 values.setdefault(key, {})[version] = value
+        for version in (v for v in versions if v not in table["versions"] and name not in read[v]):
+            for at in values.values():
+                _fill(at, version, table["versions"])
         table["keys"][name] = {k: _runs(at, versions) for k, at in values.items() if at}
     lines = [f'{{"versions": {json.dumps(versions)},', '"keys": {']
     for name, found in table["keys"].items():
@@ -80,6 +84,17 @@ def write(releases: Iterable[Release], path: Path = TABLE) -> None:
         )
         lines += [f"{json.dumps(name)}: {{", ",\n".join(rows), "},"]
     path.write_text("\n".join(lines).removesuffix(",") + "\n}}\n", "utf-8")
+
+
+def _fill(at: dict[str, Any], version: str, known: list[str]) -> None:
+    """Gives a key, in place, the default that the known releases before and after one both have."""
+    around = (
+        [v for v in known if Version(v) < Version(version)][-1:],
+        [v for v in known if Version(v) > Version(version)][:1],
+    )
+    before, after = (at.get(v[0], at) if v else at for v in around)
+    if before is not at and before == after:
+        at[version] = before
 
 
 def _by_key(section: Mapping[str, keys.Runs], versions: list[str]) -> dict[str, dict[str, Any]]:

@@ -26,8 +26,8 @@ def rewritten(source, target="compat", **how):
     return done.after.decode(), [change for change in done.changes if not change.done]
 
 
-def check(source, expected, target="compat"):
-    after, left = rewritten(source, target)
+def check(source, expected, target="compat", **how):
+    after, left = rewritten(source, target, **how)
     assert after == textwrap.dedent(expected).lstrip("\n")
     assert left == []
 
@@ -330,6 +330,36 @@ def test_configs_become_chains_of_calls_and_what_is_computed_stays():
                 .training(lr=0.001)
                 .rl_module(model_config={"fcnet_hiddens": [32]})
             ).build_algo()
+        """,
+        "native",
+        legacy_ray="today",
+    )
+
+
+def test_what_a_config_leaves_out_is_the_default_of_the_ray_that_the_imports_show():
+    check(
+        """
+        from ray.rllib.agents.sac import SACTrainer
+
+        trainer = SACTrainer(env="Pendulum-v1", config={"gamma": seen})
+        """,
+        """
+        from ray.rllib.algorithms.sac import SACConfig, SAC as SACTrainer
+
+        trainer = (
+            SACConfig()
+            .environment(env="Pendulum-v1")
+            .env_runners(rollout_fragment_length=1, sample_timeout_s=None)
+            .training(
+                actor_lr=0.0003,
+                replay_buffer_config={"capacity": 1000000, "type": "EpisodeReplayBuffer"},
+                gamma=seen,
+            )
+            .rl_module(model_config={"fcnet_activation": "relu"})
+            .evaluation(evaluation_sample_timeout_s=86400.0)
+            .reporting(metrics_episode_collection_timeout_s=180)
+            .fault_tolerance(restart_failed_env_runners=False)
+        ).build_algo()
         """,
         "native",
     )

@@ -343,6 +343,8 @@ def exploration_config_of_qmix(value: object, context: Context) -> Outcome:
 
 def exploration_config_of_ddpg(value: object, context: Context) -> Outcome:
     """Noise on actions, and on weights."""
+    if context.legacy_ray == "0.8.2":
+        return drop("policies of Ray 0.8.2 read other keys; its common config had this one already")
     if not value:
         return drop("nothing was asked for")
     if not isinstance(value, Mapping):

@@ -146,9 +146,9 @@ def _fragment_of_old_ddppo() -> Any:
 
 def _own_fragments(given: SettingsView, context: Context) -> Change | None:
     fragment, envs = given.get(FRAGMENT), given.effective(ENVS)
-    if BATCH in given and not are_counts(fragment):
+    if given.get(BATCH) is not None and not are_counts(fragment):
         return None
-    if fragment is None and context.get("rollout_fragment_length") is None:
+    if fragment in (None, "auto") and context.get("rollout_fragment_length") in (None, "auto"):
         fragment = _fragment_of_old_ddppo()
     if not are_counts(fragment, envs):
         return None

@@ -12,6 +12,7 @@ from rllib_compat import registry
 from rllib_compat.config import translate
 from rllib_compat.config.code import python_code
 from rllib_compat.config.engine import leaves
+from rllib_compat.config.era import resolve
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.report import Severity
 from rllib_compat.upgrade.rule import Rule, Target, string_of, text_of
@@ -33,7 +34,7 @@ class AlgorithmConfig(Rule):
         if algorithm is None or "config" not in given or not isinstance(given["config"], cst.Dict):
             return updated_node  # `trainers` tells it
         try:
-            program = _program(algorithm, given["config"], given.get("env"))
+            program = self._program(algorithm, given["config"], given.get("env"))
         except (CompatError, _Left) as error:
             self.todo(original_node, f"the config is left: {str(error).splitlines()[0]}")
             return updated_node
@@ -53,6 +54,36 @@ class AlgorithmConfig(Rule):
             if module.startswith("ray.rllib.algorithms.") and last in registry.ALGORITHMS:
                 return last if registry.of(last).becomes == last else None
         return None
+
+    def _program(
+        self, algorithm: str, config: cst.Dict, env: cst.BaseExpression | None
+    ) -> _Program:
+        literal, computed = _values(config)
+        own_env = computed.pop("env", None)
+        if "env" in literal:
+            own_env = repr(literal.pop("env"))
+        env_source = text_of(env) if env is not None else own_env
+        era = resolve(self.legacy_ray, {**literal, **computed}, algorithm, self.evidence)
+        translation = translate(literal, algorithm=algorithm, legacy_ray=era)
+        if translation.refused or translation.api_stack == "old":
+            raise _Left("a part of it has no meaning on the new API stack")
+        calls: dict[str, dict[str, Any]] = {
+            method: dict(arguments) for method, arguments in translation.calls.items()
+        }
+        for key, source in computed.items():
+            (leaf,) = leaves({key: None}, (algorithm,))
+            rule = leaf.rule
+            if rule is None or rule.convert or rule.section or rule.target.count(".") != 1:
+                raise _Left(f"{key} is computed, and what becomes of it depends on its value")
+            method, argument = rule.target.split(".")
+            calls.setdefault(method, {})[argument] = _expression(source)
+        if env_source is not None:
+            calls.setdefault("environment", {})["env"] = _expression(env_source)
+        code = python_code(algorithm, calls)
+        if "rllib_compat" in code:
+            raise _Left("a part of it needs adapters of this package")
+        warnings = translation.report.at_least(Severity.WARNING)
+        return _Program(code, [f"{f.path.removeprefix('$.')}: {f.message}" for f in warnings])
 
     def _need(self, line: Any) -> None:
         (part,) = line.body
@@ -86,34 +117,6 @@ def _arguments(node: cst.Call) -> dict[str, cst.BaseExpression]:
             return {}
         found[str(name)] = arg.value
     return found
-
-
-def _program(algorithm: str, config: cst.Dict, env: cst.BaseExpression | None) -> _Program:
-    literal, computed = _values(config)
-    own_env = computed.pop("env", None)
-    if "env" in literal:
-        own_env = repr(literal.pop("env"))
-    env_source = text_of(env) if env is not None else own_env
-    translation = translate(literal, algorithm=algorithm)
-    if translation.refused or translation.api_stack == "old":
-        raise _Left("a part of it has no meaning on the new API stack")
-    calls: dict[str, dict[str, Any]] = {
-        method: dict(arguments) for method, arguments in translation.calls.items()
-    }
-    for key, source in computed.items():
-        (leaf,) = leaves({key: None}, (algorithm,))
-        rule = leaf.rule
-        if rule is None or rule.convert or rule.section or rule.target.count(".") != 1:
-            raise _Left(f"{key} is computed, and what becomes of it depends on its value")
-        method, argument = rule.target.split(".")
-        calls.setdefault(method, {})[argument] = _expression(source)
-    if env_source is not None:
-        calls.setdefault("environment", {})["env"] = _expression(env_source)
-    code = python_code(algorithm, calls)
-    if "rllib_compat" in code:
-        raise _Left("a part of it needs adapters of this package")
-    warnings = translation.report.at_least(Severity.WARNING)
-    return _Program(code, [f"{f.path.removeprefix('$.')}: {f.message}" for f in warnings])
 
 
 def _expression(source: str) -> ast.expr:

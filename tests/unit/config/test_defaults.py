@@ -27,7 +27,18 @@ ALGORITHMS = [
     for row in registry.ALGORITHMS.values()
     if not registry.of(row.becomes or row.name).removed
 ]
-PAIRS = [(name, release) for name in ALGORITHMS for release in OLD if _had(name, release)]
+
+
+def _changes(algorithm):
+    """The releases with other defaults than the one before."""
+    before = None
+    for release in OLD:
+        if _had(algorithm, release) and (config := default_config(algorithm, release)) != before:
+            before = config
+            yield release
+
+
+PAIRS = [(name, release) for name in ALGORITHMS for release in _changes(name)]
 
 
 def _flat(arguments, prefix=""):

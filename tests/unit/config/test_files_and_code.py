@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from rllib_compat.cli import main
-from rllib_compat.config import read_experiments, translate
+from rllib_compat.config import Era, read_experiments, translate
 from rllib_compat.errors import ConfigError
 
 TUNED = """
@@ -148,7 +148,8 @@ class TestCode:
             "num_sgd_iter": 10,
             "lr": 1e-4,
         }
-        code = translate(config, algorithm="PPO", env="CartPole-v1").to_python()
+        how = {"algorithm": "PPO", "env": "CartPole-v1", "legacy_ray": Era(None)}
+        code = translate(config, **how).to_python()
         assert code == (
             "from ray.rllib.algorithms.ppo import PPOConfig\n"
             "from rllib_compat.adapters import MeanStdFilter\n"

@@ -3,7 +3,7 @@
 import pytest
 
 from rllib_compat import registry
-from rllib_compat.config import defaults, translate
+from rllib_compat.config import Era, defaults, translate
 from rllib_compat.config.steps import FIRST, STEPS
 from rllib_compat.config.steps.step import COMPUTED, SettingsView, Step
 from rllib_compat.neutral.report import Severity
@@ -75,7 +75,7 @@ def test_a_step_sets_what_its_row_declares(config, algorithm, stack, recorded):
 def test_the_cases_reach_every_step_but_those_of_other_rays(recorded):
     for config, algorithm in CASES:
         for stack in ("new", "old"):
-            translate(config, algorithm=algorithm, api_stack=stack)
+            translate(config, algorithm=algorithm, api_stack=stack, legacy_ray=Era(None))
     idle = {step.name for step in ROWS} - {step.name for step, a, b in recorded if a != b}
     of_learners = "gpu_learner" if configs.learns_in_its_process() else "learner"
     assert idle <= {"many_agents", "replay_weights", "exploration_config", of_learners}
@@ -120,7 +120,8 @@ def test_a_learner_that_was_asked_for_is_kept_where_the_installed_ray_can():
 )
 def test_what_learns_in_one_learner_asks_for_no_other_process_and_says_so(algorithm):
     """Ray waited for the CPUs of two learners, which had nothing to do; bandits refused them."""
-    made = translate({"num_gpus": 2, "_fake_gpus": True}, algorithm=algorithm)
+    gpus = {"num_gpus": 2, "_fake_gpus": True}
+    made = translate(gpus, algorithm=algorithm, legacy_ray=Era(None))
     assert made.calls["learners"] == {"num_gpus_per_learner": 0}
     told = [found.severity for found in made.report.findings if found.rule == "settle.one_learner"]
     assert told == [Severity.WARNING]

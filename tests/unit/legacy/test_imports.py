@@ -76,7 +76,7 @@ def test_a_changed_default_config_stays_changed():
         (
             "agents.a3c.a2c.A2C_DEFAULT_CONFIG",
             "agents.a3c.A2C_DEFAULT_CONFIG",
-            "min_iter_time_s",
+            "min_time_s_per_reporting",
             10,
         ),
         ("agents.dqn.apex.APEX_DEFAULT_CONFIG", "agents.dqn.APEX_DEFAULT_CONFIG", "n_step", 3),

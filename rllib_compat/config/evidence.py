@@ -1,0 +1,124 @@
+"""Evidence of which Rays something was written for: imports, calls, keys, algorithms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from packaging.version import Version
+
+from rllib_compat.neutral.frozen import frozen
+from rllib_compat.registry import keys as table
+from rllib_compat.registry import old_names
+
+#: Keys that configs of Ray 2.0 on hold under another name, and take by the old one, too.
+_HELD_AS = {
+    "callbacks": "callbacks_class",
+    "framework": "framework_str",
+    "input": "input_",
+    "lambda": "lambda_",
+    "multiagent": "policies",
+    "num_workers": "num_rollout_workers",
+}
+#: Sections whose keys are evidence.
+_SECTIONS = ("model", "multiagent")
+
+#: Packages → the Rays that had them; then those that code with them was written for, since from
+#: Ray 2.0 on the older two were there for what had not been changed yet.
+_PACKAGES: Mapping[str, tuple[tuple[str | None, str | None], ...]] = {
+    "ray.rllib.agents": ((None, "2.3.1"), (None, "1.13.0")),
+    "ray.rllib.contrib": ((None, "2.2.0"), (None, "1.13.0")),
+    "ray.rllib.algorithms": (("2.0.0", None),),
+}
+#: Methods of configs → the same.
+_METHODS = {
+    "api_stack": ("2.21.0", None),
+    "env_runners": ("2.20.0", None),
+    "exploration": ("2.0.0", "2.12.0"),
+    "learners": ("2.23.0", None),
+    "rollouts": ("2.0.0", "2.12.0"),
+}
+
+
+@frozen
+class Evidence:
+    """What shows from which Rays something can be.
+
+    Attributes:
+        what: It, in a few words.
+        first: The oldest Ray that it can be from; None: any.
+        last: The newest; None: today's.
+        in_code: Whether the code itself shows it, and no file beside it.
+    """
+
+    what: str
+    first: str | None = None
+    last: str | None = None
+    in_code: bool = True
+
+
+def of_config(config: Mapping[str, Any], algorithm: str | None = None) -> Iterator[Evidence]:
+    """What the keys of a config show, and its algorithm."""
+    paths = [str(key) for key in config]
+    for section in _SECTIONS:
+        inner = config.get(section)
+        paths += [f"{section}.{key}" for key in inner] if isinstance(inner, Mapping) else []
+    for path in paths:
+        if (span := _lifetime(path)) is not None:
+            yield _still_there(f"the key `{path}`", *span)
+    if algorithm is not None and (span := _lifetime_of(algorithm)) is not None:
+        yield _still_there(f"the algorithm {algorithm}", *span)
+
+
+def of_import(module: str, names: Iterable[str] = ()) -> Iterator[Evidence]:
+    """What an import of old code shows.
+
+    Args:
+        module: The module.
+        names: The names after `import`, in `from … import`.
+    """
+    for package, spans in _PACKAGES.items():
+        if f"{module}.".startswith(f"{package}."):
+            yield from (Evidence(f"the import of `{package}`", *span) for span in spans)
+    there = old_names.names(module)
+    for name in names:
+        # The table's newest Ray may not have been the last one with the name.
+        if name in there and there[name] != _newest_with_names():
+            yield Evidence(f"the import of `{module}.{name}`", None, there[name])
+
+
+def of_call(method: str) -> Iterator[Evidence]:
+    """What a call of a config's method shows."""
+    if method in _METHODS:
+        first, last = _METHODS[method]
+        yield Evidence(f"the call of `.{method}()`", first, last)
+
+
+def _still_there(what: str, first: str | None, last: str) -> Evidence:
+    return Evidence(what, first, None if last == table.versions()[-1] else last)
+
+
+@cache
+def _newest_with_names() -> str:
+    found = (last for module in old_names.modules() for last in old_names.names(module).values())
+    return max(found, key=Version)
+
+
+@cache
+def _lifetime(path: str) -> tuple[str, str] | None:
+    spans = (table.lifetime(name) for name in (path, _HELD_AS.get(path)) if name)
+    return _whole(filter(None, spans))
+
+
+@cache
+def _lifetime_of(algorithm: str) -> tuple[str, str] | None:
+    runs = (run for runs in table.section(algorithm).values() for run in runs)
+    return _whole((run[0], run[1]) for run in runs)
+
+
+def _whole(spans: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+    found, order = list(spans), table.versions().index
+    if not found:
+        return None
+    return min((s[0] for s in found), key=order), max((s[1] for s in found), key=order)
