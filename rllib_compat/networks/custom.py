@@ -250,6 +250,12 @@ _FIX = (
 )
 
 
+_FIX_MODULE = (
+    "Give the RLModule's class, which builds the same layers: --model "
+    "my_package.my_module:MyRLModule (Python: model=). `--to msgpack` keeps the weights by name."
+)
+
+
 @frozen
 class CustomModel:
     """What the user gives for a custom model.
@@ -280,11 +286,13 @@ def refusal(policy: PolicyState, settings: ModelSettings) -> MissingInformationE
     model = settings.custom_model or policy.policy_class
     if isinstance(model, (GlobalRef, StandIn)):
         model = getattr(model, "class_name", None) or model.qualified
+    is_module = policy.is_module and settings.custom_model is None
+    what = "custom RLModule (or catalog)" if is_module else "custom model"
     return MissingInformationError(
-        f"Policy {policy.policy_id} has the custom model {model}, which is your own code. It is "
-        "neither imported nor run.",
+        f"Policy {policy.policy_id} has the {what} {model}, which is your own code. It is neither "
+        "imported nor run.",
         where=f"policies.{policy.policy_id}.model.custom_model",
-        fix=_FIX,
+        fix=_FIX_MODULE if is_module else _FIX,
     )
 
 

@@ -12,8 +12,9 @@ from rllib_compat.neutral.errors import CompatError, NotConvertibleError
 from rllib_compat.ray_versions import old_stack, renames
 from rllib_compat.ray_versions.checkpoints import path_for_ray
 from rllib_compat.ray_versions.configs import learn_in_this_process
+from rllib_compat.ray_versions.env_runners import foreach_env_runner
 from rllib_compat.ray_versions.metrics import name_agents
-from rllib_compat.ray_versions.sampling import tolerates_failures
+from rllib_compat.ray_versions.sampling import let_modules_explore_zeros, tolerates_failures
 from rllib_compat.ray_versions.startup import quiet_logs
 
 if TYPE_CHECKING:
@@ -109,11 +110,19 @@ def _with_connectors(algorithm: Algorithm) -> Algorithm:
 
 
 def load_algorithm(tree: Path) -> Algorithm:
-    """Loads a Checkpointable tree that this process has written itself: Ray unpickles it."""
+    """Loads a Checkpointable tree that this process has written itself: Ray unpickles it.
+
+    Modules of DQN explore actions whose Q-value is zero, as those of trainers do.
+    """
     from ray.rllib.algorithms.algorithm import Algorithm
 
     with quiet_logs(), restores_offline(), path_for_ray(tree) as path:
-        return _savable(Algorithm.from_checkpoint(path))
+        algorithm = _savable(Algorithm.from_checkpoint(path))
+    if algorithm.config.enable_env_runner_and_connector_v2:
+        for group in (algorithm.env_runner_group, algorithm.eval_env_runner_group):
+            if group is not None:
+                foreach_env_runner(group, let_modules_explore_zeros)
+    return algorithm
 
 
 def copy_state(algorithm: Algorithm) -> Any:

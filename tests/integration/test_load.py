@@ -1,5 +1,7 @@
 """`compat.load`: what anybody's checkpoint takes to train on, on the machine at hand."""
 
+import pickle
+import shutil
 from dataclasses import replace
 
 import gymnasium
@@ -117,6 +119,16 @@ def test_an_algorithm_that_ray_removed_trains_on(load):
     algorithm.train()
     after = weights_of(algorithm, "default_policy")
     assert any((before[name] != after[name]).any() for name in before)
+
+
+def test_dqn_whose_values_are_all_zero_explores_as_it_always_did(load, tmp_path):
+    (case,) = find(ray="2.40.0", algorithm="DQN")
+    tree = shutil.copytree(case.checkpoint, tmp_path / "tree")
+    (file,) = tree.glob("learner_group/learner/rl_module/default_policy/module_state.*")
+    state = pickle.loads(file.read_bytes())
+    file.write_bytes(pickle.dumps({name: np.zeros_like(array) for name, array in state.items()}))
+    algorithm = load(tree, num_workers=0, learning_starts=0, min_iter_time_s=0)
+    assert algorithm.train()["env_runners"]["num_env_steps_sampled"] > 0
 
 
 def test_a_network_that_nothing_trains_is_refused_with_the_reason():

@@ -186,6 +186,16 @@ def class_name(value: object) -> str | None:
     return printed[1] if printed else value
 
 
+def network_class(module: object, catalog: object) -> str | None:
+    """The class that says what an RLModule's layers are: somebody's own catalog, or the module's.
+
+    Either may be stored by its name, or by value where a program's main module defined it.
+    """
+    own = class_name(catalog)
+    is_rays = own is None or own.startswith(("ray.rllib.", "rllib_compat."))
+    return class_name(module) if is_rays else own
+
+
 def text(value: object) -> str | None:
     """Text, or None of anything else."""
     return value if isinstance(value, str) else None

@@ -33,6 +33,7 @@ from rllib_compat.formats.layouts.folder import (
 from rllib_compat.formats.layouts.policies import (
     integer,
     named_arrays,
+    network_class,
     read_policy_state,
     text,
     with_connector_filter,
@@ -286,6 +287,8 @@ def _with_learners(policies: Mapping[str, PolicyState], folder: Folder) -> dict[
     by_name = {policy.old_id: policy for policy in policies.values()}
     for module_folder in folder.folders("learner/module_state"):
         policy = by_name.get(module_folder.name)
+        if policy is not None and (own := _own_module(folder, module_folder.name)):
+            policy = by_name[module_folder.name] = replace(policy, policy_class=own, is_module=True)
         file = f"learner/module_state/{module_folder.name}/module_state_dir/module_state.pt"
         if policy is not None and folder.has(file):
             weights = folder.torch(file)
@@ -298,6 +301,15 @@ def _with_learners(policies: Mapping[str, PolicyState], folder: Folder) -> dict[
             state = folder.try_side_file(f"learner/optimizer_state/{file_name}")
             by_name[name] = replace(by_name[name], learner_optimizer=state)
     return {policy.policy_id: policy for policy in by_name.values()}
+
+
+def _own_module(folder: Folder, name: str) -> str | None:
+    """Somebody's own class of a module, or of the catalog that made its layers; None: Ray's."""
+    read = folder.try_side_file(f"learner/module_state/{name}/rl_module_metadata.json")
+    spec = as_mapping(as_mapping(read).get("module_spec_dict"))
+    config = as_mapping(spec.get("module_config"))
+    found = network_class(spec.get("module_class"), config.get("catalog_class_path"))
+    return None if found is None or found.startswith("ray.rllib.") else found
 
 
 def _read_counters(state: dict[str, Any], tune: Mapping[str, Any]) -> Counters:

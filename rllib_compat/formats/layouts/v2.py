@@ -36,6 +36,7 @@ from rllib_compat.formats.layouts.folder import (
 from rllib_compat.formats.layouts.policies import (
     integer,
     named_arrays,
+    network_class,
     number,
     read_filter,
     text,
@@ -324,10 +325,9 @@ def _read_module(folder: Folder, place: str, module_id: PolicyId) -> PolicyState
     made = folder.try_side_file(f"{place}/{_MADE}")
     if not isinstance(made, Mapping):
         return PolicyState(module_id, arrays)
-    cls = made.get("class")
-    policy_class = cls.qualified if isinstance(cls, GlobalRef) else None
     where = f"{place}/{_MADE}"
     named = _read_module_arguments(made.get("ctor_args_and_kwargs"), where, folder)
+    policy_class = network_class(made.get("class"), named.get("catalog_class"))
     stored = named.get("model_config", named.get("model_config_dict"))
     model = config_dict(stored, f"{where} → model_config", folder.findings)
     # That of our own is a network's description, not a config; but where ours has Ray's network.
