@@ -1,6 +1,8 @@
 """The command line: one module a verb.
 
-Exit codes: 0, all good; 1, done, with findings to look at; 2, it could not be done.
+Exit codes: 0, it worked; 1, it worked, and what was asked for is not so (`verify`, `config`,
+`doctor`, `upgrade`, a part of `convert --recursive`, or warnings with `--strict`); 2, it could not
+be done.
 Data goes to stdout; progress and errors go to stderr.
 """
 
@@ -72,7 +74,7 @@ class _Verbs(click.Group):
 @click.group(
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 all good, 1 done with findings, 2 failed.",
+    epilog="Exit codes: 0 it worked, 1 see the verb's help, 2 failed.",
 )
 @click.version_option(package_name="rllib-compat", prog_name="rllib-compat")
 def _cli() -> None:

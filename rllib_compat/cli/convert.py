@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 @options.target_options
 @options.json_option
 @options.verbose_option
+@options.strict_option
 def command(
     old: Path,
     new: Path,
@@ -72,6 +73,7 @@ def command(
     jobs: int,
     as_json: bool,
     verbose: int,
+    strict: bool,
     **known: Any,
 ) -> int:
     """Converts the checkpoint OLD of any Ray from 0.5 on into NEW, and proves it.
@@ -104,7 +106,9 @@ def command(
     if recursive:
         if recorded:
             raise click.UsageError("--recorded is of one checkpoint; leave out --recursive.")
-        return _convert_below(old, new, jobs, as_json=as_json, verbose=verbose, **how)
+        return _convert_below(
+            old, new, jobs, as_json=as_json, verbose=verbose, strict=strict, **how
+        )
     if write_model is not None:
         return _write_model(old, new, write_model, how["given"], recorded)
     from rllib_compat import convert
@@ -115,7 +119,7 @@ def command(
         output.emit_json(done.to_dict())
     else:
         show(done, verbose)
-    return done.report.exit_code
+    return done.report.exit_code if strict else 0
 
 
 def _write_model(old: Path, new: Path, file: Path, given: Given, recorded: Path | None) -> int:
@@ -169,7 +173,14 @@ _LINES, _CELL = 20, 200
 
 
 def _convert_below(
-    old: Path, new: Path, jobs: int, *, as_json: bool, verbose: int, **options: object
+    old: Path,
+    new: Path,
+    jobs: int,
+    *,
+    as_json: bool,
+    verbose: int,
+    strict: bool,
+    **options: object,
 ) -> int:
     """Converts all checkpoints below a folder, with a bar, a table at the end, and a log.
 
@@ -179,6 +190,7 @@ def _convert_below(
         jobs: How many are converted at once.
         as_json: Whether stdout gets JSON.
         verbose: Whether the table has those, too, that need no attention.
+        strict: Whether warnings count for the exit code.
         **options: What `convert` takes beside the paths.
 
     Returns:
@@ -216,7 +228,7 @@ def _convert_below(
         counts = Counter(o.status for o in outcomes)
         shown = ", ".join(f"{count} {status}" for status, count in counts.most_common())
         output.say(f"{shown}; the log is {new / LOG}")
-    return int(bool(needy))
+    return int(any(not o.is_done or (strict and o.warnings) for o in outcomes))
 
 
 def _outcome_row(outcome: Outcome, old: Path, verbose: int) -> tuple[object, ...]:

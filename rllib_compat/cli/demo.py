@@ -23,7 +23,7 @@ from rllib_compat.cli import options, output
 )
 @click.option(
     "--old",
-    type=click.Path(path_type=Path),
+    type=options.LocalPath(),
     help="Copy the old checkpoint to this new folder, for trying the other commands, and stop.",
 )
 @options.verbose_option
@@ -60,7 +60,7 @@ def _convert_and_train(old: Path, keep: Path | None, verbose: int) -> int:
         _train_on(target)
         if keep is None:
             shutil.rmtree(target)
-    return done.report.exit_code
+    return 0
 
 
 def _train_on(new: Path) -> None:

@@ -30,8 +30,15 @@ _SPACE = 60
 @options.given_options
 @options.json_option
 @options.verbose_option
+@options.strict_option
 def command(
-    checkpoint: Path, names: bool, arrays: bool, as_json: bool, verbose: int, **known: Any
+    checkpoint: Path,
+    names: bool,
+    arrays: bool,
+    as_json: bool,
+    verbose: int,
+    strict: bool,
+    **known: Any,
 ) -> int:
     """Tells what is inside a CHECKPOINT of any Ray, without Ray and without running it.
 
@@ -63,7 +70,7 @@ def command(
             output.table("arrays", ("policy", "name", "shape", "type"), _array_rows(found))
         if listed is not None:
             _show_names(listed)
-    return found.report.exit_code
+    return found.report.exit_code if strict else 0
 
 
 def _names(checkpoint: Path, budget: Budget) -> list[FileGlobals]:

@@ -268,3 +268,6 @@ recorded_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 verbose_option = click.option("-v", "--verbose", count=True, help="Show every row.")
+strict_option = click.option(
+    "--strict", is_flag=True, help="End with exit code 1 if a row of the report is a warning."
+)

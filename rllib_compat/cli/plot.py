@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 )
 @click.option("--overwrite", is_flag=True, help="Replace a picture that is there.")
 @options.json_option
+@click.option("--strict", is_flag=True, help="End with exit code 1 if something was left out.")
 def command(
     paths: tuple[Path, ...],
     *,
@@ -52,6 +53,7 @@ def command(
     data: tuple[str, ...],
     overwrite: bool,
     as_json: bool,
+    strict: bool,
 ) -> int:
     """Draws returns, episode lengths and recorded data of trials of any Ray.
 
@@ -78,7 +80,7 @@ def command(
         click.echo(out)
     for note in notes:
         output.progress(note)
-    return 1 if notes else 0
+    return int(strict and bool(notes))
 
 
 def _shown(trial: Trial) -> dict[str, list[dict[str, float | None]]]:

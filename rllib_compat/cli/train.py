@@ -109,7 +109,8 @@ class _Json(click.ParamType):  # type: ignore[type-arg,unused-ignore] # click 8.
 @click.option("--dry-run", is_flag=True, help="Translate and check, and start nothing.")
 @options.json_option
 @click.option("-v", "--verbose", count=True, help="log_level INFO; -vv: DEBUG. Show every row.")
-def command(words: tuple[str, ...], config_file: str | None, **given: Any) -> int:
+@options.strict_option
+def command(words: tuple[str, ...], config_file: str | None, strict: bool, **given: Any) -> int:
     """Trains as `rllib train` did, from an experiment file or from flags.
 
     The flags are those of Ray 0.5 - 2.5. With a file, a flag that is given replaces what the file
@@ -142,7 +143,8 @@ def command(words: tuple[str, ...], config_file: str | None, **given: Any) -> in
         _show(trials)
     if any(trial["status"] == "ERROR" for trial in trials):
         return 2
-    return max([int(bool(ignored)), *(experiment.report.exit_code for experiment in experiments)])
+    found = ignored or any(experiment.report.exit_code for experiment in experiments)
+    return int(strict and bool(found))
 
 
 def _files(words: tuple[str, ...], config_file: str | None) -> list[str]:

@@ -58,9 +58,10 @@ def test_inspect_tells_what_is_inside(run):
         assert text in out
 
 
-def test_inspect_shows_classes_that_are_not_known_and_exits_with_1(run):
+def test_inspect_shows_classes_that_are_not_known(run):
     code, out, _ = run("inspect", CUSTOM.checkpoint, "-v")
-    assert code == 1
+    assert code == 0
+    assert run("inspect", CUSTOM.checkpoint, "--strict")[0] == 1
     assert "_make_skeleton_class" in out
     assert "has the custom model MyModel" in out
 
@@ -110,7 +111,7 @@ def test_inspect_json_is_json_and_nothing_else(run):
 def test_convert_to_msgpack_and_verify(run, tmp_path):
     new = tmp_path / "new"
     code, out, err = run("convert", CASE.path, new, "--to", "msgpack", "-n", "20")
-    assert code == 1  # the class of the policy, which Ray would want to know, is not in the source
+    assert code == 0
     assert "0.00e+00" in out
     assert "reading" in err
     assert (new / "algorithm_state.msgpck").is_file()
@@ -194,7 +195,9 @@ def test_an_existing_target_needs_overwrite(run, tmp_path):
     args = ("convert", CASE.path, tmp_path, "--to", "msgpack", "-n", "5")
     code, _, err = run(*args)
     assert (code, "--overwrite" in err) == (2, True)
-    assert run(*args, "--overwrite")[0] == 1
+    assert run(*args, "--overwrite")[0] == 0
+    # The class of the policy, which Ray would want to know, is not in the source.
+    assert run(*args, "--overwrite", "--strict")[0] == 1
 
 
 def test_a_dry_run_writes_nothing(run, tmp_path):

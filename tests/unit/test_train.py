@@ -86,7 +86,7 @@ def test_a_typo_in_a_tuned_example_is_told(path):
 
 
 def test_a_file_is_translated_with_a_report(run, file):
-    code, out, err = run("-f", file, "--dry-run", "--json")
+    code, out, err = run("-f", file, "--dry-run", "--json", "--strict")
     told = json.loads(out)
     assert code == 1, "tf became torch"
     assert spec_of(out)["stop"] == SPEC["stop"]
@@ -137,7 +137,7 @@ def test_every_flag_without_a_meaning_says_why(run, file):
     valued = ["--ray-redis-max-memory", "--ray-memory", "--sync-function", "--loggers"]
     valued += ["--trial-name-creator", "--export-formats", "--ray-num-nodes"]
     flags = [*alone, *(word for flag in valued for word in (flag, "1"))]
-    code, out, _ = run("-f", file, *flags, "--dry-run", "--json")
+    code, out, _ = run("-f", file, *flags, "--dry-run", "--json", "--strict")
     assert code == 1
     told = dict(text.split(": ", 1) for text in json.loads(out)["flags"])
     assert told.keys() == {*alone, *valued}

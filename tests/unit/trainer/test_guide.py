@@ -9,7 +9,14 @@ from rllib_compat.runtime.learner_stats import ACTOR_CRITIC_STATS, LEARNER_STATS
 from rllib_compat.runtime.results import RENAMED, SAMPLER_PERF
 
 GUIDE = Path(__file__).parents[3] / "migration_guide"
-PAGES = ("trainer.md", "how_it_trains.md", "callbacks.md", "environments.md", "results.md", "tune.md")
+PAGES = (
+    "trainer.md",
+    "how_it_trains.md",
+    "callbacks.md",
+    "environments.md",
+    "results.md",
+    "tune.md",
+)
 
 
 def test_every_renamed_key_is_in_the_guide():
