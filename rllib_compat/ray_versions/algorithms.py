@@ -14,7 +14,7 @@ from rllib_compat.ray_versions.checkpoints import path_for_ray
 from rllib_compat.ray_versions.configs import learn_in_this_process
 from rllib_compat.ray_versions.env_runners import foreach_env_runner
 from rllib_compat.ray_versions.metrics import name_agents
-from rllib_compat.ray_versions.sampling import let_modules_explore_zeros, tolerates_failures
+from rllib_compat.ray_versions.sampling import tolerates_failures, unmask_zero_q_values
 from rllib_compat.ray_versions.startup import quiet_logs
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def load_algorithm(tree: Path) -> Algorithm:
     if algorithm.config.enable_env_runner_and_connector_v2:
         for group in (algorithm.env_runner_group, algorithm.eval_env_runner_group):
             if group is not None:
-                foreach_env_runner(group, let_modules_explore_zeros)
+                foreach_env_runner(group, unmask_zero_q_values)
     return algorithm
 
 
