@@ -201,18 +201,16 @@ _OLD_STACK: Mapping[str, Mapping[str, str]] = {
 
 
 def names_with(of: object, kind: str, behind: object) -> list[str]:
-    """What `dir` gives for an object whose other attributes are those of an object behind it.
+    """What `dir` gives for an object whose other public attributes are of one behind it.
 
     Args:
         of: The object.
         kind: What stands for it in `GONE`.
         behind: The other one.
     """
-    return sorted(
-        name
-        for name in {*object.__dir__(of), *dir(behind)}
-        if name not in GONE[kind] or hasattr(of, name)
-    )
+    public = (name for name in dir(behind) if not name.startswith("_"))
+    known = {*object.__dir__(of), *public}
+    return sorted(name for name in known if name not in GONE[kind] or hasattr(of, name))
 
 
 def missing(of: object, kind: str, name: str) -> AttributeError:

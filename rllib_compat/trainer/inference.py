@@ -379,7 +379,7 @@ def _as_observed(observation: Any, space: gymnasium.Space[Any]) -> Any:
     if not isinstance(space, gymnasium.spaces.Box) or not np.issubdtype(space.dtype, np.floating):
         return observation
     array = np.asarray(observation)
-    return observation if array.dtype.kind == "f" else array.astype(space.dtype)
+    return array if array.dtype.kind == "f" else array.astype(space.dtype)
 
 
 def agent_of(
