@@ -12,6 +12,7 @@ from rllib_compat.conversion import recordings
 from rllib_compat.errors import CheckpointError
 from rllib_compat.formats import layouts
 from rllib_compat.ray_versions import algorithms
+from tests.envs import SampledEnv
 from tests.legacy.cases import find
 from tests.marks import CONVERSIONS
 
@@ -34,22 +35,14 @@ def guide(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "migration_guide" / "examples")
 
 
-class World(gymnasium.Env):
+class World(SampledEnv):
     """Observations of a mask and what is seen."""
 
-    def __init__(self, _=None):
-        parts = {"mask": (3,), "seen": (4,)}
-        boxes = {k: gymnasium.spaces.Box(-2, 2, shape, np.float32) for k, shape in parts.items()}
-        self.observation_space = gymnasium.spaces.Dict(boxes)
-        self.action_space = gymnasium.spaces.Discrete(3)
-
-    def reset(self, **_):
-        self.left = 10
-        return self.observation_space.sample(), {}
-
-    def step(self, action):
-        self.left -= 1
-        return self.observation_space.sample(), float(action == 0), not self.left, False, {}
+    observation_space = gymnasium.spaces.Dict(
+        {k: gymnasium.spaces.Box(-2, 2, (n,), np.float32) for k, n in (("mask", 3), ("seen", 4))}
+    )
+    action_space = gymnasium.spaces.Discrete(3)
+    liked = 0
 
 
 def test_a_module_gets_a_dict_in_parts_and_trains_on():

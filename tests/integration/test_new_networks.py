@@ -5,27 +5,18 @@ import numpy as np
 import pytest
 
 import rllib_compat as compat
+from tests.envs import SampledEnv
 from tests.legacy.new_networks import cases
 from tests.marks import OTHERS_WARNINGS, marked
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("one_ray"), *OTHERS_WARNINGS]
 
 
-class Env(gym.Env):
-    """Gives what its spaces hold, in episodes of ten steps."""
-
+class Env(SampledEnv):
     def __init__(self, config):
+        super().__init__()
         self.observation_space = cases.space(config["seen"], gym.spaces)
         self.action_space = cases.space(config["acts"], gym.spaces)
-
-    def reset(self, *, seed=None, options=None):
-        self.steps = 0
-        return self.observation_space.sample(), {}
-
-    def step(self, action):
-        assert self.action_space.contains(action)
-        self.steps += 1
-        return self.observation_space.sample(), 1.0, self.steps == 10, False, {}
 
 
 SMALL = {

@@ -11,6 +11,7 @@ from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import DEFAULT, TARGET_PREFIX, load_rl_modules, plan_optimizers
 from rllib_compat.neutral import Verdict
 from rllib_compat.ray_versions import checkpoints, learners, releases
+from tests.envs import SampledEnv
 from tests.legacy.cases import MUSEUM, find
 from tests.marks import CONVERSIONS, marked
 from tests.unit.test_optimizers import EAGER, GRAPH, STORED, TORCH, only
@@ -259,22 +260,10 @@ def test_training_goes_on_from_the_old_memory_and_policy(case, tmp_path):
 IMAGES = next(c for c in find(ray="1.13.0", framework="torch") if c.variant == "images")
 
 
-class Images(gymnasium.Env):
-    """Random images; the reward likes the first action."""
-
+class Images(SampledEnv):
     observation_space = gymnasium.spaces.Box(0, 255, (10, 10, 3), np.uint8)
     action_space = gymnasium.spaces.Discrete(3)
-
-    def __init__(self, config=None):
-        self.steps = 0
-
-    def reset(self, *, seed=None, options=None):
-        self.steps = 0
-        return self.observation_space.sample(), {}
-
-    def step(self, action):
-        self.steps += 1
-        return self.observation_space.sample(), float(action == 0), self.steps >= 10, False, {}
+    liked = 0
 
 
 def test_training_goes_on_with_images_weights_and_moments(tmp_path):

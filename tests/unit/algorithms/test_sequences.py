@@ -17,6 +17,7 @@ from rllib_compat import translate
 from rllib_compat.algorithms import use_legacy_learners, use_legacy_networks
 from rllib_compat.ray_versions import algorithms, startup
 from rllib_compat.runtime import use_compat_env_runners
+from tests.envs import SampledEnv
 from tests.legacy.losses.remembering import Remembering
 from tests.legacy.losses.sequences import CASES
 from tests.marks import OTHERS_WARNINGS
@@ -28,22 +29,10 @@ RECORDED = json.loads((RECORDS / "sequences.json").read_text())
 FAILED = [case for case in CASES if "error" in RECORDED[case]]
 
 
-class World(gymnasium.Env):
-    """Random observations; episodes have 11 steps."""
-
+class World(SampledEnv):
     observation_space = gymnasium.spaces.Box(-1.0, 1.0, (4,), np.float32)
     action_space = gymnasium.spaces.Discrete(3)
-
-    def __init__(self, _=None):
-        self.steps = 0
-
-    def reset(self, *, seed=None, options=None):
-        self.steps = 0
-        return self.observation_space.sample(), {}
-
-    def step(self, action):
-        self.steps += 1
-        return self.observation_space.sample(), float(action == 1), self.steps == 11, False, {}
+    length, liked = 11, 1
 
 
 def translated(case, **more):
