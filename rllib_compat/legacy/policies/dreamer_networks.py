@@ -21,17 +21,14 @@ ActFunc = Any
 State = list[torch.Tensor]
 
 
-class _XavierWeights:
+class _XavierWeights(nn.Module):
     """The first base of a layer whose weights begin as Xavier's, and its biases as zeros."""
-
-    weight: Any
-    bias: Any
 
     def reset_parameters(self) -> None:
         """Draws them."""
-        nn.init.xavier_uniform_(self.weight)
-        if self.bias is not None:
-            nn.init.zeros_(self.bias)
+        for name, parameter in self.named_parameters():
+            draw = nn.init.zeros_ if name == "bias" else nn.init.xavier_uniform_
+            draw(parameter)
 
 
 class Linear(_XavierWeights, nn.Linear):

@@ -91,8 +91,8 @@ def q_stats(policy: Any, name: str) -> dict[str, Any]:
 
 def tower_mean(policy: Any, name: str) -> float:
     """The mean over GPUs of what a loss has left in `model.tower_stats`."""
-    found = policy.get_tower_stats(name)
-    return float(sum(float(value) for value in found) / len(found))
+    found = [torch.as_tensor(value).detach() for value in policy.get_tower_stats(name)]
+    return sum(map(float, found)) / len(found)
 
 
 def compute_and_clip_gradients(policy: Any, optimizer: object, loss: Any) -> list[tuple[Any, Any]]:
