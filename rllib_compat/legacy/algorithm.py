@@ -9,8 +9,6 @@ from ray.rllib.algorithms import algorithm
 
 from rllib_compat.trainer.trainer import Trainer
 
-__all__ = ["Algorithm"]
-
 
 class _SameAsRays(type(algorithm.Algorithm)):  # type: ignore[misc]  # Ray has no types
     """Ray's algorithms and our trainers are instances of this class, and not of its subclasses."""

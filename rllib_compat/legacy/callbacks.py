@@ -11,8 +11,6 @@ from ray.rllib.utils.exploration import random_encoder
 from rllib_compat.ray_versions.old_policies import moving_mean_std
 from rllib_compat.runtime.callbacks import DefaultCallbacks
 
-__all__ = ["MemoryTrackingCallbacks", "RE3UpdateCallbacks"]
-
 
 class MemoryTrackingCallbacks(DefaultCallbacks):
     """Tells in each episode's custom metrics where Python has most memory, and how much in all."""

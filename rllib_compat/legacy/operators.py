@@ -16,24 +16,6 @@ from rllib_compat.execution.replay_ops import MixInReplay
 from rllib_compat.execution.rollout_ops import ConcatBatches, ParallelRollouts
 from rllib_compat.trainer import stock_policies
 
-__all__ = [
-    "AsyncRequestsManager",
-    "BroadcastUpdateLearnerWeights",
-    "LeagueBuilder",
-    "NoLeagueBuilder",
-    "ReplayActor",
-    "UpdateKL",
-    "UpdateTargetAndKL",
-    "UpdateWorkerWeights",
-    "asynchronous_parallel_requests",
-    "gather_experiences_directly",
-    "initialize_target",
-    "update_kl",
-    "update_target_and_kl",
-    "wait_asynchronous_requests",
-    "warn_about_bad_reward_scales",
-]
-
 logger = logging.getLogger(__name__)
 
 #: A buffer in a process of its own.

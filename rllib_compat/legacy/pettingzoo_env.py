@@ -11,8 +11,6 @@ from typing import Any
 
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
-__all__ = ["ParallelPettingZooEnv", "PettingZooEnv"]
-
 
 class _OfPettingZoo(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
     """What both kinds have.

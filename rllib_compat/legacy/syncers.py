@@ -11,8 +11,6 @@ from typing import Any
 from rllib_compat.legacy import sync_clients
 from rllib_compat.legacy.sync_clients import NOOP, SyncClient
 
-__all__ = ["CloudSyncer", "get_cloud_syncer", "set_sync_periods"]
-
 logger = logging.getLogger(__name__)
 
 _NEVER = float("-inf")

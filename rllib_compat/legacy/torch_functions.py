@@ -10,14 +10,6 @@ import tree
 from ray.rllib.models.torch.misc import Reshape
 from ray.rllib.models.utils import get_activation_fn, get_initializer
 
-__all__ = [
-    "ConvTranspose2DStack",
-    "Swish",
-    "atanh",
-    "convert_to_non_torch_type",
-    "minimize_and_clip",
-]
-
 #: What keeps logarithms finite (Ray 0.8 – 2.10).
 _SMALL = 1e-6
 

@@ -11,8 +11,6 @@ from typing import Any
 
 from rllib_compat.formats import pickles
 
-__all__ = ["FuncCheckpointUtil", "QueueItem", "TrainableUtil"]
-
 _MARKER, _METADATA = ".is_checkpoint", ".tune_metadata"
 _NULL_MARKER, _TEMP_MARKER = ".null_marker", ".temp_marker"
 

@@ -19,45 +19,6 @@ from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 from rllib_compat import gym
 from rllib_compat.neutral.errors import LegacyEnvError
 
-__all__ = [
-    "CONTRIBUTED_ALGORITHMS",
-    "RLLIB_DEBUG_EXPLICIT_FREE",
-    "OffPolicyEstimate",
-    "ResetOnExceptionWrapper",
-    "TooManyResetAttemptsException",
-    "TupleActions",
-    "UsageTrackingDict",
-    "aligned_array",
-    "averaged",
-    "check_base_env",
-    "check_env",
-    "check_framework",
-    "check_gym_environments",
-    "check_multi_agent",
-    "check_old_gym_env",
-    "check_vector_env",
-    "concat_aligned",
-    "concatenate",
-    "convert_old_gym_space_to_gymnasium_space",
-    "create_colocated",
-    "extract_stats",
-    "flatten",
-    "framework_iterator",
-    "get_device",
-    "get_resource_bundles",
-    "handle_remote_call_result_errors",
-    "moved_function",
-    "ray_get_and_free",
-    "renamed_agent",
-    "renamed_class",
-    "renamed_function",
-    "shuffle",
-    "to_float_array",
-    "to_float_np_array",
-    "try_import_gymnasium_and_gym",
-    "try_import_tree",
-]
-
 logger = logging.getLogger(__name__)
 
 Given = TypeVar("Given")
