@@ -31,6 +31,8 @@ _PACKAGES: Mapping[str, tuple[tuple[str | None, str | None], ...]] = {
     "ray.rllib.contrib": ((None, "2.2.0"), (None, "1.13.0")),
     "ray.rllib.algorithms": (("2.0.0", None),),
 }
+#: The modules whose names are evidence; those of gym tell another version.
+_RAY = ("ray.rllib", "ray.tune")
 #: Methods of configs → the same.
 _METHODS = {
     "api_stack": ("2.21.0", None),
@@ -81,7 +83,7 @@ def of_import(module: str, names: Iterable[str] = ()) -> Iterator[Evidence]:
     for package, spans in _PACKAGES.items():
         if f"{module}.".startswith(f"{package}."):
             yield from (Evidence(f"the import of `{package}`", *span) for span in spans)
-    there = old_names.names(module)
+    there = old_names.names(module) if module.startswith(_RAY) else {}
     for name in names:
         # The table's newest Ray may not have been the last one with the name.
         if name in there and there[name] != _newest_with_names():
@@ -101,8 +103,8 @@ def _still_there(what: str, first: str | None, last: str) -> Evidence:
 
 @cache
 def _newest_with_names() -> str:
-    found = (last for module in old_names.modules() for last in old_names.names(module).values())
-    return max(found, key=Version)
+    modules = (module for module in old_names.modules() if module.startswith(_RAY))
+    return max((v for module in modules for v in old_names.names(module).values()), key=Version)
 
 
 @cache
