@@ -11,9 +11,9 @@ What differs by more than a small multiple of that error fails.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -47,6 +47,9 @@ RECORDED = "recorded"
 #: different orders: over 600 networks of real checkpoints, torch strays up to 6.1 times as far as
 #: our own float32.
 TIMES = 10
+
+#: How many numbers are compared at once.
+_AT_ONCE = 1 << 18
 
 #: Where float32 allows more than this part of the largest output, the report says so.
 _BLURRED = 1e-2
@@ -260,11 +263,31 @@ def compare_weights(
                 where=f"policies.{policy_id}",
             )
 
-    def numbers(state: Mapping[str, Array]) -> Array:
-        parts = [np.asarray(state[name], np.float32).reshape(-1) for name in sorted(old)]
-        return np.concatenate(parts) if parts else np.empty(0, np.float32)
+    rows = [
+        _output_difference(policy_id, WEIGHTS, part, other, np.zeros(len(part)), "stored")
+        for name in sorted(old)
+        for part, other in zip(_pieces(old[name]), _pieces(new[name]), strict=True)
+    ]
+    nothing = np.zeros(0)
+    none = _output_difference(policy_id, WEIGHTS, nothing, nothing, nothing, "stored")
+    return [reduce(_of_both, rows, none)]
 
-    return compare(policy_id, {WEIGHTS: numbers(old)}, {WEIGHTS: numbers(new)}, kind="stored")
+
+def _pieces(array: Array) -> Iterator[Array]:
+    """An array's numbers, some at a time: to compare them takes many times their memory."""
+    rows = np.atleast_1d(np.asarray(array, np.float32))
+    at_once = max(1, _AT_ONCE * len(rows) // max(1, rows.size))
+    for start in range(0, len(rows), at_once):
+        yield rows[start : start + at_once].reshape(-1)
+
+
+def _of_both(one: OutputDifference, other: OutputDifference) -> OutputDifference:
+    """The difference of two parts of an output together."""
+    worst: dict[str, Any] = {
+        name: float(np.maximum(getattr(one, name), getattr(other, name)))  # keeps NaN
+        for name in ("absolute", "relative", "own_error", "times", "size")
+    }
+    return replace(one, inputs=one.inputs + other.inputs, ok=one.ok and other.ok, **worst)
 
 
 def compare_networks(

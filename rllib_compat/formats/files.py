@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from rllib_compat.neutral.budget import Budget, budget_error
 from rllib_compat.neutral.errors import (
@@ -173,6 +174,9 @@ def read_bytes(path: Path, budget: Budget, where: str, largest: int | None = Non
         where: What it is, for errors.
         largest: The most bytes that a file of its kind has.
 
+    Returns:
+        Memory that nobody else has, and that may be written to.
+
     Raises:
         CorruptCheckpointError: It has changed meanwhile.
         BudgetExceededError: It is too large.
@@ -184,23 +188,24 @@ def read_bytes(path: Path, budget: Budget, where: str, largest: int | None = Non
             if largest is not None and before.st_size > largest:
                 raise _too_large(before.st_size, where)
             budget.take_input(before.st_size, where or None)
-            data = file.read(before.st_size + 1)
+            data = bytearray(before.st_size + 1)
+            size = file.readinto(data)
             after = os.fstat(file.fileno())
     except (FileNotFoundError, IsADirectoryError) as error:
         found = "No such file."
         raise CheckpointError(found, where=where, fix="Check the path.") from error
     except OSError as error:
         raise CheckpointError(f"It can't be read: {error.strerror}.", where=where) from error
-    if (len(data), before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+    if (size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise CorruptCheckpointError(
             "The file has changed while it was read.",
             where=where,
             fix="Wait until what writes it has ended, and run it again.",
         )
-    return memoryview(data)
+    return memoryview(data)[:size]
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> io.BufferedReader:
     """Opens a file to be read; a pipe or a device, which may never end, is none.
 
     Raises:

@@ -168,7 +168,7 @@ class Graph:
         Raises:
             CheckpointError: A step can't take its arrays or what goes in.
         """
-        return Compiled(self, arrays, where=where, dtype=dtype)(inputs)
+        return Compiled(self, arrays, where=where, dtype=dtype, is_kept=False)(inputs)
 
 
 class Builder:
@@ -211,6 +211,8 @@ class Compiled:
         where: What is computed, for errors.
         dtype: What every step computes in, and rounds its value to.
         after: Changes the value of every step before the next ones take it; None: nothing does.
+        is_kept: Whether arrays are cast once and for all. Otherwise each is when its step comes,
+            and one is in memory twice at a time.
     """
 
     def __init__(
@@ -222,8 +224,9 @@ class Compiled:
         where: str = "graph",
         dtype: Any = np.float64,
         after: Callable[[Array], Array] | None = None,
+        is_kept: bool = True,
     ) -> None:
-        self._where, self._dtype = where, dtype
+        self._where, self._dtype, self._is_kept = where, dtype, is_kept
         wanted = tuple(graph.outputs if outputs is None else outputs)
         # The next states are always asked for, and may hang on steps that no output needs.
         partial = outputs is not None and not graph.recurrent
@@ -233,7 +236,7 @@ class Compiled:
         for name, array in arrays.items():
             step_name, _, part = name.rpartition(".")
             if step_name in own:
-                own[step_name][part] = np.asarray(array, dtype)
+                own[step_name][part] = np.asarray(array, dtype if is_kept else None)
         # Next states have places before the steps do: `<step>.<state>`, as `states` names them.
         states = {value: self._place(value) for value in graph.states.values()}
         taken = {graph.outputs[name] for name in wanted}  # an output may be what goes in
@@ -274,7 +277,8 @@ class Compiled:
         for operation, own, places, settings, place, next_states in self._calls:
             taken = [values[i] for i in places]
             try:
-                made = operation(own, settings, *taken)
+                cast = own if self._is_kept else self._cast(own)
+                made = operation(cast, settings, *taken)
             except (ValueError, KeyError, IndexError, TypeError) as error:
                 raise self._mismatch(place, own, taken, error) from error
             if isinstance(made, tuple):
@@ -284,6 +288,9 @@ class Compiled:
                     values[next_place] = np.asarray(states[name], self._dtype)
             values[place] = np.asarray(made, self._dtype)
         return {name: values[place] for name, place in self._outputs}
+
+    def _cast(self, own: Mapping[str, Array]) -> dict[str, Array]:
+        return {part: np.asarray(array, self._dtype) for part, array in own.items()}
 
     def _mismatch(
         self, place: int, own: Mapping[str, Array], taken: list[Any], error: Exception

@@ -200,7 +200,7 @@ def from_canonical(table: Table, arrays: Mapping[str, Array]) -> dict[str, Array
         move = row_to(table, name)
         if move is None:
             raise CheckpointError(f"The target has no place for the array {name!r}.")
-        out[move.theirs] = np.ascontiguousarray(move.change.back(array))
+        out[move.theirs] = move.change.back(array)
     return out
 
 

@@ -73,14 +73,16 @@ class Target:
     def arrays(self, canonical: Mapping[str, Array]) -> dict[str, Array]:
         """Canonical arrays (or what is kept for each of them) under the module's names, float32.
 
+        They may share their memory with the canonical ones.
+
         Raises:
             CheckpointError: The module has no place for one of them.
         """
         if self.table is None:
-            named = {own_name(k): np.ascontiguousarray(v) for k, v in canonical.items()}
+            named = {own_name(k): v for k, v in canonical.items()}
         else:
             named = from_canonical(self.table, canonical)
-        return {k: v.astype(np.float32) for k, v in named.items()}
+        return {k: np.asarray(v, np.float32) for k, v in named.items()}
 
 
 def own_name(canonical: str) -> str:

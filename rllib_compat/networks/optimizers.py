@@ -92,8 +92,8 @@ def torch_slots(state: Adam, network: Weights) -> dict[str, dict[str, Any]]:
     return {
         name: {
             "step": torch.tensor(float(state.step)),
-            "exp_avg": torch.from_numpy(mean),
-            "exp_avg_sq": torch.from_numpy(squares[name]),
+            "exp_avg": torch.from_numpy(np.array(mean, order="C")),
+            "exp_avg_sq": torch.from_numpy(np.array(squares[name], order="C")),
         }
         for name, mean in network.target.arrays(state.mean).items()
     }

@@ -30,7 +30,7 @@ def set_weights(module: MultiRLModule, networks: Mapping[str, AnyNetwork]) -> No
     """
     for policy_id, network in networks.items():
         state = module[policy_id].get_state()
-        new = network.module_state()
+        new = {name: np.array(array, order="C") for name, array in network.module_state().items()}
         trained = [name for name in state if name not in BUFFERS]
         require_same_names(new, trained, where=f"module {policy_id}")
         module[policy_id].set_state({**state, **new})

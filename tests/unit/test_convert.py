@@ -3,9 +3,11 @@
 import errno
 import logging
 import os
+import pickle
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -392,6 +394,7 @@ def test_inspect_and_msgpack_import_neither_ray_nor_torch_nor_tensorflow(tmp_pat
     old, new = str(case.path), str(tmp_path / "new")
     code = f"""
 import sys
+import tracemalloc
 from rllib_compat.cli import main
 for args in (["inspect", {old!r}], ["convert", {old!r}, {new!r}, "--to", "msgpack"]):
     try:
@@ -707,3 +710,22 @@ def test_a_plain_network_stays_plain_whatever_it_explores_by(exploration, told, 
     (last,) = layouts.read(tmp_path / "again").policies.values()
     assert exploring(last.config["model"]) == told
     assert second.plan.form is Form.ALGORITHM
+
+
+def test_a_large_network_is_in_memory_twice(tmp_path):
+    size = 1000
+    shapes = {"fc_1": (4, size), "fc_2": (size, size), "fc_out": (size, 2)}
+    shapes |= {"fc_value_1": (4, size), "fc_value_2": (size, size), "value_out": (size, 1)}
+    arrays = {f"default_policy/{k}/kernel": np.ones(v, np.float32) for k, v in shapes.items()}
+    arrays |= {f"default_policy/{k}/bias": np.ones(v[1], np.float32) for k, v in shapes.items()}
+    worker = pickle.dumps({"state": {"default_policy": arrays}, "filters": {}}, 4)
+    old = tmp_path / "checkpoint-1"
+    old.write_bytes(pickle.dumps({"worker": worker}, 4))
+    known = {"observation_space": "Box(4,)", "action_space": "Discrete(2)", "algorithm": "PPO"}
+    known["config"] = {"env": "x", "model": {"fcnet_hiddens": [size, size]}}
+    tracemalloc.start()
+    convert(old, tmp_path / "new", to="msgpack", inputs=5, **known)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # The old file, the new one, and of the largest layer, half of all, float64.
+    assert peak < 3.5 * old.stat().st_size + (30 << 20)

@@ -6,6 +6,7 @@ import enum
 import io
 import pickle
 import struct
+import tracemalloc
 from collections import OrderedDict, defaultdict, namedtuple
 
 import msgpack
@@ -263,3 +264,21 @@ def test_a_large_array_is_written_as_msgpack_itself_writes_it():
     stream = io.BytesIO()
     pack_to(value, stream)
     assert stream.getvalue() == pack(value)
+
+
+def test_large_parts_of_a_file_are_not_copied(tmp_path):
+    array, raw = np.arange(1 << 19, dtype=np.float32), bytes(1 << 20)
+    value = {"a": array, "b": [raw, {"c": raw, "d": array[:5]}], "e": raw}
+    (tmp_path / "state").write_bytes(pack(value))
+
+    tracemalloc.start()
+    found = unpack(tmp_path / "state")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_array_equal(found["a"], array)
+    found["a"][0] = 1.0
+    assert (found["b"][0], found["b"][1]["c"], found["e"]) == (raw, raw, raw)
+    assert {type(part) for part in (found["b"][0], found["b"][1]["c"], found["e"])} == {bytes}
+    assert peak < 3 * len(raw) + array.nbytes + len(pack(value))
+    (tmp_path / "state").write_bytes(pack(raw))
+    assert unpack(tmp_path / "state") == raw

@@ -6,7 +6,7 @@ harms its users:
 
 * Object arrays are refused both ways. `msgpack_numpy` unpickles them, so that reading a file runs
   code of whoever wrote it.
-* Arrays come back writable. The price is one copy of each, about as long as the unpacking itself.
+* Arrays come back writable. Small ones are copied; large ones of a file stay where it was read.
 * Map keys may be anything that msgpack has as a scalar, not only text.
 * datetime64, timedelta64, padded and nested structured types work. `msgpack_numpy` can't write
   most of these, but reads what is written here.
@@ -23,7 +23,7 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -119,13 +119,21 @@ def unpack(
             if type(key) is not str:
                 check_key(key, budget, len(record))
             record[key] = value
-        return _decode(record) if with_arrays else record
+        made = _decode(record) if with_arrays else record
+        if made is record and memoryview in map(type, record.values()):
+            made = dict(zip(record, _with_bytes(list(record.values())), strict=True))
+        return made
 
     try:
-        _scan(data, budget)
-        return unpackb(
-            data, strict_map_key=False, object_pairs_hook=map_of, ext_hook=_refuse_extension
+        rest, parts = _cut(data, _scan(data, budget))
+        whole = unpackb(
+            rest,
+            strict_map_key=False,
+            object_pairs_hook=map_of,
+            list_hook=_with_bytes if parts else None,
+            ext_hook=lambda _, number: parts[int.from_bytes(number, "big")],
         )
+        return _with_bytes([whole])[0]
     except BudgetExceededError as error:
         if error.found == budget_error("depth").found:
             raise _too_deep(where) from error
@@ -310,8 +318,34 @@ def _bytes_of(array: Array) -> bytes | memoryview:
     return array.tobytes()
 
 
-def _refuse_extension(code: int, _: bytes) -> NoReturn:
-    raise ValueError(f"the extension type {code} is not used by any checkpoint")
+def _cut(
+    data: bytes | bytearray | memoryview, large: list[tuple[int, int, int]]
+) -> tuple[bytes | bytearray | memoryview, list[memoryview]]:
+    """Takes large bytes out of packed data, which msgpack would copy.
+
+    Args:
+        data: The data.
+        large: Where they are: where the value begins, and where its bytes begin and end.
+
+    Returns:
+        The data with an extension type, which no checkpoint has, in the place of each; and they.
+    """
+    if not large:
+        return data, []
+    view, rest, at = memoryview(data), bytearray(), 0
+    parts: list[memoryview] = []
+    for begin, first, end in large:
+        rest += view[at:begin]
+        rest += _EXTENSION_OF_4 + len(parts).to_bytes(4, "big")
+        parts.append(view[first:end])
+        at = end
+    rest += view[at:]
+    return rest, parts
+
+
+def _with_bytes(values: list[Any]) -> list[Any]:
+    """Values with bytes in the place of large parts that are no array's."""
+    return [bytes(value) if type(value) is memoryview else value for value in values]
 
 
 def _decode(record: dict[Any, Any]) -> Any:
@@ -327,13 +361,13 @@ def _decode_array(record: dict[Any, Any]) -> Any:
     if record.get(b"kind") == b"O":
         raise ValueError("it holds an object array, which is a pickle, and pickles are not loaded")
     data, is_array = record.get(b"data"), record[b"nd"]
-    if not isinstance(data, bytes) or not isinstance(is_array, bool):
+    if not isinstance(data, (bytes, memoryview)) or not isinstance(is_array, bool):
         raise ValueError("an array has no data")
     dtype = _to_dtype(record.get(b"type"))
     shape = _to_shape(record.get(b"shape")) if is_array else ()
     if math.prod(shape) * dtype.itemsize != len(data) or not dtype.itemsize:
         raise ValueError(f"an array of shape {shape} and type {dtype} has {len(data)} bytes")
-    array: Array = np.ndarray(shape, dtype, bytearray(data))
+    array: Array = np.ndarray(shape, dtype, bytearray(data) if type(data) is bytes else data)
     return array if is_array else array[()]
 
 
@@ -391,6 +425,7 @@ _FOLLOWING = [0] * 256
 _FOLLOWING[0xA0:0xC0] = range(32)
 _FOLLOWING[0xC4:0xC7] = _FOLLOWING[0xD9:0xDC] = -1, -2, -4
 _FOLLOWING[0xCA:0xD4] = 4, 8, 1, 2, 4, 8, 1, 2, 4, 8
+_BYTES, _EXTENSION_OF_4 = frozenset(range(0xC4, 0xC7)), b"\xd6\x00"
 _LISTS, _MAPS = {0xDC: 2, 0xDD: 4}, {0xDE: 2, 0xDF: 4}
 _EXTENSIONS = frozenset({0xC1, *range(0xC7, 0xCA), *range(0xD4, 0xD9)})
 
@@ -399,18 +434,23 @@ _OF_LIST, _OF_MAP, _OF_VALUE, _OF_PAIR = 72, 80, 40, 60
 _CLOCK_STEPS = 0xFFFF
 
 
-def _scan(data: bytes | bytearray | memoryview, budget: Budget) -> None:
+def _scan(data: bytes | bytearray | memoryview, budget: Budget) -> list[tuple[int, int, int]]:
     """Walks over one packed value, and proves it sound before anything is made of it.
 
     msgpack's own reader makes a list of the declared length first, and an empty list of 64 bytes of
     each single byte `0x90`: a few hundred bytes would take all memory, and ten megabytes seven
     hundred.
 
+    Returns:
+        Where large bytes are that may be written to: see `_cut`.
+
     Raises:
         ValueError: It is not one whole value, or has an extension type, which no checkpoint has.
         BudgetExceededError: It is nested too deeply, or would take too much memory.
     """
     pos, end, made, steps = 0, len(data), 0, 0
+    large: list[tuple[int, int, int]] = []
+    is_writable = isinstance(data, memoryview) and not data.readonly
     left = [1]  # how many values are still to come, on each level
     while left:
         if not left[-1]:
@@ -443,6 +483,8 @@ def _scan(data: bytes | bytearray | memoryview, budget: Budget) -> None:
                 size = -following
                 following = int.from_bytes(data[pos : pos + size], "big")
                 pos += size
+                if following >= _LARGE and code in _BYTES and is_writable:
+                    large.append((pos - size - 1, pos, pos + following))
             pos += following
         if pos > end or count > end - pos:
             raise ValueError("it ends early")
@@ -455,3 +497,4 @@ def _scan(data: bytes | bytearray | memoryview, budget: Budget) -> None:
     budget.spend("made", made)
     if pos != end:
         raise ValueError(f"{end - pos} bytes follow after its end")
+    return large

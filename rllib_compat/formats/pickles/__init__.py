@@ -122,8 +122,8 @@ def _open(
 ) -> tuple[memoryview, Budget, str]:
     budget = budget or Budget()
     if isinstance(data, Path):
-        return read_bytes(data, budget, where or str(data)), budget, where or str(data)
-    view = memoryview(data).cast("B")
+        return read_bytes(data, budget, where or str(data)).toreadonly(), budget, where or str(data)
+    view = memoryview(data).cast("B").toreadonly()
     if is_input:
         budget.take_input(len(view), where or None)
     return view, budget, where

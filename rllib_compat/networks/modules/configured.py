@@ -150,4 +150,5 @@ def begin(module: Any, network: Network) -> None:
     state, new = module.get_state(), network.module_state()
     lacking = [name for name in state if name not in new and name not in BUFFERS]
     assert not lacking, f"{type(module).__name__} begins without {lacking}"
-    module.set_state({**state, **{name: new[name] for name in state if name in new}})
+    first = {name: np.array(new[name], order="C") for name in state if name in new}
+    module.set_state({**state, **first})
