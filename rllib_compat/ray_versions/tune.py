@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AlgorithmConfig, Trainable
+    from rllib_compat.trials.experiments import OldTrial
 
 
 def tune_checkpoint_config() -> Any:
@@ -200,3 +201,70 @@ def mark_restored_by_tune(trainable: Trainable, *, time_total: float) -> None:
     """Says that Tune has restored a trainable, after so many seconds of training."""
     trainable._time_total = time_total
     trainable._restored = True
+
+
+def finished_trial(old: OldTrial, experiment: Path) -> Any:
+    """A trial as a `Trial` that tells of it, and runs nothing.
+
+    Args:
+        old: What is left of it.
+        experiment: The experiment's folder.
+    """
+    from ray.train._internal.storage import StorageContext
+    from ray.tune.experiment import Trial
+
+    class ReadOnly(StorageContext):  # type: ignore[misc]  # Ray has no types
+        """Where the files are; Ray's own writes one to see whether it may."""
+
+        def _create_validation_file(self) -> None: ...
+        def _check_validation_file(self) -> None: ...
+
+    storage = ReadOnly(
+        storage_path=str(experiment.parent),
+        experiment_dir_name=experiment.name,
+        trial_dir_name=old.folder.name if old.folder else old.trial_id,
+    )
+    trial = Trial(
+        old.trainable,
+        config=old.config,
+        trial_id=old.trial_id,
+        storage=storage,
+        experiment_tag=old.tag,
+        stub=True,
+    )
+    _tell_results(trial, old)
+    trial.status = old.status
+    return trial
+
+
+def _tell_results(trial: Any, old: OldTrial) -> None:
+    """Tells a trial what it has logged and saved, as if it had run here."""
+    from ray.train import Checkpoint
+    from ray.train._internal.session import _TrainingResult
+
+    by_iteration = {}
+    for result in old.results:
+        trial.update_last_result(dict(result))
+        by_iteration[result.get("training_iteration")] = result
+    for iteration, folder in old.checkpoints.items():
+        metrics = {"training_iteration": iteration, **by_iteration.get(iteration, {})}
+        saved = _TrainingResult(checkpoint=Checkpoint(str(folder)), metrics=metrics)
+        trial.run_metadata.checkpoint_manager.register_checkpoint(saved)
+
+
+def begin_analysis(analysis: Any, experiment: Path, trials: list[Any]) -> None:
+    """Gives a new `ExperimentAnalysis` its trials; Ray's constructor reads today's files alone."""
+    import pandas as pd  # type: ignore[import-untyped]
+    from pyarrow.fs import LocalFileSystem
+
+    states = sorted(experiment.glob("experiment_state*.json"))
+    analysis._fs = LocalFileSystem()
+    analysis._experiment_fs_path = str(experiment)
+    analysis._experiment_json_fs_path = str(states[-1]) if states else None
+    analysis.trials = trials
+    files = {trial.trial_id: Path(trial.storage.trial_fs_path, "progress.csv") for trial in trials}
+    analysis._trial_dataframes = {
+        trial_id: pd.read_csv(file, dtype={"trial_id": str}) if file.is_file() else pd.DataFrame()
+        for trial_id, file in files.items()
+    }
+    analysis._configs = {trial.trial_id: trial.config for trial in trials}

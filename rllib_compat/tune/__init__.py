@@ -10,10 +10,9 @@ import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import ray.tune
-from ray.tune.analysis import ExperimentAnalysis as RayAnalysis
 
 from rllib_compat.formats.paths import local_path, storage_path
 from rllib_compat.neutral.errors import ConfigError
@@ -23,7 +22,8 @@ from rllib_compat.trainer.fluent import LegacyConfig
 from rllib_compat.trainer.resources import with_extra
 from rllib_compat.trainer.result_files import UnifiedLogger as UnifiedLogger
 from rllib_compat.trainer.trainer import Trainer
-from rllib_compat.tune.checkpoints import TrialCheckpoint
+from rllib_compat.tune.analysis import ExperimentAnalysis as ExperimentAnalysis
+from rllib_compat.tune.analysis import completed
 from rllib_compat.tune.functions import checkpoint_dir as checkpoint_dir
 from rllib_compat.tune.functions import get_trial_dir as get_trial_dir
 from rllib_compat.tune.functions import get_trial_id as get_trial_id
@@ -33,9 +33,6 @@ from rllib_compat.tune.functions import is_session_enabled as is_session_enabled
 from rllib_compat.tune.functions import report as report
 from rllib_compat.tune.functions import with_reporter, with_samplers
 from rllib_compat.tune.trainables import Trainable as Trainable
-
-if TYPE_CHECKING:
-    from ray.tune.experiment import Trial
 
 __all__ = [
     "Experiment",
@@ -91,81 +88,6 @@ SECTIONS = ("sampler_results/",)
 EVALUATION = "evaluation/"
 
 
-class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
-    """Ray's analysis with the methods that it had until 2.6."""
-
-    def get_best_logdir(
-        self, metric: str | None = None, mode: str | None = None, scope: str = "last"
-    ) -> str:
-        """The folder of the best trial."""
-        return str(self.get_best_trial(metric, mode, scope).path)
-
-    @property
-    def trial_dataframes(self) -> dict[str, Any]:
-        """The results of each trial as a data frame, by the trial's folder."""
-        return self._by_folder(super().trial_dataframes)
-
-    def fetch_trial_dataframes(self) -> dict[str, Any]:
-        """The same."""
-        return self.trial_dataframes
-
-    def get_all_configs(self, prefix: bool = False) -> dict[str, dict[str, Any]]:
-        """The config of each trial, by the trial's folder.
-
-        Args:
-            prefix: Whether it is flat, and each key begins with `config/`.
-        """
-        return self._by_folder(super().get_all_configs(prefix))
-
-    @property
-    def best_dataframe(self) -> Any:
-        """The results of the best trial."""
-        return self.trial_dataframes[self.best_logdir]
-
-    def _validate_mode(self, mode: str | None) -> str:
-        return str(super()._validate_mode(mode or self.default_mode or "max"))
-
-    def _by_folder(self, by_trial: Mapping[str, Any]) -> dict[str, Any]:
-        """What Ray has by trials' ids since 2.7."""
-        known = {trial.trial_id: str(trial.path) for trial in self.trials}
-        return {known[trial_id]: value for trial_id, value in by_trial.items()}
-
-    def stats(self) -> dict[str, Any]:
-        """When the experiment began, and when Tune has saved it last, in seconds since 1970."""
-        return dict(tune.experiment_state(self)["stats"])
-
-    def runner_data(self) -> dict[str, Any]:
-        """What Tune keeps of itself, to go on from: names and values are those of today's Tune."""
-        return dict(tune.experiment_state(self)["runner_data"])
-
-    def set_filetype(self, file_type: str | None = None) -> bool:
-        """Whether results can be read from such files: trials log both, and either is read.
-
-        Args:
-            file_type: "csv", "json", or None for any.
-        """
-        return file_type in (None, "csv", "json")
-
-    @property
-    def best_logdir(self) -> str:
-        """The folder of the best trial by the metric that `run` was given."""
-        return self.get_best_logdir()
-
-    def get_best_checkpoint(
-        self, trial: Trial, metric: str | None = None, mode: str | None = None
-    ) -> TrialCheckpoint | None:
-        """The best checkpoint of a trial: a text, its path, that has what a checkpoint has."""
-        found = super().get_best_checkpoint(trial, metric, mode)
-        return found and TrialCheckpoint.of(found)
-
-    def get_trial_checkpoints_paths(
-        self, trial: Trial, metric: str = "training_iteration"
-    ) -> list[tuple[str, Any]]:
-        """The paths of a trial's checkpoints, each with its value of `metric`."""
-        pairs = self._get_trial_checkpoints_with_metric(trial, metric)
-        return [(checkpoint.path, value) for checkpoint, value in pairs]
-
-
 def run(run_or_experiment: object, name: str | None = None, **arguments: Any) -> Any:
     """`ray.tune.run`, with what it took in the past.
 
@@ -188,7 +110,7 @@ def run(run_or_experiment: object, name: str | None = None, **arguments: Any) ->
     analysis = ray.tune.run(_trainable(run_or_experiment), name=name, **today)
     if as_trials:
         return analysis.trials
-    return _completed(analysis)
+    return completed(analysis)
 
 
 def run_experiments(
@@ -354,11 +276,3 @@ def _todays_metric(key: str) -> str:
     if key.startswith(EVALUATION):
         return EVALUATION + _todays_metric(key.removeprefix(EVALUATION))
     return next((key.removeprefix(s) for s in SECTIONS if key.startswith(s)), key)
-
-
-def _completed(analysis: RayAnalysis) -> Any:
-    """The same analysis with the legacy methods; without a mode, the most is the best, as ever."""
-    completed = ExperimentAnalysis.__new__(ExperimentAnalysis)  # its constructor reads all files
-    mode = analysis.default_mode or (analysis.default_metric and "max")
-    completed.__dict__.update(vars(analysis), default_mode=mode)
-    return completed

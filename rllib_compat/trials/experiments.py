@@ -1,0 +1,138 @@
+"""Experiments as Tune of an old Ray left them: their trials, read without running what they hold.
+
+An experiment's folder has a folder a trial, and in `experiment_state-<time>.json` what Tune knew of
+its trials (until Ray 2.6 below `checkpoints`; each is an object, or the text of one).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rllib_compat.formats.files import list_folders, parse_record, read_json, read_lines
+from rllib_compat.neutral.budget import Budget
+from rllib_compat.neutral.errors import CompatError, CorruptCheckpointError
+
+RESULTS, PROGRESS, CONFIG = "result.json", "progress.csv", "params.json"
+_STATE = "experiment_state*.json"
+_CHECKPOINT = re.compile(r"checkpoint[-_](\d+)", re.IGNORECASE)
+
+
+@dataclass
+class OldTrial:
+    """What is left of a trial.
+
+    Attributes:
+        folder: Its folder; None if it had not begun.
+        trial_id: Its id.
+        status: PENDING, RUNNING, PAUSED, TERMINATED or ERROR, as Tune saved it last.
+        trainable: What it ran, by its registered name.
+        tag: What Tune varied, as part of its name.
+        config: Its config; what was code is text.
+        stop: When it was to stop; empty where a function said so.
+        results: What it has logged.
+        checkpoints: Its checkpoints by their iterations, which ascend.
+    """
+
+    folder: Path | None
+    trial_id: str
+    status: str
+    trainable: str
+    tag: str = ""
+    config: dict[str, Any] = field(default_factory=dict)
+    stop: dict[str, Any] = field(default_factory=dict)
+    results: list[dict[str, Any]] = field(default_factory=list)
+    checkpoints: dict[int, Path] = field(default_factory=dict)
+
+
+def read_old_experiment(path: Path) -> list[OldTrial] | None:
+    """Reads the trials of an experiment that an old Ray (up to 2.6) left.
+
+    Args:
+        path: The experiment's folder, or the file of its state.
+
+    Returns:
+        The trials; None where it is no such experiment, but today's, or none at all.
+
+    Raises:
+        CorruptCheckpointError: A file is damaged.
+    """
+    folder = path if path.is_dir() else path.parent
+    states = [path] if path.is_file() else sorted(folder.glob(_STATE))
+    if not states:
+        begun = [inner for inner in list_folders(folder) if (inner / RESULTS).is_file()]
+        return [_read_trial(inner, {}) for inner in begun] or None
+    state = read_json(states[-1], Budget(), str(states[-1]))
+    saved = state.get("checkpoints") if isinstance(state, dict) else None
+    if not isinstance(saved, list):
+        return None
+    return [_read_saved(one, folder, str(states[-1])) for one in saved]
+
+
+def _read_saved(saved: object, folder: Path, where: str) -> OldTrial:
+    """A trial by what the experiment's state has of it; its folder may have been moved."""
+    if isinstance(saved, list) and saved:  # Ray 2.5 and 2.6 kept apart what changes
+        saved = saved[0]
+    if isinstance(saved, str):
+        try:
+            saved = json.loads(saved)
+        except (ValueError, RecursionError) as error:
+            raise CorruptCheckpointError(f"Not JSON: {error}", where=where) from error
+    if not isinstance(saved, dict):
+        raise CorruptCheckpointError("A trial is no record, but something else.", where=where)
+    names = (saved.get(key) for key in ("relative_logdir", "logdir", "_logdir"))
+    name = next((Path(name).name for name in names if isinstance(name, str)), None)
+    inner = folder / name if name else None
+    return _read_trial(inner if inner and inner.is_dir() else None, saved)
+
+
+def _read_trial(folder: Path | None, saved: Mapping[str, Any]) -> OldTrial:
+    def text(key: str) -> str | None:
+        return value if isinstance(value := saved.get(key), str) else None
+
+    results = list(_read_results(folder)) if folder else []
+    last = results[-1] if results else {}
+    ended = "TERMINATED" if last.get("done") else "RUNNING"
+    config = _read_config(folder) if folder else saved.get("config")
+    stop = saved.get("stopping_criterion")
+    return OldTrial(
+        folder,
+        text("trial_id") or str(last.get("trial_id") or (folder.name if folder else "")),
+        text("status") or ended,
+        text("trainable_name") or "",
+        text("experiment_tag") or str(last.get("experiment_tag") or ""),
+        config if isinstance(config, dict) else {},
+        stop if isinstance(stop, dict) else {},
+        results,
+        _find_checkpoints(folder) if folder else {},
+    )
+
+
+def _read_results(folder: Path) -> Iterator[dict[str, Any]]:
+    file = folder / RESULTS
+    for where, line in read_lines(file) if file.is_file() else ():
+        try:
+            yield parse_record(line, where)
+        except CompatError:
+            if line.endswith(b"\n"):
+                raise
+            return  # the process ended while it wrote
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    file = folder / CONFIG
+    found = read_json(file, Budget(), str(file)) if file.is_file() else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _find_checkpoints(folder: Path) -> dict[int, Path]:
+    found = {
+        int(match[1]): inner
+        for inner in list_folders(folder)
+        if (match := _CHECKPOINT.fullmatch(inner.name))
+    }
+    return dict(sorted(found.items()))

@@ -1,0 +1,131 @@
+"""`ExperimentAnalysis` and `Analysis` of Ray 0.8 – 2.6, also of what those Rays left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ray.tune.analysis import ExperimentAnalysis as RayAnalysis
+
+from rllib_compat.formats.paths import local_path, storage_path
+from rllib_compat.ray_versions import tune
+from rllib_compat.trials.experiments import read_old_experiment
+from rllib_compat.tune.checkpoints import TrialCheckpoint
+
+if TYPE_CHECKING:
+    from ray.tune.experiment import Trial
+
+
+class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
+    """Ray's analysis with the methods that it had until 2.6.
+
+    What an old Ray left is read as data, and nothing in it is run: results, configs (what was code
+    in them is text) and checkpoints.
+
+    Args:
+        experiment_checkpoint_path: The experiment's folder, or the file of its state.
+        trials: Trials that are there already.
+        default_metric: What results are compared by.
+        default_mode: "min" or "max".
+        **more: What else Ray's takes.
+    """
+
+    def __init__(
+        self,
+        experiment_checkpoint_path: str | os.PathLike[str],
+        trials: list[Trial] | None = None,
+        default_metric: str | None = None,
+        default_mode: str | None = None,
+        **more: Any,
+    ) -> None:
+        told = {"default_metric": default_metric, "default_mode": default_mode}
+        place = storage_path(experiment_checkpoint_path)
+        elsewhere = "://" in place or more.get("storage_filesystem") is not None
+        old = None if trials or elsewhere else read_old_experiment(local_path(place))
+        if old is None:
+            super().__init__(place, trials=trials, **told, **more)
+            return
+        folder = Path(place) if Path(place).is_dir() else Path(place).parent
+        tune.begin_analysis(self, folder, [tune.finished_trial(one, folder) for one in old])
+        self.default_metric, self.default_mode = default_metric, default_mode
+
+    def get_best_logdir(
+        self, metric: str | None = None, mode: str | None = None, scope: str = "last"
+    ) -> str:
+        """The folder of the best trial."""
+        return str(self.get_best_trial(metric, mode, scope).path)
+
+    @property
+    def trial_dataframes(self) -> dict[str, Any]:
+        """The results of each trial as a data frame, by the trial's folder."""
+        return self._by_folder(super().trial_dataframes)
+
+    def fetch_trial_dataframes(self) -> dict[str, Any]:
+        """The same."""
+        return self.trial_dataframes
+
+    def get_all_configs(self, prefix: bool = False) -> dict[str, dict[str, Any]]:
+        """The config of each trial, by the trial's folder.
+
+        Args:
+            prefix: Whether it is flat, and each key begins with `config/`.
+        """
+        return self._by_folder(super().get_all_configs(prefix))
+
+    @property
+    def best_dataframe(self) -> Any:
+        """The results of the best trial."""
+        return self.trial_dataframes[self.best_logdir]
+
+    def _validate_mode(self, mode: str | None) -> str:
+        return str(super()._validate_mode(mode or self.default_mode or "max"))
+
+    def _by_folder(self, by_trial: Mapping[str, Any]) -> dict[str, Any]:
+        """What Ray has by trials' ids since 2.7."""
+        known = {trial.trial_id: str(trial.path) for trial in self.trials}
+        return {known[trial_id]: value for trial_id, value in by_trial.items()}
+
+    def stats(self) -> dict[str, Any]:
+        """When the experiment began, and when Tune has saved it last, in seconds since 1970."""
+        return dict(tune.experiment_state(self)["stats"])
+
+    def runner_data(self) -> dict[str, Any]:
+        """What Tune keeps of itself, to go on from: names and values are those of today's Tune."""
+        return dict(tune.experiment_state(self)["runner_data"])
+
+    def set_filetype(self, file_type: str | None = None) -> bool:
+        """Whether results can be read from such files: trials log both, and either is read.
+
+        Args:
+            file_type: "csv", "json", or None for any.
+        """
+        return file_type in (None, "csv", "json")
+
+    @property
+    def best_logdir(self) -> str:
+        """The folder of the best trial by the metric that `run` was given."""
+        return self.get_best_logdir()
+
+    def get_best_checkpoint(
+        self, trial: Trial, metric: str | None = None, mode: str | None = None
+    ) -> TrialCheckpoint | None:
+        """The best checkpoint of a trial: a text, its path, that has what a checkpoint has."""
+        found = super().get_best_checkpoint(trial, metric, mode)
+        return found and TrialCheckpoint.of(found)
+
+    def get_trial_checkpoints_paths(
+        self, trial: Trial, metric: str = "training_iteration"
+    ) -> list[tuple[str, Any]]:
+        """The paths of a trial's checkpoints, each with its value of `metric`."""
+        pairs = self._get_trial_checkpoints_with_metric(trial, metric)
+        return [(checkpoint.path, value) for checkpoint, value in pairs]
+
+
+def completed(analysis: RayAnalysis) -> Any:
+    """The same analysis with the legacy methods; without a mode, the most is the best, as ever."""
+    completed = ExperimentAnalysis.__new__(ExperimentAnalysis)  # its constructor reads all files
+    mode = analysis.default_mode or (analysis.default_metric and "max")
+    completed.__dict__.update(vars(analysis), default_mode=mode)
+    return completed
