@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -268,3 +268,69 @@ def begin_analysis(analysis: Any, experiment: Path, trials: list[Any]) -> None:
         for trial_id, file in files.items()
     }
     analysis._configs = {trial.trial_id: trial.config for trial in trials}
+
+
+def unfinished_trial(
+    old: OldTrial, experiment: Path, trainable: Any, given: Mapping[str, Any]
+) -> Any:
+    """A trial as a `Trial` that goes on where it stopped.
+
+    Args:
+        old: What is left of it, with its code.
+        experiment: The experiment's folder.
+        trainable: What it runs.
+        given: The arguments of `tune.run`; those about resources, checkpoints and failures count.
+    """
+    from ray.train._internal.storage import StorageContext
+    from ray.tune.experiment import Experiment, Trial
+
+    storage = StorageContext(
+        storage_path=str(experiment.parent),
+        experiment_dir_name=experiment.name,
+        trial_dir_name=old.folder.name if old.folder else None,
+        current_checkpoint_index=max(old.checkpoints, default=-1),
+    )
+    resources = given.get("resources_per_trial")
+    trial = Trial(
+        Experiment.register_if_needed(trainable),
+        config=old.config,
+        trial_id=old.trial_id,
+        storage=storage,
+        experiment_tag=old.tag,
+        stopping_criterion=old.stop,
+        placement_group_factory=resources,
+        checkpoint_config=given.get("checkpoint_config"),
+        max_failures=given.get("max_failures") or 0,
+    )
+    _tell_results(trial, old)
+    trial.create_placement_group_factory()
+    trial.status = old.status if old.status in ("TERMINATED", "ERROR") else Trial.PENDING
+    return trial
+
+
+def experiment_state_of(trials: list[Any]) -> tuple[str, str]:
+    """What Ray resumes trials from: a file's name, and its text."""
+    from ray.tune.utils.serialization import TuneFunctionEncoder
+
+    now = datetime.now()
+    session = now.strftime("%Y-%m-%d_%H-%M-%S")
+    state = {
+        "trial_data": [trial.get_json_state() for trial in trials],
+        "runner_data": {"_session_str": session, "_start_time": now.timestamp()},
+        "stats": {"start_time": now.timestamp()},
+    }
+    return f"experiment_state-{session}.json", json.dumps(state, cls=TuneFunctionEncoder)
+
+
+def folder_of_experiment(experiment: Any) -> Path:
+    """Where an `Experiment` has its trials; nowhere on this machine, if its storage is remote."""
+    return Path(experiment.storage.experiment_fs_path)
+
+
+def resume_config(*, unfinished: bool, errored: bool, restart_errored: bool) -> Any:
+    """Which trials of an experiment go on, as `Tuner.restore` was told it."""
+    from ray.tune import ResumeConfig
+
+    kinds = ResumeConfig.ResumeType
+    failed = kinds.RESTART if restart_errored else kinds.RESUME if errored else kinds.SKIP
+    return ResumeConfig(unfinished=kinds.RESUME if unfinished else kinds.SKIP, errored=failed)

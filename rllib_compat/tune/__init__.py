@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +24,7 @@ from rllib_compat.trainer.fluent import LegacyConfig
 from rllib_compat.trainer.resources import with_extra
 from rllib_compat.trainer.result_files import UnifiedLogger as UnifiedLogger
 from rllib_compat.trainer.trainer import Trainer
+from rllib_compat.trials.experiments import read_old_experiment
 from rllib_compat.tune.analysis import ExperimentAnalysis as ExperimentAnalysis
 from rllib_compat.tune.analysis import completed
 from rllib_compat.tune.functions import checkpoint_dir as checkpoint_dir
@@ -32,6 +35,7 @@ from rllib_compat.tune.functions import get_trial_resources as get_trial_resourc
 from rllib_compat.tune.functions import is_session_enabled as is_session_enabled
 from rllib_compat.tune.functions import report as report
 from rllib_compat.tune.functions import with_reporter, with_samplers
+from rllib_compat.tune.resuming import RESUME, take_up
 from rllib_compat.tune.trainables import Trainable as Trainable
 
 __all__ = [
@@ -54,6 +58,8 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
+
+DEFAULT_RESULTS_DIR = str(local_path("~/ray_results"))
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -107,7 +113,10 @@ def run(run_or_experiment: object, name: str | None = None, **arguments: Any) ->
     if isinstance(config := arguments.get("config"), LegacyConfig):
         arguments["config"] = config.to_dict()
     today = _todays_arguments(_with_callbacks(arguments))
-    analysis = ray.tune.run(_trainable(run_or_experiment), name=name, **today)
+    trainable = _trainable(run_or_experiment)
+    if name and (today.get("resume") or today.get("resume_config")):
+        take_up(Path(today.get("storage_path") or DEFAULT_RESULTS_DIR, name), trainable, today)
+    analysis = ray.tune.run(trainable, name=name, **today)
     if as_trials:
         return analysis.trials
     return completed(analysis)
@@ -132,6 +141,9 @@ def run_experiments(
     else:
         found = list(experiments) if isinstance(experiments, Sequence) else [experiments]
     today = _todays_arguments(_with_callbacks(arguments))
+    for experiment in found if today.get("resume") else ():
+        given = {**experiment.spec, "checkpoint_config": experiment.checkpoint_config}
+        take_up(tune.folder_of_experiment(experiment), experiment.run_identifier, given)
     groups = [found] if concurrent else [[experiment] for experiment in found]
     return [trial for group in groups for trial in ray.tune.run(group, **today).trials]
 
@@ -166,6 +178,79 @@ class Tuner(ray.tune.Tuner):  # type: ignore[misc]  # Ray has no types
                 return
             arguments["param_space"] = space.to_dict()
         super().__init__(_trainable(trainable), **arguments)
+
+    @classmethod
+    def restore(
+        cls,
+        path: str | os.PathLike[str],
+        trainable: object = None,
+        resume_unfinished: bool = True,
+        resume_errored: bool = False,
+        restart_errored: bool = False,
+        param_space: Mapping[str, Any] | None = None,
+        **more: object,
+    ) -> Any:
+        """An experiment to go on with, of today's Ray or an old one.
+
+        Args:
+            path: Its folder.
+            trainable: What its trials run; of an old experiment, by default the algorithm that it
+                names.
+            resume_unfinished: Whether trials that had not ended go on.
+            resume_errored: Whether trials that had failed go on.
+            restart_errored: Whether trials that had failed begin anew.
+            param_space: The config, if it had code in it.
+            **more: What else Ray's takes.
+        """
+        place = storage_path(path)
+        old = None if "://" in place else read_old_experiment(Path(place))
+        if old is None:
+            return super().restore(
+                place,
+                _trainable(trainable),
+                resume_unfinished=resume_unfinished,
+                resume_errored=resume_errored,
+                restart_errored=restart_errored,
+                param_space=param_space,
+                **more,
+            )
+        how = tune.resume_config(
+            unfinished=resume_unfinished, errored=resume_errored, restart_errored=restart_errored
+        )
+        return OldExperiment(Path(place), trainable or old[0].trainable, how, param_space)
+
+
+@dataclass
+class OldExperiment:
+    """An experiment of an old Ray, in the place of a `Tuner`.
+
+    Attributes:
+        folder: Its folder.
+        trainable: What its trials run.
+        how: Ray's `ResumeConfig`: which trials go on.
+        config: Their config, if it had code in it.
+    """
+
+    folder: Path
+    trainable: object
+    how: object
+    config: Mapping[str, Any] | None
+
+    def fit(self) -> Any:
+        """Goes on with the trials; returns their results."""
+        analysis = run(
+            self.trainable,
+            self.folder.name,
+            storage_path=str(self.folder.parent),
+            resume_config=self.how,
+            config=dict(self.config or {}),
+            raise_on_failed_trial=False,
+        )
+        return ray.tune.ResultGrid(analysis)
+
+    def get_results(self) -> Any:
+        """The results that there are."""
+        return ray.tune.ResultGrid(ExperimentAnalysis(self.folder))
 
 
 def function(func: Function) -> Function:
@@ -246,6 +331,8 @@ def _todays_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
         today["config"] = with_samplers(config)
     if isinstance(path := today.get("storage_path"), (str, Path)):
         today["storage_path"] = storage_path(path)
+    if today.get("resume") in RESUME:
+        today["resume"] = RESUME[today["resume"]]
     if "resources_per_trial" in today:
         today["resources_per_trial"] = with_extra(today["resources_per_trial"])
     checkpoints = {CHECKPOINT_CONFIG[k]: v for k, v in arguments.items() if k in CHECKPOINT_CONFIG}

@@ -7,12 +7,14 @@ import json
 import shutil
 from pathlib import Path
 
+import gymnasium
 import pytest
+from ray.tune.analysis import ExperimentAnalysis as RayAnalysis
 
+from rllib_compat import tune
+from rllib_compat.errors import ConfigError
 from tests.legacy.cases import MUSEUM
 from tests.trees import digest_tree
-
-tune = pytest.importorskip("rllib_compat.tune")
 
 EXPERIMENTS = [MUSEUM / ray / "ppo-torch-tunerun/ray_results/exp" for ray in ("1.13.0", "2.0.1")]
 METRIC = "episode_reward_mean"
@@ -65,3 +67,78 @@ def test_a_trial_that_was_broken_off_and_an_experiment_without_its_state(experim
     analysis = tune.ExperimentAnalysis(experiment)
     assert analysis.results == {analysis.trials[0].trial_id: analysis.trials[0].last_result}
     assert analysis.trials[0].last_result["training_iteration"] == 2
+
+
+@pytest.fixture
+def broken_off(experiment, monkeypatch):
+    """An experiment whose process has ended too early, and what reaches Ray of who resumes it."""
+    (state,) = experiment.glob("experiment_state*.json")
+    saved = json.loads(state.read_text())
+    trial = json.loads(saved["checkpoints"][0])
+    trial |= {"status": "RUNNING", "stopping_criterion": {"training_iteration": 5}}
+    saved["checkpoints"] = [json.dumps(trial)]
+    state.write_text(json.dumps(saved))
+    calls = []
+
+    def run(trainable, **arguments):
+        calls.append(arguments)
+        return RayAnalysis(str(experiment))
+
+    monkeypatch.setattr("ray.tune.run", run)
+    return experiment, calls
+
+
+@pytest.mark.parametrize("how", [True, "AUTO", "LOCAL"])
+def test_an_experiment_goes_on_from_its_last_checkpoints(broken_off, how):
+    experiment, calls = broken_off
+    analysis = tune.run("PPO", experiment.name, local_dir=str(experiment.parent), resume=how)
+    (trial,) = analysis.trials  # as Ray itself reads them from what is written
+    assert calls[0]["resume"] in (True, "AUTO")
+    assert (trial.status, trial.stopping_criterion) == ("PENDING", {"training_iteration": 5})
+    assert trial.checkpoint.path.endswith("checkpoint_000002")
+    assert trial.last_result["training_iteration"] == 2
+    assert trial.config == json.loads((Path(trial.path) / "params.json").read_text())
+    assert Path(trial.path).parent == experiment
+    before = sorted(experiment.iterdir())
+    tune.run("PPO", experiment.name, local_dir=str(experiment.parent), resume=how)
+    assert sorted(experiment.iterdir()) == before, "it is today's now"
+
+
+def test_a_spec_goes_on(broken_off):
+    experiment, calls = broken_off
+    spec = {"run": "PPO", "local_dir": str(experiment.parent), "checkpoint_freq": 2}
+    (trial,) = tune.run_experiments({experiment.name: spec}, resume=True)
+    assert calls[0]["resume"] is True
+    assert trial.checkpoint.path.endswith("checkpoint_000002")
+
+
+def test_a_tuner_goes_on_with_an_old_experiment(broken_off):
+    experiment, calls = broken_off
+    tuner = tune.Tuner.restore(str(experiment), resume_errored=True)
+    assert [result.metrics["training_iteration"] for result in tuner.get_results()] == [2]
+    assert [result.error for result in tuner.fit()] == [None]
+    assert calls[0]["name"] == experiment.name
+    assert calls[0]["resume_config"].errored == tune.ResumeConfig.ResumeType.RESUME
+
+
+def test_code_in_a_config_comes_from_the_caller_or_is_asked_for(broken_off):
+    experiment, _ = broken_off
+    (params,) = experiment.glob("*/params.json")
+    config = json.loads(params.read_text())
+    space = gymnasium.spaces.Discrete(3)
+    config |= {"callbacks": "<class '__main__.Mine'>", "seed": 4, "lr": 0.25}
+    config |= {"env_config": {"space": str(space), "f": "<function f at 0x7f>"}}
+    params.write_text(json.dumps(config))
+    arguments = {"name": experiment.name, "local_dir": str(experiment.parent), "resume": True}
+    with pytest.raises(ConfigError, match=r"\$\.callbacks, \$\.env_config\.f"):
+        tune.run("PPO", **arguments)
+    given = {"callbacks": Mine, "env_config": {"space": space, "f": len}, "lr": 3}
+    given["seed"] = tune.grid_search([1, 2])
+    (trial,) = tune.run("PPO", config=given, **arguments).trials
+    assert trial.config["callbacks"].__name__ == "Mine"
+    assert trial.config["env_config"] == {"space": space, "f": len}
+    assert (trial.config["seed"], trial.config["lr"]) == (4, 0.25), "a resume changes nothing else"
+
+
+class Mine:
+    """A user's callbacks."""
