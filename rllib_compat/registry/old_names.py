@@ -194,6 +194,7 @@ MODULES = {
 IN_RLLIB = {
     "ParallelPettingZooEnv": "rllib_compat.legacy.pettingzoo_env:ParallelPettingZooEnv",
     "PettingZooEnv": "rllib_compat.legacy.pettingzoo_env:PettingZooEnv",
+    "try_import_tf": "rllib_compat.legacy.tensorflow:try_import_tf",
     "Agent": "rllib_compat.trainer.trainer:Trainer",
     "Algorithm": "rllib_compat.legacy.algorithm:Algorithm",
     "DefaultCallbacks": "rllib_compat.runtime.callbacks:DefaultCallbacks",
@@ -602,7 +603,6 @@ MOVED = {
     "restore_original_dimensions": "ray.rllib.models.modelv2:restore_original_dimensions",
     "to_float_array": f"{_UTILITIES}:to_float_array",
     "to_float_np_array": f"{_UTILITIES}:to_float_np_array",
-    "try_import_tf": "ray.rllib.utils.framework:try_import_tf",
     "try_import_torch": "ray.rllib.utils.framework:try_import_torch",
     "try_import_tree": f"{_UTILITIES}:try_import_tree",
 }

@@ -50,7 +50,7 @@ class EnvSettings:
     legacy_ray: str | None = None
     multi_agent: bool = False
     policy_spaces: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
-    policy_mapping_fn: Callable[..., str] | None = None
+    policy_mapping_fn: Callable[..., str | None] | None = None
     observation_fn: Callable[..., Mapping[Any, Any]] | None = None
     old_stack: bool = False
 

@@ -49,9 +49,26 @@ def _adapt_inside_groups(env: object) -> None:
     while (inner := getattr(layer, "env", None)) is not None:
         adapted = getattr(inner, "wraps_legacy_env", False) or gym_api.has_todays_api(inner)
         if isinstance(layer, GroupAgentsWrapper) and not adapted:
-            layer.env = MultiAgentAdapter(inner, EnvSettings(env=None))
+            layer.env = MultiAgentAdapter(inner, _settings_of_members(layer))
             return
         layer = inner
+
+
+def _settings_of_members(groups: GroupAgentsWrapper) -> EnvSettings:
+    """Gives agents in groups the parts of the spaces that their group was given."""
+    spaces: dict[Any, tuple[Any, Any]] = {}
+    for group, agents in groups.groups.items():
+        pair = [
+            space[group] if isinstance(space, gymnasium.spaces.Dict) else space
+            for space in (groups.observation_space, groups.action_space)
+        ]
+        if all(isinstance(space, gymnasium.spaces.Tuple) for space in pair):
+            spaces |= dict(zip(agents, zip(*pair, strict=True), strict=True))
+    return EnvSettings(
+        env=None,
+        policy_spaces=spaces,
+        policy_mapping_fn=lambda agent, *_, **__: agent if agent in spaces else None,
+    )
 
 
 class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
@@ -226,7 +243,7 @@ def _are_ids(agents: Iterable[Any]) -> bool:
 def _agent_spaces(env: object, agent: Hashable, settings: EnvSettings) -> tuple[Any, Any]:
     """Observation and action space of an agent: its own, its policy's, or everybody's."""
     policy = call_mapping(settings.policy_mapping_fn, agent) if settings.policy_mapping_fn else None
-    of_policy = settings.policy_spaces.get(policy, (None, None)) if policy else (None, None)
+    of_policy = (None, None) if policy is None else settings.policy_spaces.get(policy, (None, None))
     found = []
     for name, policy_space in zip(("observation_space", "action_space"), of_policy, strict=True):
         by_agent = getattr(env, name + "s", None) or {}
@@ -234,7 +251,8 @@ def _agent_spaces(env: object, agent: Hashable, settings: EnvSettings) -> tuple[
         parts = getattr(shared, "spaces", None)
         own = _of_agent(by_agent, agent) or _of_agent(parts, agent)
         space = next((s for s in (own, policy_space, shared) if s is not None), None)
-        if space is None and policy and settings.policy_spaces and of_policy == (None, None):
+        named = policy is not None and policy not in settings.policy_spaces
+        if space is None and named and settings.policy_spaces:
             raise LegacyEnvError(
                 f"The policy {policy!r} of agent {agent!r} is not here; there are "
                 f"{', '.join(map(repr, list(settings.policy_spaces)[:10]))}.",

@@ -103,9 +103,11 @@ class PolicyLearning:
         return [tree.map_structure(in_numpy, made.state_dict()) for made in self.optimizers]
 
     def set_optimizer_states(self, states: Sequence[Any]) -> None:
-        """Sets what `optimizer_states` returned."""
+        """Sets what `optimizer_states` returned; a policy that is not trained has no optimizers."""
         import tree
 
+        if not self.optimizers:
+            return
         for made, state in zip(self.optimizers, states, strict=True):
             made.load_state_dict(tree.map_structure(_of_array, state))
 

@@ -1,5 +1,6 @@
 """Parts of old Rays, taken by their own imports: they compute what those have recorded."""
 
+import importlib.util
 import tracemalloc
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 pytest.importorskip("ray")
 
 from rllib_compat import legacy
+from rllib_compat.errors import CompatError
 from rllib_compat.runtime import postprocess
 from tests.legacy.parts import record
 from tests.marks import OTHERS_WARNINGS
@@ -72,3 +74,18 @@ def test_policies_expect_of_a_fragment_what_old_ones_did(name, told):
         ahead = (0.5 - last) * 0.9 ** np.arange(4, 0, -1)
         expected = theirs - ahead if np.any(theirs) else theirs
         np.testing.assert_allclose(batch[column], expected, rtol=1e-6)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("tensorflow") is not None, reason="it is installed")
+def test_code_for_tensorflow_says_that_it_is_not_installed():
+    legacy.activate()
+    try:
+        from ray.rllib.utils import try_import_tf
+    finally:
+        legacy.deactivate()
+    tf1, tf, version = found = try_import_tf()
+    assert version is None
+    assert not tf1
+    for old in (tf, found):  # one value until Ray 0.8.5
+        with pytest.raises(CompatError, match="pip install tensorflow-cpu"):
+            old.keras.layers.Dense(3)

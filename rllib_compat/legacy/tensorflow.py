@@ -1,0 +1,51 @@
+"""TensorFlow for old code: the installed one, or what says that none is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ray.rllib.utils.framework import try_import_tf as _todays
+
+from rllib_compat.neutral.errors import CompatError
+
+__all__ = ["try_import_tf"]
+
+
+class _Missing:
+    """Stands for TensorFlow where it is not installed; false, as `None` was."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise CompatError(
+            f"TensorFlow is not installed, and this code uses its `{name}`.",
+            where=f"tf.{name}",
+            fix="pip install tensorflow-cpu; or write the model with torch (TorchModelV2)",
+        )
+
+
+class _TensorFlow(tuple[Any, ...]):
+    """TensorFlow 1's API, TensorFlow, and its version; before Ray 0.8.6, TensorFlow itself."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self[0] or self[1], name)
+
+
+def try_import_tf(error: bool = False) -> Any:
+    """TensorFlow by its two APIs, and the number of its version.
+
+    Args:
+        error: Whether it has to be there.
+
+    Returns:
+        Three values, which also answer as TensorFlow 1's API does: one value until Ray 0.8.5.
+
+    Raises:
+        ImportError: It has to be there, and is not.
+    """
+    found = _todays(error)
+    missing = _Missing()
+    return _TensorFlow(found if found[2] else (missing, missing, None))
