@@ -13,7 +13,7 @@ from rllib_compat.ray_versions import modules, policy_parts, sampling
 from rllib_compat.registry.legacy_api import GONE, missing
 from rllib_compat.runtime.policy_inputs import PolicyInputs, in_numpy, stacked
 from rllib_compat.runtime.postprocessing import has_advantages
-from rllib_compat.runtime.recurrent_states import flatten_state, initial_state
+from rllib_compat.runtime.recurrent_states import initial_state, state_after_step
 
 if TYPE_CHECKING:
     import torch
@@ -217,7 +217,8 @@ class ActingPolicy:
 
         Args:
             obs_batch: Observations: an array or tensor `[B, …]`, or a list of them.
-            state_batches: The state before, as the last call returned it; None: the initial one.
+            state_batches: The state before, as the last call returned it (of attention, the last
+                outputs `[B, memory, size]` of each unit); None: the initial one.
             prev_action_batch: The actions before, for networks that look at them; None: zeros.
             prev_reward_batch: The rewards before `[B]`, likewise.
             info_batch: Not looked at.
@@ -244,7 +245,7 @@ class ActingPolicy:
             else:
                 out = dict(self.module.forward_inference(batch))
             self._add_extras(out, batch)
-            state = flatten_state(out.pop("state_out", []))
+            state = state_after_step(out.pop("state_out", []))
             if self.is_recurrent():
                 out = {n: tree.map_structure(lambda o: o[:, 0], part) for n, part in out.items()}
             if "actions" not in out:

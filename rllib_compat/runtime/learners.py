@@ -118,12 +118,17 @@ class CallbackLearner:
         # Structures (recurrent states) have no column of their own that a callback could read.
         columns = {name: _array(column) for name, column in batch.items()}
         flat = {name: column for name, column in columns.items() if column is not None}
-        legacy = SampleBatch({name: column.copy() for name, column in flat.items()})
+        # Ray has put a step behind each chunk for its last value, which is not learned from.
+        mask = flat.get(learners.LOSS_MASK)
+        real: Any = slice(None) if mask is None or mask.ndim > 1 or mask.all() else mask
+        legacy = SampleBatch({name: column[real].copy() for name, column in flat.items()})
         result: dict[str, Any] = {}
         self._legacy_callbacks.learn_on_batch(policy, legacy, result)
         for name, column in flat.items():
-            if legacy[name] is not column and not np.array_equal(legacy[name], column):
-                batch[name] = _like(batch[name], legacy[name])
+            if not np.array_equal(legacy[name], column[real]):
+                column = column.copy()
+                column[real] = legacy[name]
+                batch[name] = _like(batch[name], column)
         for name, value in result.items():
             self.metrics.log_value((module_id, name), value, window=1)
 

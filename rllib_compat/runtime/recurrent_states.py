@@ -26,6 +26,21 @@ def initial_state(module: RLModule) -> list[Any]:
     return [np.asarray(part) for part in flatten_state(module.get_initial_state(), batched=False)]
 
 
+def state_after_step(state: Any, *, batched: bool = True) -> list[Any]:
+    """What old policies returned as the state, a flat list: of attention, the newest output alone.
+
+    Old code keeps the memory itself, and puts that output behind the others (`AttentionWrapper` of
+    Ray 1.2 – 2.x).
+
+    Args:
+        state: The state that a module has computed: nested dicts of tensors or arrays.
+        batched: Whether they have a batch axis, before all others.
+    """
+    if isinstance(state, dict) and any(str(name).startswith("memory_") for name in state):
+        state = {name: memory[..., -1, :] for name, memory in state.items()}
+    return flatten_state(state, batched=batched)
+
+
 def flatten_state(state: Any, *, batched: bool = True) -> list[Any]:
     """A module's state as a flat list, in the order of old.
 

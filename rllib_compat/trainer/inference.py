@@ -18,7 +18,7 @@ from rllib_compat.neutral.errors import UnknownPolicyError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import configs, connectors
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, resolve_policy_id
-from rllib_compat.runtime.recurrent_states import flatten_state, nest_state
+from rllib_compat.runtime.recurrent_states import nest_state, state_after_step
 from rllib_compat.trainer.running import RunningAlgorithm
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ class Inference:
 
         Args:
             observation: As the environment gives it.
-            state: The recurrent state before, as a flat list of arrays.
+            state: The recurrent state before, as a flat list of arrays; of attention, the last
+                outputs `[memory, size]` of each unit, of which each call returns the next one.
             prev_action: The action before, for models that look at it; an array of the last ones,
                 oldest first, for attention nets that look at several.
             prev_reward: The reward before, likewise.
@@ -412,7 +413,7 @@ def _computed_action(outputs: dict[str, Any], agent: object) -> ComputedAction:
         outputs = {name: by_agent[agent] for name, by_agent in outputs.items() if agent in by_agent}
     raw = outputs.pop("actions")
     action = outputs.pop("actions_for_env", raw)
-    state = [np.asarray(s) for s in flatten_state(outputs.pop("state_out", []), batched=False)]
+    state = [np.asarray(s) for s in state_after_step(outputs.pop("state_out", []), batched=False)]
     if "action_logp" in outputs:
         outputs["action_prob"] = np.exp(outputs["action_logp"])
     return ComputedAction(action, state, outputs, raw)
