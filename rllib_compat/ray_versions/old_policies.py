@@ -40,15 +40,40 @@ def with_policy(algorithm: type, policy: type, *, plain: bool) -> type:
 
 
 def as_written(policy: type) -> type:
-    """A policy class whose `postprocess_trajectory` gets what it got when it was written.
+    """A policy class whose methods are asked, and answer, as when it was written.
 
-    The other agents' batches stood in pairs of a policy and a batch; since Ray 2.1, the policy's id
-    stands before them (`evaluation/episode_v2.py`). A method that asks for three gets three.
+    For `postprocess_trajectory`, the other agents' batches stood in pairs of a policy and a batch;
+    since Ray 2.1, the policy's id stands before them (`evaluation/episode_v2.py`). A method that
+    asks for three gets three. What `compute_actions` gives beside actions was in the batches; since
+    Ray 1.2, views have to ask for it.
     """
-    written: Any = getattr(policy, "postprocess_trajectory", None)
-    if written is None or written.__module__.partition(".")[0] == "ray":
-        return policy
+    members = {"__module__": "own_policies"}  # pickle finds no such module, and takes it along
+    for name, adapt in (
+        ("postprocess_trajectory", _asked_for_pairs),
+        ("compute_actions", _with_views_of_extras),
+    ):
+        written: Any = getattr(policy, name, None)
+        if written is not None and written.__module__.partition(".")[0] != "ray":
+            members[name] = adapt(written)
+    return type(policy.__name__, (policy,), members) if len(members) > 1 else policy
 
+
+def _with_views_of_extras(written: Callable[..., Any]) -> Any:
+    from ray.rllib.policy.view_requirement import ViewRequirement
+
+    @functools.wraps(written)
+    def compute_actions(self: Any, *args: object, **kwargs: object) -> Any:
+        found = written(self, *args, **kwargs)
+        if isinstance(found, tuple) and len(found) == 3:
+            for name in found[2]:
+                view = ViewRequirement(used_for_compute_actions=False)
+                self.view_requirements.setdefault(name, view)
+        return found
+
+    return compute_actions
+
+
+def _asked_for_pairs(written: Callable[..., Any]) -> Any:
     paired = _with_pairs(written)
 
     def postprocess_trajectory(
@@ -61,9 +86,7 @@ def as_written(policy: type) -> type:
                 raise
         return written(self, batch, others, episode)
 
-    # Pickle finds no such module, and so takes the class along.
-    members = {"postprocess_trajectory": postprocess_trajectory, "__module__": "own_policies"}
-    return type(policy.__name__, (policy,), members)
+    return postprocess_trajectory
 
 
 def learn_once_on_the_old_stack(algorithm: Algorithm) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import ray
 
 from rllib_compat.config import translate
+from rllib_compat.ray_versions import old_policies
 from rllib_compat.runtime import evaluation
 from rllib_compat.runtime.env_runners import CompatRolloutWorker
 from rllib_compat.runtime.envs import make_env
@@ -90,7 +91,7 @@ class RolloutWorker(CompatRolloutWorker):
         super().__init__(
             env_creator=partial(make_env, translation.env_settings),
             config=translation.algorithm_config,
-            default_policy_class=policy_spec,
+            default_policy_class=policy_spec and old_policies.as_written(policy_spec),
             worker_index=worker_index,
             num_workers=num_workers,
         )
