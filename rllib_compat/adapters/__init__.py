@@ -29,7 +29,7 @@ _FILES = {
     "runtime.episode_records": ("EpisodeRecord",),
     "runtime.evaluation": ("EvaluationFunction",),
     "runtime.exploration": ("ParameterNoise", "RandomActions", "with_parameter_noise"),
-    "runtime.external": ("LoggedActions", "with_logged_actions"),
+    "runtime.external.envs": ("LoggedActions", "with_logged_actions"),
     "runtime.learners": (
         "OneBatchLearner",
         "OptimizerLearner",

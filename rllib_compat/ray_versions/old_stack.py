@@ -433,3 +433,32 @@ def sample_synchronously(group: EnvRunnerGroup, **arguments: object) -> Any:
     from ray.rllib.execution.rollout_ops import synchronous_parallel_sample
 
     return synchronous_parallel_sample(worker_set=group, **arguments)
+
+
+def take_metrics_from(worker: Any, metrics: Callable[[], list[Any]]) -> None:
+    """Lets a worker's metrics of episodes come from elsewhere: it has sampled none itself."""
+    if worker.sampler is None:  # a worker without an environment
+        worker.sampler = _Metrics()
+    worker.sampler.get_metrics = metrics
+
+
+class _Metrics:
+    """A sampler that has nothing but metrics."""
+
+    get_metrics: Callable[[], list[Any]]
+
+
+def worker_with_env(worker: Any, env: Any) -> Any:
+    """Another worker with the policies of one, which samples from an environment of its own."""
+    given = worker.creation_args()
+    config = given["config"].copy(copy_frozen=False)
+    config.input_, config.output = "sampler", None
+    config.num_envs_per_env_runner = 1
+    made = type(worker)(**{**given, "env_creator": lambda _: env, "config": config})
+    made.set_weights(worker.get_weights(), worker.get_global_vars())
+    return made
+
+
+def observation_space_of(policy: Any) -> Any:
+    """The space of what a policy's environment shows, before any preprocessor."""
+    return getattr(policy.observation_space, "original_space", policy.observation_space)

@@ -25,7 +25,7 @@ def adapt_config(config: AlgorithmConfig) -> AlgorithmConfig:
     """
     from rllib_compat.runtime.connectors import add_preprocessors, may_need_preprocessors
     from rllib_compat.runtime.exploration import use_legacy_exploration
-    from rllib_compat.runtime.external import record_logged_actions
+    from rllib_compat.runtime.external.envs import record_logged_actions
     from rllib_compat.runtime.learners import (
         use_callback_learner,
         use_legacy_optimizer,

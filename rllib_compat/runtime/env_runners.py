@@ -38,6 +38,12 @@ class CompatRolloutWorker(old_stack.LegacyPolicyWorker, RolloutWorker):  # type:
         """Whether there are other policies than the default one."""
         return set(self.policy_map) != {ONLY_POLICY}
 
+    def stop(self) -> None:
+        """Releases what the worker holds: a policy server stops listening."""
+        if hasattr(self.input_reader, "close"):
+            self.input_reader.close()
+        super().stop()
+
     def apply(self, func: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         """Calls `func` with this worker; an error is the caller's, or Ray's if it is tolerated."""
         if sampling.tolerates_failures(self.config):

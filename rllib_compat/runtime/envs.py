@@ -125,7 +125,7 @@ def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
         return vector_envs.check_vector_env(env, settings)
     if external.is_external(env):
         if settings.old_stack and not settings.needs_adapter:
-            return env  # which still serves such environments itself
+            return external.PolledEnv(env)
         env = external.ServedEnv(env)
     if settings.multi_agent:
         return adapt_multi_agent(env, settings)

@@ -293,6 +293,24 @@ def _episodes(root: Path, out: Path, rng: random.Random) -> None:
         json.dumps(episode, default=str)
 
 
+class _Served:
+    """An environment that takes whatever a request holds."""
+
+    observation_space = None
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given: repr(given)
+
+
+def _serve(root: Path, out: Path, rng: random.Random) -> None:
+    from rllib_compat.runtime.external import PolicyServer, read_request, write_answer
+
+    del out, rng
+    server = PolicyServer.__new__(PolicyServer)  # it need not listen
+    server.env = _Served()
+    write_answer(server.answer(read_request(_file(root).read_bytes())))
+
+
 # --- what needs Ray's algorithms
 
 
@@ -443,6 +461,7 @@ DOORS: dict[str, Door] = {
     "recordings": Door(_recordings, seeds.recordings, 20),
     "recorded": Door(_recorded, seeds.recorded, 8),
     "episodes": Door(_episodes, seeds.episodes, 20),
+    "serve": Door(_serve, seeds.requests, 10),
     "run": Door(_run, seeds.wheels, 4, forked=True),
     "flags": Door(
         _flags, seeds.everything, 20, files_change=False, in_place=True, rays_pickles=True

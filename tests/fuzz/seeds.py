@@ -146,6 +146,14 @@ def experiments() -> tuple[Files, ...]:
 
 
 @functools.cache
+def requests() -> tuple[Files, ...]:
+    """What policy clients of old Rays sent, a request each."""
+    recorded = [json.loads(f.read_text())["sessions"] for f in MUSEUM.glob("clients/*.json")]
+    sent = {r for sessions in recorded for session in sessions.values() for r in session}
+    return tuple({"request.pkl": base64.b64decode(request)} for request in sorted(sent))
+
+
+@functools.cache
 def trials() -> tuple[Files, ...]:
     """Folders of trials with what was logged."""
     logged = sorted(MUSEUM.glob("*/*/**/result.json"), key=lambda p: p.stat().st_size)

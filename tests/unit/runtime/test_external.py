@@ -152,5 +152,13 @@ def test_episodes_that_are_not_to_be_learned_from_are_an_error():
         make(Untrained).reset()
 
 
-def test_the_old_stack_serves_them_itself():
-    assert isinstance(make(Counting, old_stack=True), Counting)
+def test_the_old_stack_polls_them():
+    env = make(Counting, old_stack=True)
+    seen = []
+    while len(seen) < 8:
+        obs, rewards, terminateds, *_ = env.poll()
+        for number in obs:
+            seen.append((obs[number]["agent0"][0], rewards[number]["agent0"]))
+            if not terminateds[number]["__all__"]:
+                env.send_actions({number: {"agent0": 1}})
+    assert seen[:8] == [(0, 0.0), (1, 1.0), (2, 1.0), (3, 1.0)] * 2

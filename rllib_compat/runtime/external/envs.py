@@ -7,11 +7,13 @@ end is served: a `step` answers the thread's last question and waits for the nex
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.env.base_env import BaseEnv
 from ray.rllib.env.external_multi_agent_env import ExternalMultiAgentEnv
 
 from rllib_compat.neutral.errors import LegacyEnvError
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 # The key of an info under which an action travels that the simulator has chosen itself.
 LOGGED = "__logged_action__"
 _POLL_SECONDS = 1.0
+# What the old API stack calls the agent of an environment that has one.
+_ONLY_AGENT = "agent0"
+_GOES_ON = {"__all__": False}
+_Read = TypeVar("_Read")
 
 
 def is_external(env: object) -> bool:
@@ -88,22 +94,16 @@ class ServedEnv:
     def _ongoing_episodes(self) -> list[Any]:
         return list(environments.ongoing_episodes(self.external_env).values())
 
-    def _wait(self, episodes: Any) -> tuple[Any, Any]:
+    def _wait(self, episodes: Callable[[], Iterable[Any]]) -> tuple[Any, Any]:
         """The first of some episodes that has something to say, and what it says."""
-        told = environments.news(self.external_env)
-        with told:
-            while True:
-                for episode in episodes():
-                    if (item := episode.get_data()) is not None:
-                        return episode, item
-                if not self.external_env.is_alive():
-                    raise LegacyEnvError(
-                        f"The thread of {type(self.external_env).__name__} has ended.",
-                        where="$.env",
-                        fix="run() has to loop forever; an error in it is in the worker's log. "
-                        "Episodes that wait for each other in one thread need api_stack='old'",
-                    )
-                told.wait(_POLL_SECONDS)
+
+        def read() -> tuple[Any, Any] | None:
+            said = ((episode, episode.get_data()) for episode in episodes())
+            return next((pair for pair in said if pair[1] is not None), None)
+
+        found = _wait(self.external_env, read)
+        assert found is not None
+        return found
 
     def _info(self, item: dict[str, Any]) -> Any:
         info = dict(item["info"] or {})
@@ -122,6 +122,97 @@ class ServedEnv:
         for agent, action in logged.items():
             info[agent] = {**(info.get(agent) or {}), LOGGED: action}
         return info
+
+
+class PolledEnv(BaseEnv):  # type: ignore[misc]  # Ray has no types
+    """An external environment for the old API stack, with any number of episodes at a time.
+
+    That stack's sampler refuses Ray's own adapter of it, which gives each episode a number of its
+    own, so that what is left of a fragment when it ends is never collected, and which loses an end
+    that comes while it looks. Here the next episode takes the number of one that has ended.
+
+    Args:
+        env: The external environment; its thread starts now.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self.external_env = env
+        self._multi_agent = is_multi_agent(env)
+        self._numbers: dict[Any, int] = {}
+        env.start()
+
+    @property
+    def observation_space(self) -> Any:  # noqa: D102
+        return self.external_env.observation_space
+
+    @property
+    def action_space(self) -> Any:  # noqa: D102
+        return self.external_env.action_space
+
+    def poll(self) -> tuple[dict[int, Any], ...]:
+        """What episodes have to say, as soon as one has.
+
+        Returns:
+            Observations, rewards, terminateds, truncateds, infos and logged actions; each a dict by
+            the episodes' numbers of dicts by agents.
+        """
+        episodes = environments.ongoing_episodes(self.external_env)
+
+        def read() -> dict[Any, dict[str, Any]]:
+            items = {episode.episode_id: episode.get_data() for episode in list(episodes.values())}
+            return {episode: item for episode, item in items.items() if item is not None}
+
+        told: tuple[dict[int, Any], ...] = ({}, {}, {}, {}, {}, {})
+        for episode, item in _wait(self.external_env, read).items():
+            taken = self._numbers.values()
+            free = next(number for number in itertools.count() if number not in taken)
+            number = self._numbers.setdefault(episode, free)
+            parts = self._parts(item)
+            for part, said in zip(told, parts, strict=False):
+                part[number] = said
+            if parts[2]["__all__"]:
+                del episodes[episode]
+        self._numbers = {
+            e: n for e, n in self._numbers.items() if not told[2].get(n, _GOES_ON)["__all__"]
+        }
+        return told
+
+    def _parts(self, item: dict[str, Any]) -> list[dict[Any, Any]]:
+        parts = [item["obs"], item["reward"], item["terminated"], item["truncated"], item["info"]]
+        if item.get("off_policy_action") is not None:
+            parts.append(item["off_policy_action"])
+        if not self._multi_agent:
+            parts = [{_ONLY_AGENT: part} for part in parts]
+            for ended in parts[2:4]:
+                ended["__all__"] = ended[_ONLY_AGENT]
+        for agent in parts[0]:
+            for part, none in zip(parts[1:5], (0.0, False, False, {}), strict=True):
+                part.setdefault(agent, none)
+        return parts
+
+    def send_actions(self, action_dict: Mapping[int, Any]) -> None:
+        """Gives episodes their actions."""
+        episodes = environments.ongoing_episodes(self.external_env)
+        ids = {number: episode for episode, number in self._numbers.items()}
+        for number, actions in action_dict.items():
+            action = actions if self._multi_agent else actions[_ONLY_AGENT]
+            episodes[ids[number]].action_queue.put(action)
+
+
+def _wait(env: Any, read: Callable[[], _Read]) -> _Read:
+    """What `read` finds, as soon as it finds something that episodes have to say."""
+    told = environments.news(env)
+    with told:
+        while not (found := read()):
+            if not env.is_alive():
+                raise LegacyEnvError(
+                    f"The thread of {type(env).__name__} has ended.",
+                    where="$.env",
+                    fix="run() has to loop forever; an error in it is in the worker's log. "
+                    "Episodes that wait for each other in one thread need api_stack='old'",
+                )
+            told.wait(_POLL_SECONDS)
+    return found
 
 
 def record_logged_actions(config: AlgorithmConfig) -> None:

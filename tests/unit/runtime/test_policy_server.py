@@ -1,0 +1,229 @@
+"""The policy server: what clients of real old Rays sent (`tests/legacy/clients`), sent again."""
+
+import base64
+import contextlib
+import http.client
+import itertools
+import json
+import pickle
+import re
+import threading
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.algorithms.ppo.ppo_torch_policy import PPOTorchPolicy
+from ray.rllib.env.external_env import ExternalEnv
+
+from rllib_compat.adapters import CompatRolloutWorker
+from rllib_compat.errors import ConfigError
+from rllib_compat.runtime.external import PolicyServer, PolicyServerInput, write_answer
+
+RECORDED = sorted((Path(__file__).parents[2] / "legacy/clients").glob("*.json"))
+OBS = gymnasium.spaces.Box(-10, 10, (4,), np.float32)
+ACT = gymnasium.spaces.Discrete(2)
+
+
+NAMES = map("{:05}".format, itertools.count())
+
+
+def sessions(file, name=None):
+    """The recorded requests; their episode gets another id of the same length."""
+    recorded = json.loads(file.read_text())["sessions"]
+    name = (name or next(NAMES)).encode()
+    return {
+        session: [base64.b64decode(r).replace(b"first", name) for r in requests]
+        for session, requests in recorded.items()
+    }
+
+
+class Trainer:
+    """A worker whose input is a policy server, as a trainer's own is; without a running Ray."""
+
+    def __init__(self, **settings):
+        config = PPOConfig().api_stack(
+            enable_rl_module_and_learner=False, enable_env_runner_and_connector_v2=False
+        )
+        config.environment(observation_space=OBS, action_space=ACT)
+        config.env_runners(num_env_runners=0, rollout_fragment_length=7)
+        for method, arguments in settings.items():
+            getattr(config, method)(**arguments)
+        made = []
+
+        def server(context):
+            made.append(PolicyServerInput(context, port=0, idle_timeout=5.0))
+            return made[0]
+
+        config.offline_data(input_=server)
+        self.worker = CompatRolloutWorker(
+            env_creator=lambda _: None, config=config, default_policy_class=PPOTorchPolicy
+        )
+        self.server = made[0]
+
+    def post(self, body, **headers):
+        connection = http.client.HTTPConnection("localhost", self.server.server_port, timeout=30)
+        with contextlib.closing(connection):
+            connection.request("POST", "/", body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+    def replay(self, requests):
+        """The answers to a session; each is a success."""
+        answers = [self.post(request) for request in requests]
+        assert {code for code, _ in answers} == {200}, answers
+        return [pickle.loads(answer) for _, answer in answers]
+
+
+@pytest.fixture(scope="module")
+def one_agent():
+    trainer = Trainer()
+    yield trainer
+    trainer.worker.stop()
+
+
+@pytest.fixture(scope="module")
+def two_agents():
+    spaces = (None, OBS, ACT, {})
+    trainer = Trainer(
+        multi_agent={
+            "policies": {"a": spaces, "b": spaces},
+            "policy_mapping_fn": lambda agent, *_, **__: agent,
+        }
+    )
+    yield trainer
+    trainer.worker.stop()
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)
+def test_clients_of_old_rays_act_and_what_they_saw_is_sampled(one_agent, file):
+    answers = one_agent.replay(sessions(file)["one_agent"])
+    assert list(answers[0]) == ["episode_id"]
+    actions = [answer["action"] for answer in answers if "action" in answer]
+    assert len(actions) == 6
+    assert all(ACT.contains(action) for action in actions)
+    batch = one_agent.server.next().policy_batches["default_policy"]
+    assert batch["obs"].tolist() == [*([t, 0.5, -1, 2] for t in range(6)), [0, 1, 2, 3]]
+    assert batch["actions"].tolist() == [*actions, 1]  # the last one is logged by the client
+    assert batch["rewards"].tolist() == [1.5] * 6 + [2.0]
+    assert [info["t"] for info in batch["infos"][1:]] == [0, 1, 2, 3, 4, 5]
+    assert batch["terminateds"].tolist() == [False] * 6 + [True]
+    (episode,) = one_agent.worker.get_metrics()
+    assert (episode.episode_length, episode.episode_reward) == (7, 11.0)
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)
+def test_several_agents_act(two_agents, file):
+    # Six steps are short of a fragment; the first of the next episode completes it.
+    two_agents.replay(sessions(file)["two_agents"])
+    second = sessions(file)["two_agents"]
+    answers = two_agents.replay(second[:5])
+    assert set(answers[1]["action"]) == {"a", "b"}
+    batches = two_agents.server.next().policy_batches
+    assert {name: batch["rewards"].tolist() for name, batch in batches.items()} == {
+        "a": [1.0] * 7,
+        "b": [2.0] * 7,
+    }
+    two_agents.replay(second[5:])
+    while two_agents.server.next().count:
+        pass
+
+
+def test_episodes_that_are_not_to_be_learned_from_are_answered_and_left_out(one_agent):
+    one_agent.replay(sessions(RECORDED[0])["untrained"])
+    one_agent.replay(sessions(RECORDED[0])["one_agent"])
+    steps = 0
+    while count := one_agent.server.next().count:
+        steps += count
+    assert steps == 7  # with the one that is answered, and not learned from
+
+
+def test_many_episodes_at_a_time_have_an_answer_each(one_agent):
+    seen = []
+
+    def play(name):
+        seen.extend(one_agent.post(r)[0] for r in sessions(RECORDED[0], name)["one_agent"])
+
+    threads = [threading.Thread(target=play, args=(name * 5,)) for name in "xyz"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(seen) == {200}
+    assert sum(one_agent.server.next().count for _ in threads) == 21
+
+
+class Evil:
+    def __reduce__(self):
+        return print, ("executed",)
+
+
+def command(name, **more):
+    return pickle.dumps({"command": name, "episode_id": "first", **more})
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "text"),
+    [
+        (b"", 400, "not a sound pickle"),
+        (b"GET / HTTP/1.1", 400, "not a sound pickle"),
+        (pickle.dumps([1]), 400, "no command"),
+        (pickle.dumps({"command": Evil()}), 400, "no command"),
+        (command("SHUTDOWN"), 400, "no command 'SHUTDOWN'"),
+        (command("GET_ACTION", observation=Evil()), 400, "no array and no plain data"),
+        (command("GET_ACTION", observation=np.array([Evil()])), 400, "no array and no plain"),
+        (command("GET_ACTION", observation=np.zeros(5)), 400, "not of the space"),
+        (command("GET_ACTION", observation=[99.0] * 4), 400, "not of the space"),
+        (command("GET_ACTION", observation=np.zeros(4)), 500, "not found|completed"),
+        (command("LOG_RETURNS"), 400, "reward"),
+    ],
+)
+def test_bad_requests_are_answered_and_nothing_of_them_runs(one_agent, capsys, body, code, text):
+    one_agent.replay(sessions(RECORDED[0])["untrained"])  # so that there is an environment
+    status, answer = one_agent.post(body)
+    assert status == code
+    assert re.search(text, answer.decode()), answer
+    assert "executed" not in capsys.readouterr().out
+    one_agent.replay(sessions(RECORDED[0])["untrained"])
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Content-Length": "9" * 30}, {"Content-Length": "-1"}, {"Origin": "http://a.b"}]
+)
+def test_requests_of_unknown_length_and_of_web_pages_are_refused(one_agent, headers):
+    assert one_agent.post(command("START_EPISODE"), **headers)[0] == 400
+
+
+def test_without_clients_the_trainer_gets_empty_batches():
+    trainer = Trainer()
+    trainer.server._idle_timeout = 0.01
+    assert trainer.server.next().count == 0
+    with pytest.raises(ConfigError, match="No policy server can listen"):
+        PolicyServer(None, "localhost", trainer.server.server_port)
+    trainer.worker.stop()
+    PolicyServer(None, "localhost", trainer.server.server_port).server_close()
+
+
+def test_one_environment_is_served_as_until_ray_0_8():
+    class Echo(ExternalEnv):
+        def get_action(self, episode_id, observation):
+            return int(observation[0])
+
+    server = PolicyServer(Echo(ACT, OBS), port=0)
+    start, act = sessions(RECORDED[0])["one_agent"][:2]
+    episode = pickle.loads(start)["episode_id"]
+    assert server.answer(pickle.loads(start)) == {"episode_id": episode}
+    assert server.answer(pickle.loads(act)) == {"action": 0}
+    server.server_close()
+
+
+def test_answers_are_read_by_any_python():
+    given = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.int64(3), "c": (True, None)}
+    written = write_answer(given)
+    assert written[1] == 4
+    assert b"_core" not in written  # which numpy 1 does not have
+    read = pickle.loads(written)
+    np.testing.assert_array_equal(read["a"], given["a"])
+    assert read["a"].flags.writeable
+    assert (read["b"], read["c"]) == (3, (True, None))
