@@ -86,7 +86,7 @@ def require_algorithm(checkpoint: LegacyCheckpoint) -> None:
             f"The checkpoint does not say which algorithm wrote it.{several}",
             where=str(checkpoint.source.path),
             fix=f"Give the one that was trained: --algorithm {example} "
-            f"(Python: Given(algorithm={example!r})).",
+            f"(Python: algorithm={example!r}).",
         )
 
 
@@ -229,9 +229,12 @@ def identify_network(
             in_parts=not (any(own) and others),
         )
     policy = with_own_observations(policy)
+    settings = ModelSettings.of(checkpoint, policy)
     try:
-        reading = read_network(policy, ModelSettings.of(checkpoint, policy), model)
+        reading = read_network(policy, settings, model)
     except CheckpointError as error:
+        if custom.is_custom(policy, settings):  # its arrays have the names that their owner chose
+            raise
         raise _with_likely_algorithm(checkpoint.algorithm, policy, error) from error.__cause__
     return reading.network, _with_state(policy, reading.state), reading.findings
 

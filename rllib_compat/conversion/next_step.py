@@ -17,6 +17,8 @@ from rllib_compat.neutral.report import Verdict
 
 #: Longer texts of spaces say nothing more to people.
 _SPACE = 60
+#: ... nor do more ids of policies.
+_POLICIES = 4
 
 
 def describe_next_step(plan: Plan, target: Path, given: Given) -> str:
@@ -49,10 +51,13 @@ def _train(plan: Plan, target: Path, given: Given) -> str:
     if "environment" in rules or not (given.env is None or isinstance(given.env, str)):
         arguments.append("env=MyEnv")
         notes.append(f"MyEnv: the class of your environment, {_describe_spaces(policies)}")
-    if "policy-mapping" in rules:
+    if "policy-mapping" in rules and len(policies) == 1:
+        arguments.append(f"policy_mapping_fn=lambda *_, **__: {next(iter(policies))!r}")
+    elif "policy-mapping" in rules:
         arguments.append("policy_mapping_fn=policy_of")
-        ids = ", ".join(map(repr, policies)) if len(policies) <= len("few") else "its policy's id"
-        notes.append(f"policy_of(agent_id, *args, **kwargs): your function, which returns {ids}")
+        listed = [repr(policy_id) for policy_id in policies][:_POLICIES]
+        ids = ", ".join([*listed, "…"] if len(policies) > _POLICIES else listed)
+        notes.append(f"policy_of(agent_id, *args, **kwargs): which of {ids} an agent has")
     if "offline-data" in rules:
         arguments.append('input="/path/to/recordings"')
         notes.append("input: your recorded steps, of any Ray")

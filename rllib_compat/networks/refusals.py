@@ -34,9 +34,9 @@ _GIVE = {
 }
 
 
-def not_yet(what: str, where: str) -> NotYetError:
+def not_yet(what: str, where: str, fix: str = KEEPS) -> NotYetError:
     """A network that was read, and can't be converted yet."""
-    return NotYetError(f"Not supported yet: {what}.", where=where, fix=KEEPS)
+    return NotYetError(f"Not supported yet: {what}.", where=where, fix=fix)
 
 
 def contradictory(error: Exception, where: str) -> CheckpointError:
@@ -65,6 +65,8 @@ def unknown_arrays(
         f"{len(left)} of the {len(found)} arrays do not belong to a {network} as it is known"
         f"{example}",
         where,
+        "If you wrote the network, give it as an RLModule: --model my_package.my_module:MyRLModule "
+        f"(Python: model=). {KEEPS}",
     )
 
 

@@ -236,6 +236,22 @@ def test_without_its_policies_a_checkpoint_still_shows_its_config(tmp_path):
     assert row.message == "The checkpoint has no policies."
 
 
+@pytest.mark.parametrize(
+    ("make", "lost", "part"),
+    [
+        (policies_folder, "algorithm_state.pkl", "policies"),
+        (tree, "learner_group/learner/state.pkl", MODULES),
+    ],
+)
+def test_what_is_left_is_named_and_can_be_given_alone(make, lost, part, tmp_path):
+    folder = make(tmp_path)
+    (folder / lost).unlink()
+    with pytest.raises(MissingFileError, match=r"not there|no state") as caught:
+        read_checkpoint(folder)
+    assert f"{folder / part}." in caught.value.fix
+    assert read_checkpoint(folder / part).policies
+
+
 def test_a_tree_without_the_state_of_a_module_names_the_module(tmp_path):
     folder = tree(tmp_path)
     (folder / MODULES / "default_policy/module_state.pt").unlink()

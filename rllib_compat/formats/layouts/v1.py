@@ -91,7 +91,7 @@ def _is_incomplete(folder: Folder) -> bool:
 
 def _read_algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckpoint:
     metadata = _read_metadata(folder, state_file)
-    state = {} if folder.lacks(state_file) else _read_state(folder, state_file)
+    state = {} if _lacks_state(folder, state_file) else _read_state(folder, state_file)
     worker = dict(as_mapping(state.get("worker")))
     version = _name_version(metadata, state, state_file)
     algorithm = _short_class_name(state.pop("algorithm_class", None))
@@ -133,6 +133,17 @@ def _read_algorithm(path: Path, folder: Folder, state_file: str) -> LegacyCheckp
         extra={**state, **worker, **{name: value for name, value in beside.items() if value}},
     )
     return folder.finish(checkpoint)
+
+
+def _lacks_state(folder: Folder, state_file: str) -> bool:
+    """Whether the algorithm's state is not there; policies that are there can be read alone."""
+    if not folder.lacks(state_file):
+        return False
+    lost = folder.missing.pop()
+    inner = folder.root / "policies"
+    fix = f"{lost.fix} Its policies alone are in {inner}." if inner.is_dir() else lost.fix
+    folder.missing.append(MissingFileError(lost.found, where=lost.where, fix=fix))
+    return True
 
 
 def _read_policies(

@@ -232,14 +232,17 @@ def missing_states(
     endings = tuple(f"_{name}" for name in ("default_optimizer", *_OPTIMIZERS))
     for name in map(str, as_mapping(learner.get("optimizer"))):
         needed += [f"{MODULES}/{name.removesuffix(e)}" for e in endings if name.endswith(e)][:1]
-    return [
-        MissingFileError(
-            "A component has no state.",
-            where=name or str(folder.root.name),
-            fix="Copy the checkpoint again, with all its files, or take an earlier one.",
-        )
+    without = [
+        name
         for name in dict.fromkeys(needed)
         if not any(folder.state_file(f"{name}/{stem}".lstrip("/")) for stem in STEMS)
+    ]
+    fix = "Copy the checkpoint again, with all its files, or take an earlier one."
+    if not any(name.startswith(MODULES) for name in without):
+        fix += f" The modules alone, which act and don't train on, are in {folder.root / MODULES}."
+    return [
+        MissingFileError("A component has no state.", where=name or folder.root.name, fix=fix)
+        for name in without
     ]
 
 
