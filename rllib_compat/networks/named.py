@@ -38,6 +38,10 @@ BUFFERS = tuple(
     for part in ("pi", "vf", "_old_pi", "_pi_head", "af", "_target_af", "_target_vf")
 )
 
+#: What torch policies that explored by curiosity kept in their model: the networks that predicted
+#: observations, for rewards of their own. Nothing that acts reads them.
+_CURIOSITY = "_curiosity_"
+
 
 def plain_name(policy: PolicyState, name: str) -> str:
     """A variable's name without TensorFlow's scope and output number.
@@ -128,6 +132,7 @@ class Named:
         Raises:
             NotYetError: Some arrays have no place in the table.
         """
+        unused = [*unused, *(name for name in plain if name.startswith(_CURIOSITY))]
         arrays, left = to_canonical(table, {k: v for k, v in plain.items() if k not in unused})
         if left:
             raise refusals.unknown_arrays(left, plain, of, where_of(policy))

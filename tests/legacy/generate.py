@@ -94,6 +94,19 @@ CASES = {
     "threelayers-elu": single(fcnet_hiddens=[16, 12, 8], fcnet_activation="elu"),
     "linear": single(fcnet_hiddens=[12, 9], fcnet_activation="linear"),
     "swish": single(fcnet_hiddens=[18, 10], fcnet_activation="swish"),
+    "curiosity": dict(
+        single(fcnet_hiddens=[12], fcnet_activation="tanh"),
+        config={
+            "exploration_config": {
+                "type": "Curiosity",
+                "feature_dim": 6,
+                "feature_net_config": {"fcnet_hiddens": [8], "fcnet_activation": "relu"},
+                "inverse_net_hiddens": [7],
+                "forward_net_hiddens": [9],
+                "sub_exploration": {"type": "StochasticSampling"},
+            }
+        },
+    ),
     "share-tanh": single(share=True, fcnet_hiddens=[24, 16], fcnet_activation="tanh"),
     "share-onelayer-relu": single(share=True, fcnet_hiddens=[11], fcnet_activation="relu", obs=3),
     "box3": single(act=("box", 3), fcnet_hiddens=[24, 16], fcnet_activation="tanh"),
@@ -277,6 +290,7 @@ def config_of(case, framework, default):
     """A case's config in the words of the installed Ray."""
     config = {"env_config": case["env_config"], "observation_filter": case["observation_filter"],
               "model": dict(case["model"])}
+    config.update(case.get("config", {}))
     for value, names in SETTINGS + FRAMEWORKS[framework]:
         name = next((name for name in names if name in default), None)
         if name:
