@@ -194,7 +194,7 @@ def _show(found: Inspection, verbose: int) -> None:
             names = sorted(stand_ins.items(), key=lambda row: (-row[1], row[0]))
             output.table(title, ("name", "times"), names)
         else:
-            said = "classes and functions that are not known here and stay inert (-v lists them)"
+            said = "unknown classes and functions, which stay inert (-v lists them)"
             output.say(f"{said}: {len(stand_ins)}")
         left -= 2
     if found.report.findings:
