@@ -291,6 +291,11 @@ def test_a_trials_folder_gives_its_last_checkpoint_of_any_layout(trial, tmp_path
         assert any(f.rule == "several-checkpoints" for f in found.findings)
 
 
+def test_a_link_to_a_folder_in_a_trial_is_passed_over(trial):
+    (trial / "latest").symlink_to(trial / "checkpoint_2", target_is_directory=True)
+    assert read_checkpoint(trial).counters.iteration == 2
+
+
 def test_an_experiments_folder_lists_its_checkpoints(trial, tmp_path):
     shutil.copytree(trial, tmp_path / "PPO_CartPole-v0_1")
     with pytest.raises(UnknownLayoutError, match="--recursive") as caught:

@@ -23,6 +23,7 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from rllib_compat.formats import pickles
+from rllib_compat.formats.files import list_folders
 from rllib_compat.formats.layouts.configs import config_dict, read_params
 from rllib_compat.formats.layouts.folder import (
     Folder,
@@ -70,7 +71,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         return _read_policies_alone(path, folder, [folder])
     if _is_incomplete(folder):
         return _read_algorithm(path, folder, "algorithm_state.pkl")
-    inner = [Folder(p, budget) for p in (*folder.folders("."), *folder.folders("policies"))]
+    inner = [Folder(p, budget) for p in (*list_folders(path), *list_folders(path / "policies"))]
     if alone := [one for one in inner if one.state_file("policy_state", _ENDINGS)]:
         return _read_policies_alone(path, folder, alone)
     raise LayoutMismatch(

@@ -26,6 +26,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rllib_compat.formats import files
 from rllib_compat.formats.layouts.configs import config_dict
 from rllib_compat.formats.layouts.folder import (
     Folder,
@@ -159,7 +160,8 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
 def _read_modules_alone(path: Path, budget: Budget) -> LegacyCheckpoint:
     """Reads the folder of one module, or one with folders of several."""
     folder = Folder(path, budget)
-    names = [n.name for n in folder.folders(".") if folder.state_file(f"{n.name}/module_state")]
+    names = [p.name for p in files.list_folders(path)]
+    names = [name for name in names if folder.state_file(f"{name}/module_state")]
     if not names and folder.state_file("module_state"):
         folder, names = Folder(path.resolve().parent, budget), [path.resolve().name]
     if not names:
