@@ -251,8 +251,8 @@ _FIX = (
 
 
 _FIX_MODULE = (
-    "Give the RLModule's class, which builds the same layers: --model "
-    "my_package.my_module:MyRLModule (Python: model=). `--to msgpack` keeps the weights by name."
+    "Give the RLModule's class, which builds the same layers: --model {model} (Python: model=). "
+    "`--to msgpack` keeps the weights by name."
 )
 
 
@@ -292,8 +292,15 @@ def refusal(policy: PolicyState, settings: ModelSettings) -> MissingInformationE
         f"Policy {policy.policy_id} has the {what} {model}, which is your own code. It is neither "
         "imported nor run.",
         where=f"policies.{policy.policy_id}.model.custom_model",
-        fix=_FIX_MODULE if is_module else _FIX,
+        fix=_FIX_MODULE.format(model=_option(str(model))) if is_module else _FIX,
     )
+
+
+def _option(name: str) -> str:
+    """What `--model` may be for a class of this name; a main module's has no other."""
+    module, _, cls = name.rpartition(".")
+    known = module and not cls.endswith("Catalog")
+    return f"{module}:{cls}" if known else "my_package.my_module:MyRLModule"
 
 
 def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None) -> Reading:

@@ -63,7 +63,9 @@ def test_a_module_of_ones_own_is_told_as_one(case, change, name, tmp_path):
     assert f"the custom RLModule (or catalog) {name}, which is your own code" in row.message
     with pytest.raises(MissingInformationError, match="your own code") as caught:
         convert(folder, tmp_path / "new", dry_run=True)
-    assert "--model" in caught.value.fix
+    known = name == "my_package.MyModule"
+    model = "my_package:MyModule" if known else "my_package.my_module:MyRLModule"
+    assert f"--model {model} " in caught.value.fix
     done = convert(folder, tmp_path / "kept", to="msgpack", inputs=2)
     assert (done.largest_difference or 0) == 0
 
