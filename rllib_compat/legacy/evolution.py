@@ -204,7 +204,8 @@ class _Worker:
         self.config, self.noise = config, SharedNoiseTable(noise)
         self.config["single_threaded"] = True
         self.min_task_runtime = min_task_runtime
-        self.env = env_creator(EnvContext(config["env_config"] or {}, worker_index))
+        context = EnvContext(config.get("env_config") or {}, worker_index=worker_index)
+        self.env = env_creator(context)
         if hasattr(self.env, "seed"):
             self.env.seed(seed)
         parts = {name: getattr(es, name) for name in ("before_init", "after_init")}
@@ -239,6 +240,13 @@ class _Worker:
         offset = self.config.get("offset", 0.0)
         return es.rollout(self.policy, self.env, timestep_limit, add_noise, offset)
 
+    def _rollout_of(
+        self, weights: Array, timestep_limit: int | None, **noise: bool
+    ) -> tuple[Array, int]:
+        """The same of an episode with some weights."""
+        self.policy.set_flat_weights(weights)
+        return self.rollout(timestep_limit, **noise)
+
     def do_rollouts(self, params: Array, timestep_limit: int | None = None) -> Result:
         """Plays pairs of episodes, and some without noise between them.
 
@@ -248,18 +256,17 @@ class _Worker:
         """
         found, ends = Result([], [], [], [], [], []), time.monotonic() + self.min_task_runtime
         while not found.noise_indices or time.monotonic() < ends:
-            if np.random.uniform() < self.config["eval_prob"]:
-                self.policy.set_flat_weights(params)
-                rewards, length = self.rollout(timestep_limit, add_noise=False)
-                found.eval_returns.append(rewards.sum())
-                found.eval_lengths.append(length)
+            chance = self.config["eval_prob"]
+            if chance > np.random.uniform():
+                paid, steps = self._rollout_of(params, timestep_limit, add_noise=False)
+                found.eval_returns.append(paid.sum())
+                found.eval_lengths.append(steps)
                 continue
             size = self.policy.num_params
             index = self.noise.sample_index(size)
             moved, pair = self.config["noise_stdev"] * self.noise.get(index, size), []
             for weights in (params + moved, params - moved):
-                self.policy.set_flat_weights(weights)
-                pair.append(self.rollout(timestep_limit))
+                pair.append(self._rollout_of(weights, timestep_limit))
             found.noise_indices.append(index)
             found.noisy_returns.append([rewards.sum() for rewards, _ in pair])
             found.sign_noisy_returns.append([np.sign(rewards).sum() for rewards, _ in pair])

@@ -161,13 +161,14 @@ class UpdateWorkerWeights(_SendWeights):
     def __call__(self, item: tuple[Any, Any]) -> None:
         """Takes a worker and its batch."""
         actor, batch = item
-        self.steps_since_update[actor] += batch.count
-        if self.steps_since_update[actor] < self.max_weight_sync_delay:
+        known = self.steps_since_update
+        known[actor] += batch.count
+        if known[actor] < self.max_weight_sync_delay:
             return
-        if self.weights is None or self.learner_thread.weights_updated:
+        if self.learner_thread.weights_updated or self.weights is None:
             self._take()
         self._send(actor)
-        self.steps_since_update[actor] = 0
+        known[actor] = 0
         _get_shared_metrics().counters["num_weight_syncs"] += 1
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -33,7 +32,7 @@ class CloudSyncer:
     def __init__(
         self, local_dir: str, remote_dir: str | None, sync_client: SyncClient = NOOP
     ) -> None:
-        self._local = os.path.join(local_dir, "") if local_dir else local_dir  # noqa: PTH118
+        self._local = f"{local_dir.rstrip('/')}/" if local_dir else ""
         self._remote, self.sync_client = remote_dir, sync_client
         self.last_sync_up_time = self.last_sync_down_time = _NEVER
 

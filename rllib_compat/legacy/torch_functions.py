@@ -73,8 +73,8 @@ class ConvTranspose2DStack(torch.nn.Module):
         output_shape: Sequence[int] = (3, 64, 64),
     ) -> None:
         super().__init__()
-        self.activation = get_activation_fn(activation_fn, framework="torch")
         self.output_shape = tuple(output_shape)
+        self.activation = get_activation_fn(activation_fn, framework="torch")
         draw, first = get_initializer(initializer, framework="torch"), filters[0][0]
         layers = [torch.nn.Linear(input_size, first), Reshape([-1, first, 1, 1])]
         sizes = [*(channels for channels, *_ in filters[1:]), self.output_shape[0]]

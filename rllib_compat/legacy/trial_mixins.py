@@ -65,7 +65,8 @@ class WandbTrainableMixin:
 
     def __init__(self: Any, config: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         told = _part(self, config, "wandb", "project")
-        own = {key: value for key, value in config.items() if key != "wandb"}
+        own = dict(config)
+        del own["wandb"]
         super().__init__(own, *args, **kwargs)  # type: ignore[call-arg]
         self._wandb = importlib.import_module("wandb")
         if file := told.pop("api_key_file", None):

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from packaging.version import Version
+
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CompatError, GoneError
 from rllib_compat.ray_versions import configs, connectors, env_runners, metrics
@@ -152,7 +154,8 @@ class Policies:
             config: What is different for this policy, by legacy keys.
             policy_state: What `get_state` of a policy returned; the new one begins with it.
             policy_mapping_fn: Which policy an agent has from the next episode on.
-            policies_to_train: Which policies learn from now on.
+            policies_to_train: Which policies learn from now on. Without it, and without the
+                config's, those of the beginning, until Ray 2.0; all, since then.
             evaluation_workers: Whether evaluation knows the policy, too.
             workers: Means nothing any more: only all workers together can have a policy.
             module_spec: The `RLModuleSpec` of the policy, in the place of what the config says.
@@ -170,6 +173,8 @@ class Policies:
                 where="add_policy(workers=)",
                 fix="leave it out, and let policy_mapping_fn decide who uses the policy",
             )
+        if policies_to_train is None and self._new_ones_only_act():
+            policies_to_train = sorted(self._algorithm.config.policies)
         if self._algorithm.learner_group is None:
             return self._algorithm.add_policy(
                 policy_id,
@@ -208,6 +213,12 @@ class Policies:
         if state is not None:
             self.set_weights({policy_id: state.get("weights", state)})
         return self.get_policy(policy_id)
+
+    def _new_ones_only_act(self) -> bool:
+        """Whether policies that are added don't learn, if nobody says which do."""
+        ray = self._builder.origin.legacy_ray
+        nobody_says = self._algorithm.config.policies_to_train is None
+        return nobody_says and ray is not None and Version(ray) < Version("2.1")
 
     def remove_policy(
         self,

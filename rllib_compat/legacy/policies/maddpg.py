@@ -19,12 +19,13 @@ class MADDPGPostprocessing:
     def postprocess_trajectory(
         self, sample_batch: Any, other_agent_batches: object = None, episode: object = None
     ) -> Any:
-        """Changes a batch of an agent's steps."""
-        del other_agent_batches, episode
+        """Changes a batch of an agent's steps; those of others, and the episode, mean nothing."""
+        del episode, other_agent_batches
         ends = [bool((info or {}).get("done", False)) for info in sample_batch[SampleBatch.INFOS]]
         sample_batch[SampleBatch.TERMINATEDS] = np.array(ends)  # what `dones` are made of
-        if self.config["n_step"] > 1:
-            adjust_nstep(self.config["n_step"], self.config["gamma"], sample_batch)
+        steps, discount = (self.config[name] for name in ("n_step", "gamma"))
+        if steps > 1:
+            adjust_nstep(steps, discount, sample_batch)
         return sample_batch
 
 

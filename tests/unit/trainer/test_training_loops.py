@@ -59,7 +59,8 @@ ALONE = loops_here.recorded(
 
 @pytest.mark.parametrize(("release", "name", "told"), ALONE)
 def test_a_trainer_in_one_process_does_what_it_did(release, name, told, tmp_path):
-    nothing = {"init": mock.DEFAULT, "cluster_resources": dict, "put": lambda value, **_: value}
+    same = {name: lambda value, **_: value for name in ("get", "put")}
+    nothing = {"init": mock.DEFAULT, "cluster_resources": dict, **same}
     with mock.patch.multiple(todays, **nothing):  # no Ray starts
         found = loops_here.play(release, name, tmp_path)
     loops_here.check(told, found)
