@@ -211,7 +211,8 @@ class _Worker:
         parts = {name: getattr(es, name) for name in ("before_init", "after_init")}
         parts["make_model_and_action_dist"] = es.make_model_and_action_dist
         kind: Any = build_policy_class("ESTorchPolicy", "torch", loss_fn=None, **parts)
-        self.policy = kind(self.env.observation_space, self.env.action_space, config)
+        spaces = [getattr(self.env, f"{what}_space") for what in ("observation", "action")]
+        self.policy = kind(*spaces, config)
         self.preprocessor = self.policy.preprocessor
 
     @property
