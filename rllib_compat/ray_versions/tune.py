@@ -51,6 +51,11 @@ def checkpoint_of(folder: str) -> Any:
     return checkpoint_class().from_directory(folder)
 
 
+def checkpoint_to_resume() -> Any:
+    """The checkpoint that a function that Tune runs goes on from, or None."""
+    return _of_tune("get_checkpoint")()
+
+
 def checkpoint_class() -> Any:
     """The class of Tune's checkpoints."""
     return _of_tune("Checkpoint")

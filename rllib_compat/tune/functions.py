@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import logging
 import shutil
@@ -186,14 +187,17 @@ def with_samplers(value: object) -> Any:
 
 
 def with_reporter(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives `function(config, reporter)` of Ray 0.5 – 1.x the one argument that Tune calls it with.
+    """Gives functions of (config, reporter) or (config, checkpoint_dir) what Tune gives no more.
 
     Returns:
         A function of the config; the same one, if it is that already.
     """
+    parameters = inspect.signature(function).parameters
+    if "checkpoint_dir" in parameters:
+        return _with_checkpoint_dir(function)
     needed = [
         parameter
-        for parameter in inspect.signature(function).parameters.values()
+        for parameter in parameters.values()
         if parameter.default is parameter.empty
         and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
@@ -204,4 +208,19 @@ def with_reporter(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(config, StatusReporter())
 
     train.__name__ = getattr(function, "__name__", "train")  # the experiment's name
+    return train
+
+
+def _with_checkpoint_dir(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the config for one that takes the folder that it goes on from, or None."""
+
+    @functools.wraps(function)
+    def train(config: dict[str, Any]) -> Any:
+        checkpoint = tune.checkpoint_to_resume()
+        if checkpoint is None:
+            return function(config)
+        with checkpoint.as_directory() as folder:
+            return function(config, checkpoint_dir=folder)
+
+    del train.__wrapped__  # Tune looks at the signature
     return train

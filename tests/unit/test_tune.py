@@ -1,5 +1,6 @@
 """What `rllib_compat.tune` makes of the arguments of old."""
 
+import inspect
 import logging
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,6 +8,7 @@ from types import SimpleNamespace
 import gymnasium
 import pytest
 from ray import tune as ray_tune
+from ray.train import Checkpoint
 
 import rllib_compat as compat
 from rllib_compat import tune
@@ -228,10 +230,25 @@ def test_functions_of_config_and_reporter_report(ran, monkeypatch):
     assert arguments["resources_per_trial"].bundles == [{"CPU": 1}, {"CPU": 2}]
 
 
-def test_functions_that_tune_calls_itself_stay_as_they_are(ran):
-    for function in (lambda config: None, lambda config, checkpoint_dir=None: None):
-        tune.run(function)
-        assert ran.pop()[0] is function
+def test_a_function_of_the_config_stays_as_it_is(ran):
+    function = lambda config: None  # noqa: E731
+    tune.run(function)
+    assert ran.pop()[0] is function
+
+
+def test_a_function_gets_the_folder_that_it_goes_on_from(ran, monkeypatch, tmp_path):
+    def train(config, checkpoint_dir=None):
+        return checkpoint_dir and Path(checkpoint_dir, "state").read_text("utf-8")
+
+    (tmp_path / "state").write_text("7", "utf-8")
+    tune.run(train)
+    function = ran[0][0]
+    for checkpoint, state in ((None, None), (Checkpoint(str(tmp_path)), "7")):
+        monkeypatch.setattr(
+            "rllib_compat.ray_versions.tune.checkpoint_to_resume", lambda found=checkpoint: found
+        )
+        assert function({}) == state
+    assert (function.__name__, [*inspect.signature(function).parameters]) == ("train", ["config"])
 
 
 def test_the_progress_of_whoever_learns_from_records_is_that_of_its_evaluation():
