@@ -13,7 +13,6 @@ from ray.rllib.core.columns import Columns
 from rllib_compat.algorithms.base import ActorCriticLearner, Batch, Loss, register
 from rllib_compat.algorithms.objectives import huber, td_targets
 from rllib_compat.algorithms.replay import WEIGHTS
-from rllib_compat.algorithms.sac import target_entropy
 from rllib_compat.algorithms.sequence_replay import (
     SequenceLearner,
     SequenceReplayAlgorithm,
@@ -27,6 +26,7 @@ from rllib_compat.networks.modules.rnnsac import (
     VALUE,
     RNNSACModule,
 )
+from rllib_compat.runtime.discrete_sac import target_entropy
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AlgorithmConfig

@@ -16,7 +16,7 @@ from rllib_compat.networks.families.q_head import EXPLORING
 from rllib_compat.neutral.deferred import build
 from rllib_compat.neutral.errors import RefusedKeysError
 from rllib_compat.neutral.report import Report, Severity, Verdict
-from rllib_compat.ray_versions import configs, replay
+from rllib_compat.ray_versions import configs, releases, replay
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -129,7 +129,8 @@ class Translation:
             or self._explores_otherwise()
             or "callbacks_class" in self.calls.get("callbacks", {})
         )
-        return adapted or self.algorithm == "CQL"
+        discrete = self.algorithm == "SAC" and not releases.at_least("2.48")
+        return adapted or discrete or self.algorithm == "CQL"
 
     def _explores_otherwise(self) -> bool:
         """Whether a module is told to explore as today's modules can't."""

@@ -27,8 +27,6 @@ from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import CompatError, NotConvertibleError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
-from rllib_compat.neutral.spaces import Discrete
-from rllib_compat.ray_versions import modules, releases
 
 if TYPE_CHECKING:
     from rllib_compat.config import Translation
@@ -178,9 +176,6 @@ def _why_not_trainable(
         "q_values" not in n.graph.outputs for n in known(networks).values()
     ):
         return "the checkpoint has no whole critics"
-    discrete = any(isinstance(p.action_space, Discrete) for p in checkpoint.policies.values())
-    if algorithm.name == "SAC" and discrete and not modules.trains_discrete_sac():
-        return f"the SAC of Ray {releases.installed()} learns no discrete actions (2.60's does)"
     return None
 
 

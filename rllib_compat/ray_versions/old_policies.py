@@ -109,8 +109,10 @@ def learn_once_on_the_old_stack(algorithm: Algorithm) -> Any:
     results = algorithm.env_runner.learn_on_batch(batch)
     counters[metrics.NUM_AGENT_STEPS_TRAINED] += batch.agent_steps()
     counters[metrics.NUM_ENV_STEPS_TRAINED] += batch.env_steps()
+    now = {"timestep": counters[metrics.NUM_AGENT_STEPS_SAMPLED]}
     if group.num_remote_workers():
-        group.sync_weights(global_vars={"timestep": counters[metrics.NUM_AGENT_STEPS_SAMPLED]})
+        group.sync_weights(global_vars=now)
+    algorithm.env_runner.set_global_vars(now)  # schedules go by them
     return results
 
 

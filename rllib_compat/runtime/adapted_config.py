@@ -20,14 +20,15 @@ def adapt_config(config: AlgorithmConfig) -> AlgorithmConfig:
     Observations are preprocessed where they are no arrays of floats, policies of DQN explore by
     noisy nets, soft Q and noise on their weights, callbacks that listen to learners are called by
     them, optimizers are what policies had, logged actions are recorded, RLlib's `VectorEnv` gets
-    the env runner that takes one, replay buffers give the weights that learners ask for, and CQL's
-    learner takes the batches that CQL gives it.
+    the env runner that takes one, replay buffers give the weights that learners ask for, CQL's
+    learner takes the batches that CQL gives it, and SAC's learns discrete actions on every Ray.
     """
     from rllib_compat.runtime.connectors import add_preprocessors, may_need_preprocessors
     from rllib_compat.runtime.exploration import use_legacy_exploration
     from rllib_compat.runtime.external.envs import record_logged_actions
     from rllib_compat.runtime.learners import (
         use_callback_learner,
+        use_discrete_learner,
         use_legacy_optimizer,
         use_one_batch_learner,
     )
@@ -41,6 +42,7 @@ def adapt_config(config: AlgorithmConfig) -> AlgorithmConfig:
     use_legacy_optimizer(config)
     use_callback_learner(config)
     use_one_batch_learner(config)
+    use_discrete_learner(config)
     replay.use_weighted_buffer(config)
     return config
 

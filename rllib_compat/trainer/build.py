@@ -108,7 +108,6 @@ class AlgorithmBuilder:
             policies = algorithm.env_runner.policy_map.values()
             refusals.require_actions(self.config, [policy.action_space for policy in policies])
         else:
-            refusals.require_discrete_sac(algorithm)
             refusals.require_recording(algorithm)
         return algorithm
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from rllib_compat.config import Translation
 from rllib_compat.config.rules.exploration import type_name
 from rllib_compat.neutral.errors import CompatError, ConfigError, RayNotSupportedError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.ray_versions import algorithms, modules
+from rllib_compat.ray_versions import algorithms
 from rllib_compat.ray_versions.learners import local_learner
 from rllib_compat.runtime.offline.files import read_lines
 from rllib_compat.runtime.offline.fit import require_fit
@@ -112,11 +113,13 @@ def require_actions(config: Mapping[str, Any], spaces: Iterable[Any]) -> None:
 _OTHERS = ("ray", "torch", "gymnasium", "numpy")
 #: What only models that are policy and critics of SAC in one are given.
 _FOR_WHOLE_SAC = "unexpected keyword argument 'policy_model_config'"
+#: What the catalog of SAC says of actions that are no vector.
+_DISCRETE = re.compile(r"Discrete\(.*\)")
 #: Keys that name code of the user's own, which Ray calls: it may be what is wrong.
 _OWN = ("custom_model", "custom_action_dist", "policies", "input", "input_")
 
 
-def refused(error: Exception, translation: Translation) -> ConfigError | None:
+def refused(error: Exception, translation: Translation) -> CompatError | None:
     """What to raise in the place of an error of Ray, which says nothing of the config.
 
     Old policies take some keys with some spaces only, and old Rays failed with the same errors.
@@ -135,6 +138,12 @@ def refused(error: Exception, translation: Translation) -> ConfigError | None:
             "this class is none. Until Ray 1.2 it stood below policy and critics.",
             where="model.custom_model",
             fix="Name it in policy_model.custom_model and Q_model.custom_model.",
+        )
+    if isinstance(error, AssertionError) and _DISCRETE.fullmatch(str(error)):
+        return RayNotSupportedError(
+            "Today's networks of SAC take no discrete actions before Ray 2.48.",
+            where="the environment's action space",
+            fix="Give another legacy_ray than 'today': the networks of old Rays take them.",
         )
     keys = translation.needs_old_stack
     if translation.api_stack != "old" or not keys or isinstance(error, CompatError):
@@ -173,32 +182,6 @@ def _is_own(path: str, config: Mapping[str, Any]) -> bool:
         value = value.get(key) if isinstance(value, Mapping) else None
     kind = value.get("type") if isinstance(value, Mapping) else value
     return keys[-1] in _OWN or callable(kind)
-
-
-def require_discrete_sac(algorithm: Algorithm) -> None:
-    """Refuses discrete actions where neither SAC of the installed Ray learns them nor ours does.
-
-    Args:
-        algorithm: What was built, of the new API stack.
-
-    Raises:
-        RayNotSupportedError: It does not, and a policy has some.
-    """
-    if algorithm.config.algo_class.__name__ != "SAC" or modules.trains_discrete_sac():
-        return
-    from rllib_compat.algorithms.sac import LegacySACLearner  # it needs torch
-
-    if issubclass(algorithm.config.learner_class, LegacySACLearner):
-        return
-    module = algorithm.env_runner.module
-    for one in module.values() if hasattr(module, "values") else [module]:
-        if type(one.action_space).__name__ == "Discrete":
-            algorithms.stop_algorithm(algorithm)
-            raise RayNotSupportedError(
-                "SAC of the installed Ray does not learn discrete actions.",
-                where="the environment's action space",
-                fix="Give legacy_ray, with which SAC learns as it did there, or install Ray 2.48.",
-            )
 
 
 def require_recording(algorithm: Algorithm) -> None:

@@ -302,3 +302,29 @@ def old_state(trainer):
         stats = found.running_stats
         kept["filter"] = (stats.n, stats.mean, stats.var)
     return tree.flatten_with_path(copy.deepcopy(kept))  # arrays are the network's own memory
+
+
+@pytest.mark.nightly
+def test_a_policy_of_an_atari_game_is_restored_and_trains_on(make):
+    pytest.importorskip("ale_py")
+    old = Path("tests/legacy/atari/ppo-1.13.0/checkpoint-1").absolute()
+    config = {
+        "env": "PongNoFrameskip-v4",
+        "num_workers": 0,
+        "train_batch_size": 64,
+        "sgd_minibatch_size": 32,
+        "num_sgd_iter": 2,
+        "rollout_fragment_length": 32,
+        "model": {"dim": 42, "conv_filters": [[4, [8, 8], 8], [8, [6, 6], 1]]},
+        "framework": "torch",
+    }
+    trainer = make(config=config, legacy_ray="1.13.0")
+    before = trainer.get_weights()["default_policy"]
+    trainer.restore(str(old))
+    restored = trainer.get_weights()["default_policy"]
+    assert not any(np.array_equal(before[name], restored[name]) for name in restored)
+    assert trainer.train()["timesteps_this_iter"] == 64
+    after = trainer.get_weights()["default_policy"]
+    assert not any(np.array_equal(after[name], restored[name]) for name in restored)
+    space = trainer.workers.local_worker().env.observation_space
+    assert space == spaces.Box(0, 255, (42, 42, 4), np.uint8)

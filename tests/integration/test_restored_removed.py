@@ -14,7 +14,6 @@ from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import ModuleNetwork
 from rllib_compat.neutral.spaces import to_gymnasium
 from rllib_compat.ray_versions import algorithms, learners
-from rllib_compat.ray_versions import modules as ray_modules
 from rllib_compat.trainer import coefficients
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import given_if_asked, recorded
@@ -156,12 +155,7 @@ OTHERS = [
     "1.13.0/ppo-tf2-images-share-tanh",
     "1.13.0/r2d2-torch-prev",
 ]
-DISCRETE = pytest.param(
-    "1.13.0/sac-torch-ma-two",
-    marks=pytest.mark.skipif(
-        not ray_modules.trains_discrete_sac(), reason="this Ray's SAC learns no discrete ones"
-    ),
-)
+DISCRETE = "1.13.0/sac-torch-ma-two"
 OTHERS_ON_EACH_PUSH = {
     "0.7.6/sac-tf-small",
     "1.13.0/rnnsac-torch-post",

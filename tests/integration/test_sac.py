@@ -14,7 +14,6 @@ from rllib_compat.networks import plan_optimizers, set_weights
 from rllib_compat.networks.network import own_name
 from rllib_compat.neutral import LegacyCheckpoint, Source
 from rllib_compat.ray_versions import learners
-from rllib_compat.ray_versions import modules as ray_modules
 from tests.legacy.cases import find
 from tests.legacy.networks import given_of, read
 from tests.marks import CONVERSIONS
@@ -80,22 +79,11 @@ def test_continuous_actions_go_on_learning(case, tmp_path):
 
 
 @pytest.mark.matrix
-@pytest.mark.skipif(
-    not ray_modules.trains_discrete_sac(), reason="this Ray's SAC learns no discrete actions"
-)
 def test_discrete_actions_go_on_learning(tmp_path):
     done = converted(DISCRETE, tmp_path / "new")
     moved, losses = trained_once(tmp_path / "new", done)
     assert losses["target_entropy"] == pytest.approx(0.98 * math.log(2))
     assert all(moved.values())
-
-
-@pytest.mark.matrix
-@pytest.mark.skipif(ray_modules.trains_discrete_sac(), reason="this Ray's SAC learns them")
-def test_discrete_actions_become_modules_where_ray_can_not_learn_them(tmp_path):
-    done = converted(DISCRETE, tmp_path / "new")
-    assert done.translation is None
-    assert any("learns no discrete actions" in f.message for f in done.report)
 
 
 def test_cql_learns_with_the_same_networks():

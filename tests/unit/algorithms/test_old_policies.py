@@ -9,6 +9,8 @@ import gymnasium
 import torch
 from ray.rllib.policy.sample_batch import SampleBatch, concat_samples
 
+from rllib_compat.config import translate
+from rllib_compat.ray_versions import algorithms, startup
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import close
 from tests.unit.algorithms.test_losses import CASES, Recorded, config_of
@@ -72,6 +74,22 @@ def test_schedules_of_a2c_move_on_with_the_steps():
     policy.on_global_var_update({"timestep": 50})
     assert (policy.cur_lr, policy.entropy_coeff) == pytest.approx((0.15, 0.2))
     assert policy._optimizers[0].param_groups[0]["lr"] == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize("algorithm", ["A2C", "A3C", "PG"])
+def test_schedules_of_a_config_go_by_what_was_sampled(algorithm):
+    """With a model that only the old API stack runs."""
+    config = {
+        "env": "CartPole-v1",
+        "num_workers": 0,
+        "train_batch_size": 40,
+        "rollout_fragment_length": 40,
+        "lr_schedule": [[0, 0.2], [80, 0.1]],
+    }
+    made = translate(config, algorithm=algorithm, api_stack="old").algorithm_config
+    with startup.without_cluster(), algorithms.small_algorithm(made) as running:
+        running.training_step()
+        assert running.get_policy().cur_lr == pytest.approx(0.15)
 
 
 def test_a2c_learns_with_an_attention_net():

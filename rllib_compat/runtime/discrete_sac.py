@@ -1,0 +1,131 @@
+"""What SAC learns of discrete actions, on every Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import gymnasium
+import numpy as np
+import torch
+from ray.rllib.core.columns import Columns
+from torch.nn.functional import huber_loss
+
+from rllib_compat.ray_versions import learners
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import AlgorithmConfig, Learner
+
+#: What the learner gets of the next observations, beside their `action_probs_next`.
+NEXT_LOGPS = "action_log_probs_next"
+
+
+class DiscreteSACLearner:
+    """Learns discrete actions as `agents/sac` did; a first base.
+
+    Ray's own learner does since 2.48. It takes the entropy of an action space without any shape for
+    its target, -1, which no policy comes near, so that the temperature only falls; and its actor
+    looks at the smaller value of both critics, where the old one looked at the first.
+    """
+
+    squares_errors = False
+    module: Any
+    metrics: Any
+    curr_log_alpha: Mapping[str, torch.Tensor]
+
+    def compute_loss_for_module(
+        self,
+        *,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: Mapping[str, Any],
+        fwd_out: Mapping[str, Any],
+    ) -> Any:
+        """The losses of discrete actions; of others those of Ray."""
+        if "action_probs" not in fwd_out:
+            return super().compute_loss_for_module(  # type: ignore[misc]  # of the real learner
+                module_id=module_id, config=config, batch=batch, fwd_out=fwd_out
+            )
+        losses, errors = self.critic_losses(module_id, config, batch, fwd_out)
+        of_actor, told = self._discrete_losses(module_id, config, fwd_out)
+        losses |= of_actor
+        learners.log_td_errors(cast("Learner", self), module_id, errors)
+        self.take_losses(module_id, losses, told | {"td_error_mean": errors.mean()})
+        return sum(losses.values())
+
+    def take_losses(
+        self, module_id: str, losses: Mapping[str, Any], told: Mapping[str, Any]
+    ) -> None:
+        """Lets optimizers take these losses in the place of Ray's, and tells them, and more."""
+        for name, value in losses.items():
+            learners.replace_loss(self, module_id, name, value)
+        self.metrics.log_dict({**told, **losses}, key=module_id, window=1)
+
+    def _alpha(self, module_id: str) -> torch.Tensor:
+        """How much entropy counts, without a gradient."""
+        return self.curr_log_alpha[module_id].detach().exp()
+
+    def critic_losses(
+        self,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: Mapping[str, Any],
+        fwd_out: Mapping[str, Any],
+    ) -> tuple[dict[str, Any], torch.Tensor]:
+        """The critics' losses, by name; and by how much both are wrong about each step."""
+        discrete, actions = "action_probs" in fwd_out, batch[Columns.ACTIONS]
+        if discrete:
+            worth = fwd_out["q_target_next"] - self._alpha(module_id) * fwd_out[NEXT_LOGPS]
+            after = (fwd_out["action_probs_next"] * worth).sum(-1)
+        else:
+            logp = fwd_out["logp_next_resampled"]
+            after = fwd_out["q_target_next"] - self._alpha(module_id) * logp
+        discount = config.gamma**config.n_step
+        rewards, ended = batch[Columns.REWARDS], batch[Columns.TERMINATEDS]
+        targets = (rewards + discount * (1.0 - ended.float()) * after).detach()
+        losses, distances = {}, []
+        for name in ("qf", "qf_twin") if config.twin_q else ("qf",):
+            said = fwd_out[f"{name}_preds"]
+            if discrete:
+                said = torch.take_along_dim(said, actions.long().view(-1, 1), dim=-1).squeeze(-1)
+            distances.append((said - targets).detach().abs())
+            if self.squares_errors:
+                each = (said - targets) ** 2 / 2
+            else:
+                each = batch["weights"] * huber_loss(said, targets, reduction="none")
+            losses[f"{name}_loss"] = each.mean()
+        return losses, torch.stack(distances).mean(0)
+
+    def _discrete_losses(
+        self, module_id: str, config: AlgorithmConfig, fwd_out: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The losses of the policy and the temperature, and what else is told of them."""
+        alpha, log_alpha = self._alpha(module_id), self.curr_log_alpha[module_id]
+        probabilities, logps = fwd_out["action_probs"], fwd_out["action_log_probs"]
+        aimed = target_entropy(self.module[module_id].unwrapped().action_space, config)
+        worth = alpha * logps - fwd_out["qf_preds"].detach()
+        entropy = -(probabilities * logps).sum(-1).detach()
+        losses = {
+            "policy_loss": (probabilities * worth).sum(-1).mean(),
+            "alpha_loss": (log_alpha * (entropy - aimed)).mean(),
+        }
+        return losses, {
+            "alpha_value": alpha[0],
+            "log_alpha_value": log_alpha.detach()[0],
+            "target_entropy": aimed,
+            "logps": logps.detach().mean(),
+        }
+
+
+def target_entropy(space: gymnasium.Space[Any], config: Any) -> float:
+    """The entropy that a temperature aims at: of discrete actions 98 % of the most, by default.
+
+    Args:
+        space: The actions.
+        config: What may have a `target_entropy`.
+    """
+    if config.target_entropy not in (None, "auto"):
+        return float(config.target_entropy)
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return 0.98 * float(np.log(space.n))
+    return -float(np.prod(space.shape or ()))
