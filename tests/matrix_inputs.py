@@ -89,6 +89,11 @@ def said_by(algorithm: str, seen: str, acts: str, ray: str | None) -> dict[str, 
     return {}
 
 
+def whole(algorithm: str, space: gym.Space[Any]) -> gym.Space[Any]:
+    """What a config says of a space: that of all agents of a group."""
+    return gym.spaces.Tuple([space] * len(AGENTS)) if algorithm in GROUPED else space
+
+
 def observed(algorithm: str, seen: str) -> tuple[str, Any]:
     """A policy of an algorithm, and something that it sees."""
     space = cases.space(seen, gym.spaces)

@@ -416,10 +416,10 @@ class Case:
         had = defaults(self.algorithm, self.ray).get("multiagent", {})
         of_agent = {"policy_mapping_fn": _policy_of}
         by_key = {
-            "action_space": acts,
+            "action_space": matrix_inputs.whole(self.algorithm, acts),
             "multiagent": {"policies" if "policies" in had else "policy_graphs": policies}
             | of_agent,
-            "observation_space": seen,
+            "observation_space": matrix_inputs.whole(self.algorithm, seen),
             "policies": policies,
             **of_agent,
         }

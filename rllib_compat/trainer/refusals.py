@@ -113,6 +113,8 @@ def require_actions(config: Mapping[str, Any], spaces: Iterable[Any]) -> None:
 _OTHERS = ("ray", "torch", "gymnasium", "numpy")
 #: What only models that are policy and critics of SAC in one are given.
 _FOR_WHOLE_SAC = "unexpected keyword argument 'policy_model_config'"
+#: What a network without a last layer says of `free_log_std`.
+_NO_OUTPUTS = "unsupported operand type(s) for %: 'NoneType'"
 #: What the catalog of SAC says of actions that are no vector.
 _DISCRETE = re.compile(r"Discrete\(.*\)")
 #: Keys that name code of the user's own, which Ray calls: it may be what is wrong.
@@ -144,6 +146,14 @@ def refused(error: Exception, translation: Translation) -> CompatError | None:
             "Today's networks of SAC take no discrete actions before Ray 2.48.",
             where="the environment's action space",
             fix="Give another legacy_ray than 'today': the networks of old Rays take them.",
+        )
+    model = translation.legacy_config.get("model") or {}
+    if isinstance(error, TypeError) and _NO_OUTPUTS in str(error) and model.get("free_log_std"):
+        return ConfigError(
+            "Where the old API stack puts an LSTM or attention behind a network, that has no layer "
+            "of means and free_log_std nothing to stand beside: no Ray built it.",
+            where="model.free_log_std",
+            fix="Leave it out.",
         )
     keys = translation.needs_old_stack
     if translation.api_stack != "old" or not keys or isinstance(error, CompatError):

@@ -19,6 +19,7 @@ from tests.marks import OTHERS_WARNINGS
 
 pytestmark = OTHERS_WARNINGS
 
+NOTHING = None
 NOISE = {"exploration_config": {"type": "OrnsteinUhlenbeckNoise"}}
 
 
@@ -44,6 +45,20 @@ def of_ray_without_a_word():
 
 def of_the_user():
     raise ValueError("mine")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "model", "error", "where"),
+    [
+        ("SAC", {}, AssertionError("Discrete(2)"), "the environment's action space"),
+        ("SAC", {}, AssertionError("mine"), None),
+        ("A3C", {"free_log_std": True}, error_of(lambda: NOTHING % 2), "model.free_log_std"),
+        ("A3C", {}, error_of(lambda: NOTHING % 2), None),
+    ],
+)
+def test_what_no_network_takes_is_said_in_words_of_the_config(algorithm, model, error, where):
+    found = refusals.refused(error, translate({"model": model}, algorithm=algorithm))
+    assert (found and found.where) == where
 
 
 @pytest.mark.parametrize(
