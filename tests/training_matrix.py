@@ -1,8 +1,10 @@
 """Configs of old Rays, algorithm by algorithm: each trains, is saved, is restored and acts.
 
-    python -m tests.training_matrix [--quick] [--slice 3/40] [ALGORITHM …]
+    python -m tests.training_matrix [--quick] [--together] [--slice 3/40] [ALGORITHM …]
 
-prints what becomes of each case, and how many of each algorithm train. A case is an algorithm, one
+prints what becomes of each case, and how many of each algorithm train. `--together` says as many
+things at once as go together, and of what does not train each half by itself: that tells each
+algorithm everything in a fifth of the cases. A case is an algorithm, one
 thing that its config says, spaces and a Ray, or none that the trainer is told of. What a config
 says of the network meets all kinds of observations; spaces and Rays take turns otherwise. Only keys
 that the Ray had are said to it. A case fails where anything but an error of our own reaches the
@@ -15,12 +17,13 @@ from __future__ import annotations
 import argparse
 import collections
 import hashlib
+import itertools
 import signal
 import tempfile
 import time
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -338,6 +341,11 @@ TRAINING: dict[str, dict[str, Any]] = {
     "stored states": {"zero_init_states": False, "burn_in": 2},
 }
 SAYS = NETWORKS | TRAINING
+#: Between the things that a case says at once, of which it says so many at most.
+AND, MOST = " + ", 12
+_MODELS = ("model", "policy_model", "Q_model")
+#: Networks are one of these.
+_KINDS = ("lstm", "LSTM", "attention", "custom", "frames")
 #: How many CPUs a Ray has that trains cases one after the other.
 CPUS = 4
 #: What a config says that old Rays took with some actions only.
@@ -384,7 +392,7 @@ class Case:
         """The config itself."""
         said = _ALWAYS | SMALL[self.algorithm]
         small = {key: said[key] for key in said.keys() & defaults(self.algorithm, self.ray).keys()}
-        told = {**small, **SAYS[self.says]}
+        told = {**small, **said_at_once(self.says)}
         if "num_rollout_workers" in defaults(self.algorithm, self.ray):
             told["num_rollout_workers"] = told.pop("num_workers", said["num_workers"])
         told |= {key: self._computed(key) for key, value in told.items() if value is ...}
@@ -543,6 +551,61 @@ def every_case() -> Iterator[Case]:
                     )
 
 
+def said_at_once(says: str) -> dict[str, Any]:
+    """The config of things that are joined by `AND`."""
+    found: dict[str, Any] = {}
+    for one in says.split(AND):
+        found = _joined(found, SAYS[one])
+    return found
+
+
+def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    models = {key: {**one[key], **other[key]} for key in _MODELS if key in one and key in other}
+    return {**one, **other, **models}
+
+
+def _agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(
+        _agree(one[key], other[key]) if key in _MODELS else one[key] == other[key]
+        for key in one.keys() & other.keys()
+    )
+
+
+def together(algorithm: str) -> Iterator[Case]:
+    """Cases that tell an algorithm everything, as many things at once as go together."""
+    left = [says for says in SAYS if any(can_be_said(algorithm, SAYS[says], ray) for ray in RAYS)]
+    kinds = SEEN_OF.get(algorithm, SEEN)
+    for turn in itertools.count():
+        fitting = (_fitting(algorithm, left, ray) for ray in RAYS)
+        names, acts, ray = max(fitting, key=lambda found: len(found[0]))
+        if not names:
+            return
+        left = [says for says in left if says not in names]
+        yield Case(algorithm, AND.join(names), kinds[turn % len(kinds)], acts, ray, turn % 5 > 0)
+
+
+def _fitting(algorithm: str, left: list[str], ray: str) -> tuple[list[str], str, str]:
+    """What can be said at once to an algorithm of a Ray, and the actions that go with it."""
+    names: list[str] = []
+    found: dict[str, Any] = {}
+    acts = list(ACTS_OF.get(algorithm, ACTS))
+    for says in left:
+        taken = [one for one in acts if one in OF_SOME.get(says, ACTS)]
+        both = _joined(found, SAYS[says])
+        networks = sum(any(kind in one for kind in _KINDS) for one in (*names, says))
+        goes = taken and networks < 2 and _agree(found, SAYS[says])
+        if goes and len(names) < MOST and can_be_said(algorithm, both, ray):
+            names, found, acts = [*names, says], both, taken
+    return names, acts[0], ray
+
+
+def halves(case: Case) -> list[Case]:
+    """The same case with each half of what it says; none where it says one thing."""
+    says = case.says.split(AND)
+    parts = (says[: len(says) // 2], says[len(says) // 2 :]) if len(says) > 1 else ()
+    return [replace(case, says=AND.join(part)) for part in parts]
+
+
 def drawn(seed: str, *, count: int | None = None, quick: bool = False) -> list[Case]:
     """Cases in an order that only a text decides.
 
@@ -588,7 +651,7 @@ def train(case: Case, folder: str) -> CompatError | None:
                 np.testing.assert_array_equal(array, weights[name][part])
         states = first_states(other, policy)
         before = {"state": states} if states else {}
-        if case.says == "attention, steps before" and acts.shape is not None:
+        if "attention, steps before" in case.says and acts.shape is not None:
             before |= {
                 "prev_action": np.zeros((2, *acts.shape), acts.dtype),
                 "prev_reward": np.zeros(2, np.float32),
@@ -662,6 +725,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slice", default="0/1", help="which of how many")
     parser.add_argument("--quick", action="store_true", help="only what starts no process")
+    parser.add_argument("--together", action="store_true", help="say several things at once")
     parser.add_argument("algorithms", nargs="*")
     arguments = parser.parse_args()
     part, parts = map(int, arguments.slice.split("/"))
@@ -669,9 +733,14 @@ def main() -> int:
     UtilMonitor.join = lambda *_: None  # a trainer would wait for it, for a second and more
     signal.signal(signal.SIGALRM, _too_long)
     found: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
-    for case in drawn("", quick=arguments.quick)[part::parts]:
-        if arguments.algorithms and case.algorithm not in arguments.algorithms:
-            continue
+    cases = drawn("", quick=arguments.quick)
+    if arguments.together:
+        whole = itertools.chain.from_iterable(map(together, SMALL))
+        cases = [case for case in whole if case.is_quick or not arguments.quick]
+    asked = arguments.algorithms or SMALL
+    left = [case for case in cases if case.algorithm in asked][part::parts]
+    while left:
+        case = left.pop(0)
         began = time.monotonic()
         signal.alarm(100)
         with tempfile.TemporaryDirectory() as folder:
@@ -689,7 +758,10 @@ def main() -> int:
             finally:
                 signal.alarm(0)
         print(f"{outcome} {case} {time.monotonic() - began:.1f} s {more}", flush=True)
-        found[case.algorithm][outcome] += 1
+        if outcome != "trains" and (smaller := halves(case)):
+            left = smaller + left
+            continue
+        found[case.algorithm][outcome] += case.says.count(AND) + 1
     for algorithm, counted in sorted(found.items()):
         print(f"{algorithm}: " + ", ".join(f"{n} {name}" for name, n in sorted(counted.items())))
     return sum(counted["FAILS"] for counted in found.values())

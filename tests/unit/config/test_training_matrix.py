@@ -46,3 +46,17 @@ def test_a_slice_is_the_same_for_the_same_text_and_another_one_for_another():
         for key, value in case.config.items()
         if value
     }
+
+
+@pytest.mark.parametrize("algorithm", training_matrix.SMALL)
+def test_cases_that_say_several_things_say_everything_once(algorithm):
+    cases = list(training_matrix.together(algorithm))
+    told = [says for case in cases for says in case.says.split(training_matrix.AND)]
+    alone = {case.says for case in CASES if case.algorithm == algorithm}
+    assert sorted(told) == sorted(set(told))
+    assert set(told) >= alone
+    for case in cases:
+        had = training_matrix.defaults(algorithm, case.ray)
+        assert training_matrix.said_at_once(case.says).keys() <= had.keys()
+        if parts := training_matrix.halves(case):
+            assert training_matrix.AND.join(part.says for part in parts) == case.says
