@@ -17,7 +17,8 @@ from typing import Any
 #: The package that user code gets old modules from.
 OLD_PACKAGE = "rllib_compat.legacy.old"
 
-_DDPG = "rllib_compat.legacy.policies.ddpg"
+_POLICIES = "rllib_compat.legacy.policies"
+_DDPG = f"{_POLICIES}.ddpg"
 _DQN = "ray.rllib.algorithms.dqn"
 _OPERATORS = "rllib_compat.legacy.operators"
 _RAY = "rllib_compat.legacy.ray_api"
@@ -27,9 +28,9 @@ _EXAMPLE_ENVS = "rllib_compat.legacy.example_envs"
 _MOCK_ENV = f"{OLD_PACKAGE}.ray.rllib.examples.env.mock_env"
 _EXAMPLE_MODELS = "rllib_compat.legacy.example_models"
 _EVOLUTION = "rllib_compat.legacy.evolution"
-_BANDITS = "rllib_compat.legacy.policies.bandits"
+_BANDITS = f"{_POLICIES}.bandits"
 _BUFFERS = "ray.rllib.utils.replay_buffers"
-_MIXINS = "rllib_compat.legacy.policies.mixins"
+_MIXINS = f"{_POLICIES}.mixins"
 _STOCK = "rllib_compat.trainer.stock_policies"
 _SYNC = "rllib_compat.legacy.sync_clients"
 _TORCH = "rllib_compat.legacy.torch_functions"
@@ -40,6 +41,12 @@ _MAKE_MULTI_AGENT = "rllib_compat.legacy.example_envs:make_multi_agent"
 
 #: The packages of which user code gets old modules.
 PACKAGES = ("ray", "gym")
+
+
+def _inverted(homes: dict[str, str]) -> dict[str, str]:
+    """Each word of a table's texts → the key that it stands under."""
+    return {name: home for home, names in homes.items() for name in names.split()}
+
 
 #: A name in one old module → what it is, as `module:name`.
 NAMES = {
@@ -112,83 +119,64 @@ NAMES = {
 }
 
 #: An old module → ours, whose `__all__` comes before what today's Ray has there.
-MODULES = {
-    "gym": "rllib_compat.gym",
-    "gym.core": "rllib_compat.gym",
-    "gym.envs": "rllib_compat.gym.envs",
-    "gym.envs.registration": "rllib_compat.gym.registration",
-    "gym.envs.toy_text.discrete": "rllib_compat.gym.discrete",
-    "gym.error": "rllib_compat.gym.error",
-    "gym.logger": "rllib_compat.gym.logger",
-    "gym.utils.seeding": "rllib_compat.gym.seeding",
-    "gym.wrappers": "rllib_compat.gym.wrappers",
-    "ray._private.utils": _RAY,
-    "ray.air": _RAY,
-    "ray.air.config": _RAY,
-    "ray.rllib.evaluate": "rllib_compat.legacy.rollout",
-    "ray.rllib.examples.env.correlated_actions_env": _EXAMPLE_ENVS,
-    "ray.rllib.examples.env.curriculum_capable_env": _EXAMPLE_ENVS,
-    "ray.rllib.examples.env.matrix_sequential_social_dilemma": _EXAMPLE_ENVS,
-    "ray.rllib.examples.env.multi_agent": _EXAMPLE_ENVS,
-    "ray.rllib.examples.env.rock_paper_scissors": _EXAMPLE_ENVS,
-    "ray.rllib.examples.env.simple_corridor": _EXAMPLE_ENVS,
-    "ray.rllib.examples.models.batch_norm_model": _EXAMPLE_MODELS,
-    "ray.rllib.examples.models.rnn_model": _EXAMPLE_MODELS,
-    "ray.rllib.examples.models.trajectory_view_utilizing_models": _EXAMPLE_MODELS,
-    "ray.rllib.examples.policy.rock_paper_scissors_dummies": _EXAMPLE_MODELS,
-    "ray.rllib.env.wrappers.atari_wrappers": _WRAPPERS,
-    "ray.rllib.env.atari_wrappers": _WRAPPERS,
-    "ray.rllib.env.wrappers.recsim": _WRAPPERS,
-    "ray.rllib.env.wrappers.uncertainty_wrappers": _WRAPPERS,
-    **dict.fromkeys(
-        (
-            "ray.rllib.models.specs.checker",
-            "ray.rllib.models.specs.specs_base",
-            "ray.rllib.models.specs.specs_dict",
-            "ray.rllib.models.specs.specs_np",
-            "ray.rllib.models.specs.specs_torch",
-            "ray.rllib.models.specs.typing",
-            "ray.rllib.utils.nested_dict",
-        ),
-        "rllib_compat.legacy.specs",
-    ),
-    "ray.rllib.common": "rllib_compat.legacy.rllib_scripts",
-    "ray.rllib.rollout": "rllib_compat.legacy.rollout",
-    "ray.rllib.scripts": "rllib_compat.legacy.rllib_scripts",
-    "ray.rllib.train": "rllib_compat.legacy.rllib_train",
-    "ray.tune": "rllib_compat.tune",
-    **{
-        f"ray.tune.integration.{library}": "rllib_compat.legacy.trial_mixins"
-        for library in ("mlflow", "mxnet", "wandb")
-    },
-    "ray.tune.sync_client": _SYNC,
-    "ray.tune.track": "rllib_compat.legacy.track",
-    "ray.tune.track.session": "rllib_compat.legacy.track",
-    "ray.tune.trial": _TUNE_FUNCTIONS,
-    "ray.tune.utils": _TUNE_FUNCTIONS,
-    "ray.tune.utils.mock": _SYNC,
-    "ray.tune.utils.util": _TUNE_FUNCTIONS,
-    "ray.tune.utils.visual_utils": _TUNE_FUNCTIONS,
-    "ray.tune.sample": _TUNE_FUNCTIONS,
-    "ray.tune.search.sample": _TUNE_FUNCTIONS,
-    "ray.utils": _RAY,
-    "ray.tune.logger": "rllib_compat.tune.loggers",
-    "ray.tune.logger.csv": "rllib_compat.tune.loggers",
-    "ray.tune.logger.json": "rllib_compat.tune.loggers",
-    "ray.tune.logger.logger": "rllib_compat.tune.loggers",
-    "ray.tune.logger.noop": "rllib_compat.tune.loggers",
-    "ray.tune.logger.tensorboardx": "rllib_compat.tune.loggers",
-    "ray.tune.logger.unified": "rllib_compat.tune.loggers",
-    "ray.tune.session": "rllib_compat.tune.functions",
-    "ray.tune.trainable.session": "rllib_compat.tune.functions",
-    "ray.tune.tune": "rllib_compat.tune",
-    "ray.tune.registry": "rllib_compat.tune.registry",
-    "ray.tune.schedulers": "rllib_compat.tune.schedulers",
-    "ray.tune.schedulers.async_hyperband": "rllib_compat.tune.schedulers",
-    "ray.tune.schedulers.hyperband": "rllib_compat.tune.schedulers",
-    "ray.tune.schedulers.median_stopping_rule": "rllib_compat.tune.schedulers",
-    "ray.tune.schedulers.pbt": "rllib_compat.tune.schedulers",
-}
+MODULES = _inverted(
+    {
+        "rllib_compat.gym": "gym gym.core",
+        "rllib_compat.gym.discrete": "gym.envs.toy_text.discrete",
+        "rllib_compat.gym.envs": "gym.envs",
+        "rllib_compat.gym.error": "gym.error",
+        "rllib_compat.gym.logger": "gym.logger",
+        "rllib_compat.gym.registration": "gym.envs.registration",
+        "rllib_compat.gym.seeding": "gym.utils.seeding",
+        "rllib_compat.gym.wrappers": "gym.wrappers",
+        _WRAPPERS: """
+            ray.rllib.env.atari_wrappers ray.rllib.env.wrappers.atari_wrappers
+            ray.rllib.env.wrappers.recsim ray.rllib.env.wrappers.uncertainty_wrappers
+        """,
+        _EXAMPLE_ENVS: """
+            ray.rllib.examples.env.correlated_actions_env
+            ray.rllib.examples.env.curriculum_capable_env
+            ray.rllib.examples.env.matrix_sequential_social_dilemma
+            ray.rllib.examples.env.multi_agent ray.rllib.examples.env.rock_paper_scissors
+            ray.rllib.examples.env.simple_corridor
+        """,
+        _EXAMPLE_MODELS: """
+            ray.rllib.examples.models.batch_norm_model ray.rllib.examples.models.rnn_model
+            ray.rllib.examples.models.trajectory_view_utilizing_models
+            ray.rllib.examples.policy.rock_paper_scissors_dummies
+        """,
+        _RAY: "ray._private.utils ray.air ray.air.config ray.utils",
+        "rllib_compat.legacy.rllib_scripts": "ray.rllib.common ray.rllib.scripts",
+        "rllib_compat.legacy.rllib_train": "ray.rllib.train",
+        "rllib_compat.legacy.rollout": "ray.rllib.evaluate ray.rllib.rollout",
+        "rllib_compat.legacy.specs": """
+            ray.rllib.models.specs.checker ray.rllib.models.specs.specs_base
+            ray.rllib.models.specs.specs_dict ray.rllib.models.specs.specs_np
+            ray.rllib.models.specs.specs_torch ray.rllib.models.specs.typing
+            ray.rllib.utils.nested_dict
+        """,
+        _SYNC: "ray.tune.sync_client ray.tune.utils.mock",
+        "rllib_compat.legacy.track": "ray.tune.track ray.tune.track.session",
+        "rllib_compat.legacy.trial_mixins": """
+            ray.tune.integration.mlflow ray.tune.integration.mxnet ray.tune.integration.wandb
+        """,
+        _TUNE_FUNCTIONS: """
+            ray.tune.sample ray.tune.search.sample ray.tune.trial ray.tune.utils ray.tune.utils.util
+            ray.tune.utils.visual_utils
+        """,
+        "rllib_compat.tune": "ray.tune ray.tune.tune",
+        "rllib_compat.tune.functions": "ray.tune.session ray.tune.trainable.session",
+        "rllib_compat.tune.loggers": """
+            ray.tune.logger ray.tune.logger.csv ray.tune.logger.json ray.tune.logger.logger
+            ray.tune.logger.noop ray.tune.logger.tensorboardx ray.tune.logger.unified
+        """,
+        "rllib_compat.tune.registry": "ray.tune.registry",
+        "rllib_compat.tune.schedulers": """
+            ray.tune.schedulers ray.tune.schedulers.async_hyperband ray.tune.schedulers.hyperband
+            ray.tune.schedulers.median_stopping_rule ray.tune.schedulers.pbt
+        """,
+    }
+)
 
 #: A name → what it is in every module of RLlib that has it.
 IN_RLLIB = {
@@ -367,246 +355,138 @@ RENAMED_MODULES = (
 )
 
 #: The last part of a module, below `agents` or `algorithms` → ours with the same names.
-IN_ALGORITHMS = {
-    f"{stem}{ending}": f"rllib_compat.legacy.policies.{stem}"
-    for stem in ("a3c", "appo", "ddpg", "marwil", "pg", "ppo", "r2d2", "simple_q", "vtrace")
-    for ending in ("_policy", "_tf_policy", "_torch_policy")
-} | {
-    "ars.ars": _EVOLUTION,
-    "ddpg.OBSOLETED_ddpg_policy": _DDPG,
-    "ddpg.ddpg_tf_model": _DDPG,
-    "ddpg.ddpg_torch_model": _DDPG,
-    "ddpg.noop_model": _DDPG,
-    "ddpg.utils": _DDPG,
-    **dict.fromkeys(
-        ("dreamer.dreamer", "dreamer.dreamer_model", "dreamer.utils", "dreamer_torch_policy"),
-        "rllib_compat.legacy.policies.dreamer",
-    ),
-    **dict.fromkeys(
-        (
-            "slateq.slateq",
-            *("slateq_tf_model", "slateq_tf_policy", "slateq_torch_model", "slateq_torch_policy"),
-        ),
-        "rllib_compat.legacy.policies.slateq",
-    ),
-    **dict.fromkeys(
-        ("maml.maml", "maml_tf_policy", "maml_torch_policy", "mbmpo.model_ensemble", "mbmpo.utils"),
-        "rllib_compat.legacy.policies.meta",
-    ),
-    "crr.torch": _DDPG,
-    "crr_torch_model": _DDPG,
-    "es.es_tf_policy": "rllib_compat.legacy.policies.es",
-    "es.es_torch_policy": "rllib_compat.legacy.policies.es",
-    "torch.crr_torch_model": _DDPG,
-    "es.es": _EVOLUTION,
-    "es.optimizers": _EVOLUTION,
-    "es.utils": _EVOLUTION,
-    "ars.optimizers": _EVOLUTION,
-    "ars.utils": _EVOLUTION,
-    "bandit_tf_model": _BANDITS,
-    "bandit_tf_policy": _BANDITS,
-    "bandit_torch_model": _BANDITS,
-    "bandit_torch_policy": _BANDITS,
-    "pg": "rllib_compat.legacy.policies.pg",
-    "pg.utils": "rllib_compat.legacy.policies.pg",
-    "qmix.mixers": "rllib_compat.legacy.policies.qmix",
-    "qmix.model": "rllib_compat.legacy.policies.qmix",
-    "qmix.qmix_policy": "rllib_compat.legacy.policies.qmix",
-    "rnnsac_torch_model": "rllib_compat.legacy.policies.rnnsac",
-    "rnnsac_torch_policy": "rllib_compat.legacy.policies.rnnsac",
-    "simple_q.utils": "rllib_compat.legacy.policies.simple_q",
+IN_ALGORITHMS = _inverted(
+    {
+        f"{_POLICIES}.{stem}": f"{stem}_policy {stem}_tf_policy {stem}_torch_policy"
+        for stem in ("a3c", "appo", "ddpg", "marwil", "pg", "ppo", "r2d2", "simple_q", "vtrace")
+    }
+) | _inverted(
+    {
+        _EVOLUTION: "ars.ars ars.optimizers ars.utils es.es es.optimizers es.utils",
+        _BANDITS: "bandit_tf_model bandit_tf_policy bandit_torch_model bandit_torch_policy",
+        _DDPG: """
+            crr.torch crr_torch_model ddpg.OBSOLETED_ddpg_policy ddpg.ddpg_tf_model
+            ddpg.ddpg_torch_model ddpg.noop_model ddpg.utils torch.crr_torch_model
+        """,
+        f"{_POLICIES}.dreamer": """
+            dreamer.dreamer dreamer.dreamer_model dreamer.utils dreamer_torch_policy
+        """,
+        f"{_POLICIES}.es": "es.es_tf_policy es.es_torch_policy",
+        f"{_POLICIES}.meta": """
+            maml.maml maml_tf_policy maml_torch_policy mbmpo.model_ensemble mbmpo.utils
+        """,
+        f"{_POLICIES}.pg": "pg pg.utils",
+        f"{_POLICIES}.qmix": "qmix.mixers qmix.model qmix.qmix_policy",
+        f"{_POLICIES}.rnnsac": "rnnsac_torch_model rnnsac_torch_policy",
+        f"{_POLICIES}.simple_q": "simple_q.utils",
+        f"{_POLICIES}.slateq": """
+            slateq.slateq slateq_tf_model slateq_tf_policy slateq_torch_model slateq_torch_policy
+        """,
+    }
+)
+
+#: A module of today → names that it has, whatever modules had them.
+_HOMES = {
+    "ray._private.dict": "merge_dicts",
+    f"{_DQN}.distributional_q_tf_model": "DistributionalQTFModel",
+    f"{_DQN}.dqn_torch_model": "DQNTorchModel",
+    "ray.rllib.env.policy_client": "PolicyClient",
+    "ray.rllib.evaluation.metrics": "RolloutMetrics",
+    "ray.rllib.execution.learner_thread": "LearnerThread",
+    "ray.rllib.execution.minibatch_buffer": "MinibatchBuffer",
+    "ray.rllib.execution.replay_ops": "SimpleReplayBuffer",
+    "ray.rllib.execution.segment_tree": "MinSegmentTree SegmentTree SumSegmentTree",
+    "ray.rllib.models.modelv2": "restore_original_dimensions",
+    "ray.rllib.offline.estimators.off_policy_estimator": "OffPolicyEstimator",
+    "ray.rllib.policy.sample_batch": "MultiAgentBatch SampleBatch",
+    "ray.rllib.policy.torch_mixins": "EntropyCoeffSchedule KLCoeffMixin LearningRateSchedule",
+    "ray.rllib.utils.annotations": "override",
+    "ray.rllib.utils.framework": "try_import_torch",
+    "ray.rllib.utils.metrics.window_stat": "WindowStat",
+    "ray.rllib.utils.numpy": "one_hot",
+    _BUFFERS: "MultiAgentReplayBuffer PrioritizedReplayBuffer ReplayBuffer",
+    "ray.rllib.utils.spaces.simplex": "Simplex",
+    "ray.rllib.utils.spaces.space_utils": "clip_action",
+    "ray.rllib.utils.tf_utils": "make_tf_callable",
+    "ray.rllib.utils.torch_utils": "explained_variance",
+    "ray.rllib.utils.typing": "Optimizer ParamRef SampleBatchType TensorType",
+    "ray.tune": "PlacementGroupFactory",
+    "ray.tune.logger.tensorboardx": "VALID_SUMMARY_TYPES",
+    "rllib_compat.execution.optimizers": """
+        AsyncGradientsOptimizer LocalMultiGPUOptimizer PolicyOptimizer SyncBatchReplayOptimizer
+        SyncSamplesOptimizer collect_samples make_divisible_by
+    """,
+    "rllib_compat.legacy.callbacks": "MemoryTrackingCallbacks RE3UpdateCallbacks",
+    _OPERATORS: """
+        AsyncRequestsManager BroadcastUpdateLearnerWeights LeagueBuilder NoLeagueBuilder ReplayActor
+        UpdateKL UpdateTargetAndKL UpdateWorkerWeights asynchronous_parallel_requests
+        gather_experiences_directly initialize_target update_kl update_target_and_kl
+        wait_asynchronous_requests warn_about_bad_reward_scales
+    """,
+    _DDPG: "TorchNoopModel",
+    f"{_POLICIES}.maddpg": """
+        MADDPGPostprocessing add_trainer_metrics set_global_timestep
+    """,
+    _MIXINS: "TargetNetworkMixin ValueNetworkMixin",
+    f"{_POLICIES}.template": "build_torch_policy",
+    _RAY: "DEFAULT_RESULTS_DIR",
+    _RLLIB: "DEPRECATED_VALUE Deprecated deprecation_warning discount",
+    "rllib_compat.legacy.syncers": "CloudSyncer get_cloud_syncer set_sync_periods",
+    _TORCH: "ConvTranspose2DStack Swish atanh convert_to_non_torch_type minimize_and_clip",
+    "rllib_compat.legacy.tune_checkpoints": "FuncCheckpointUtil QueueItem TrainableUtil",
+    _TUNE_FUNCTIONS: """
+        PlacementGroupUtil TuneGetNextExecutorEventError delete_on_node evenly_distribute_cpus_gpus
+        evenly_distribute_cpus_gpus_distributed get_tune_pg_prefix memory_debug_str
+        noop_logger_creator
+    """,
+    _UTILITIES: """
+        CONTRIBUTED_ALGORITHMS OffPolicyEstimate RLLIB_DEBUG_EXPLICIT_FREE ResetOnExceptionWrapper
+        TooManyResetAttemptsException TupleActions UsageTrackingDict aligned_array averaged
+        check_base_env check_env check_framework check_gym_environments check_multi_agent
+        check_old_gym_env check_vector_env concat_aligned convert_old_gym_space_to_gymnasium_space
+        create_colocated extract_stats framework_iterator get_device get_resource_bundles
+        handle_remote_call_result_errors moved_function ray_get_and_free renamed_agent renamed_class
+        renamed_function to_float_array to_float_np_array try_import_gymnasium_and_gym
+        try_import_tree
+    """,
+    "rllib_compat.runtime.external.server": "PolicyServer PolicyServerInput",
+    "rllib_compat.tune.checkpoints": "TrialCheckpoint",
+    "rllib_compat.tune.functions": "StatusReporter",
 }
 
 #: A name → where it is today, whatever module had it.
-MOVED = {
-    **{
-        name: f"{_OPERATORS}:{name}"
-        for name in (
-            "AsyncRequestsManager",
-            "BroadcastUpdateLearnerWeights",
-            "LeagueBuilder",
-            "NoLeagueBuilder",
-            "ReplayActor",
-            "UpdateKL",
-            "UpdateTargetAndKL",
-            "UpdateWorkerWeights",
-            "asynchronous_parallel_requests",
-            "gather_experiences_directly",
-            "initialize_target",
-            "update_kl",
-            "update_target_and_kl",
-            "wait_asynchronous_requests",
-            "warn_about_bad_reward_scales",
-        )
-    },
-    **{
-        name: f"{_UTILITIES}:{name}"
-        for name in (
-            "OffPolicyEstimate",
-            "RLLIB_DEBUG_EXPLICIT_FREE",
-            "aligned_array",
-            "check_base_env",
-            "check_old_gym_env",
-            "check_vector_env",
-            "concat_aligned",
-            "convert_old_gym_space_to_gymnasium_space",
-            "get_device",
-            "handle_remote_call_result_errors",
-            "ray_get_and_free",
-            "try_import_gymnasium_and_gym",
-            "CONTRIBUTED_ALGORITHMS",
-        )
-    },
-    **{
-        name: f"rllib_compat.legacy.callbacks:{name}"
-        for name in ("MemoryTrackingCallbacks", "RE3UpdateCallbacks")
-    },
-    **{
-        old: f"ray.rllib.utils.typing:{new}"
-        for old, new in (
-            ("Optimizer", "Optimizer"),
-            ("ParamDictType", "ParamDict"),
-            ("ParamRef", "ParamRef"),
-            ("ParamType", "Param"),
-        )
-    },
-    "GenericOffPolicyTrainer": "rllib_compat.agents.dqn:SimpleQTrainer",
-    "RecurrentTFModelV2": "ray.rllib.models.tf.recurrent_net:RecurrentNetwork",
-    "RecurrentTorchModel": "ray.rllib.models.torch.recurrent_net:RecurrentNetwork",
-    "TorchNoopModel": f"{_DDPG}:TorchNoopModel",
-    **{
-        name: f"rllib_compat.legacy.policies.maddpg:{name}"
-        for name in ("MADDPGPostprocessing", "add_trainer_metrics", "set_global_timestep")
-    },
-    **{
-        name: f"rllib_compat.legacy.syncers:{name}"
-        for name in ("CloudSyncer", "get_cloud_syncer", "set_sync_periods")
-    },
-    "ConvTranspose2DStack": f"{_TORCH}:ConvTranspose2DStack",
-    "get_resource_bundles": f"{_UTILITIES}:get_resource_bundles",
-    "warn_replay_buffer_size": f"{_BUFFERS}.replay_buffer:warn_replay_capacity",
-    "VALID_SUMMARY_TYPES": "ray.tune.logger.tensorboardx:VALID_SUMMARY_TYPES",
-    "clip_action": "ray.rllib.utils.spaces.space_utils:clip_action",
-    **{
-        name: f"rllib_compat.execution.optimizers:{name}"
-        for name in (
-            "AsyncGradientsOptimizer",
-            "LocalMultiGPUOptimizer",
-            "PolicyOptimizer",
-            "SyncBatchReplayOptimizer",
-            "SyncSamplesOptimizer",
-            "collect_samples",
-            "make_divisible_by",
-        )
-    },
+MOVED = {name: f"{home}:{name}" for name, home in _inverted(_HOMES).items()} | {
     "Analysis": "rllib_compat.tune:ExperimentAnalysis",
-    **{
-        name: f"{_TUNE_FUNCTIONS}:{name}"
-        for name in (
-            "PlacementGroupUtil",
-            "TuneGetNextExecutorEventError",
-            "delete_on_node",
-            "evenly_distribute_cpus_gpus",
-            "evenly_distribute_cpus_gpus_distributed",
-            "get_tune_pg_prefix",
-            "memory_debug_str",
-            "noop_logger_creator",
-        )
-    },
-    **{
-        name: f"rllib_compat.legacy.tune_checkpoints:{name}"
-        for name in ("FuncCheckpointUtil", "QueueItem", "TrainableUtil")
-    },
-    "TrialCheckpoint": "rllib_compat.tune.checkpoints:TrialCheckpoint",
-    "StatusReporter": "rllib_compat.tune.functions:StatusReporter",
     "AsyncPPOTFPolicy": f"{_STOCK}:APPOTFPolicy",
     "AsyncPPOTorchPolicy": f"{_STOCK}:APPOTorchPolicy",
     "Categorical": "ray.rllib.models.torch.torch_action_dist:TorchCategorical",
-    "DEFAULT_RESULTS_DIR": f"{_RAY}:DEFAULT_RESULTS_DIR",
-    "DEPRECATED_VALUE": f"{_RLLIB}:DEPRECATED_VALUE",
-    "DQNTorchModel": f"{_DQN}.dqn_torch_model:DQNTorchModel",
-    "Deprecated": f"{_RLLIB}:Deprecated",
-    "DistributionalQTFModel": f"{_DQN}.distributional_q_tf_model:DistributionalQTFModel",
     "DurableTrainable": "rllib_compat.tune.trainables:Trainable",
-    "EntropyCoeffSchedule": "ray.rllib.policy.torch_mixins:EntropyCoeffSchedule",
     "EvaluatorInterface": "rllib_compat.trainer.rollout_worker:RolloutWorker",
     "FunctionRunner": "ray.tune.trainable.function_trainable:FunctionTrainable",
+    "GenericOffPolicyTrainer": "rllib_compat.agents.dqn:SimpleQTrainer",
     "GradientType": "builtins:dict",
-    "KLCoeffMixin": "ray.rllib.policy.torch_mixins:KLCoeffMixin",
-    "LearnerThread": "ray.rllib.execution.learner_thread:LearnerThread",
-    "LearningRateSchedule": "ray.rllib.policy.torch_mixins:LearningRateSchedule",
-    "MinSegmentTree": "ray.rllib.execution.segment_tree:MinSegmentTree",
-    "MinibatchBuffer": "ray.rllib.execution.minibatch_buffer:MinibatchBuffer",
     "ModuleID": "builtins:str",
-    "MultiAgentBatch": "ray.rllib.policy.sample_batch:MultiAgentBatch",
     "MultiAgentRLModule": "ray.rllib.core.rl_module.multi_rl_module:MultiRLModule",
     "MultiAgentRLModuleSpec": "ray.rllib.core.rl_module.multi_rl_module:MultiRLModuleSpec",
-    "MultiAgentReplayBuffer": f"{_BUFFERS}:MultiAgentReplayBuffer",
-    "OffPolicyEstimator": "ray.rllib.offline.estimators.off_policy_estimator:OffPolicyEstimator",
+    "ParamDictType": "ray.rllib.utils.typing:ParamDict",
+    "ParamType": "ray.rllib.utils.typing:Param",
     "PartialTrainerConfigDict": "builtins:dict",
-    "PlacementGroupFactory": "ray.tune:PlacementGroupFactory",
-    "PolicyClient": "ray.rllib.env.policy_client:PolicyClient",
     "PolicyEvaluator": "rllib_compat.trainer.rollout_worker:RolloutWorker",
-    "PolicyServer": "rllib_compat.runtime.external.server:PolicyServer",
-    "PolicyServerInput": "rllib_compat.runtime.external.server:PolicyServerInput",
     "PolicyGraph": "ray.rllib.policy.policy:Policy",
-    "PrioritizedReplayBuffer": f"{_BUFFERS}:PrioritizedReplayBuffer",
+    "RecurrentTFModelV2": "ray.rllib.models.tf.recurrent_net:RecurrentNetwork",
+    "RecurrentTorchModel": "ray.rllib.models.torch.recurrent_net:RecurrentNetwork",
     "RemoteVectorEnv": "ray.rllib.env.remote_base_env:RemoteBaseEnv",
-    "ReplayBuffer": f"{_BUFFERS}:ReplayBuffer",
     "ReservoirBuffer": f"{_BUFFERS}.reservoir_replay_buffer:ReservoirReplayBuffer",
-    "ResetOnExceptionWrapper": f"{_UTILITIES}:ResetOnExceptionWrapper",
-    "RolloutMetrics": "ray.rllib.evaluation.metrics:RolloutMetrics",
-    "SampleBatch": "ray.rllib.policy.sample_batch:SampleBatch",
-    "SampleBatchType": "ray.rllib.utils.typing:SampleBatchType",
-    "SegmentTree": "ray.rllib.execution.segment_tree:SegmentTree",
-    "SimpleReplayBuffer": "ray.rllib.execution.replay_ops:SimpleReplayBuffer",
-    "Simplex": "ray.rllib.utils.spaces.simplex:Simplex",
     "SingleAgentRLModuleSpec": "ray.rllib.core.rl_module.rl_module:RLModuleSpec",
-    "SumSegmentTree": "ray.rllib.execution.segment_tree:SumSegmentTree",
-    "Swish": f"{_TORCH}:Swish",
     "TFMultiGPULearner": "ray.rllib.execution.multi_gpu_learner_thread:MultiGPULearnerThread",
     "TFPolicyGraph": "ray.rllib.policy.tf_policy:TFPolicy",
-    "TargetNetworkMixin": f"{_MIXINS}:TargetNetworkMixin",
-    "TensorType": "ray.rllib.utils.typing:TensorType",
     "TimerStat": "ray.util.timer:_Timer",
-    "TooManyResetAttemptsException": f"{_UTILITIES}:TooManyResetAttemptsException",
     "TorchPolicyGraph": "ray.rllib.policy.torch_policy:TorchPolicy",
     "TrainerConfigDict": "builtins:dict",
-    "TupleActions": f"{_UTILITIES}:TupleActions",
-    "UsageTrackingDict": f"{_UTILITIES}:UsageTrackingDict",
     "VTraceTFPolicy": f"{_STOCK}:ImpalaTFPolicy",
     "VTraceTorchPolicy": f"{_STOCK}:ImpalaTorchPolicy",
-    "ValueNetworkMixin": f"{_MIXINS}:ValueNetworkMixin",
-    "WindowStat": "ray.rllib.utils.metrics.window_stat:WindowStat",
-    "atanh": f"{_TORCH}:atanh",
-    "averaged": f"{_UTILITIES}:averaged",
-    "build_torch_policy": "rllib_compat.legacy.policies.template:build_torch_policy",
-    "check_env": f"{_UTILITIES}:check_env",
-    "check_framework": f"{_UTILITIES}:check_framework",
-    "check_gym_environments": f"{_UTILITIES}:check_gym_environments",
-    "check_multi_agent": f"{_UTILITIES}:check_multi_agent",
-    "convert_to_non_torch_type": f"{_TORCH}:convert_to_non_torch_type",
-    "create_colocated": f"{_UTILITIES}:create_colocated",
-    "deprecation_warning": f"{_RLLIB}:deprecation_warning",
-    "discount": f"{_RLLIB}:discount",
     "durable": f"{_UTILITIES}:renamed_agent",
-    "explained_variance": "ray.rllib.utils.torch_utils:explained_variance",
-    "extract_stats": f"{_UTILITIES}:extract_stats",
-    "framework_iterator": f"{_UTILITIES}:framework_iterator",
-    "make_tf_callable": "ray.rllib.utils.tf_utils:make_tf_callable",
-    "merge_dicts": "ray._private.dict:merge_dicts",
-    "minimize_and_clip": f"{_TORCH}:minimize_and_clip",
-    "moved_function": f"{_UTILITIES}:moved_function",
-    "one_hot": "ray.rllib.utils.numpy:one_hot",
-    "override": "ray.rllib.utils.annotations:override",
-    "renamed_agent": f"{_UTILITIES}:renamed_agent",
-    "renamed_class": f"{_UTILITIES}:renamed_class",
-    "renamed_function": f"{_UTILITIES}:renamed_function",
-    "restore_original_dimensions": "ray.rllib.models.modelv2:restore_original_dimensions",
-    "to_float_array": f"{_UTILITIES}:to_float_array",
-    "to_float_np_array": f"{_UTILITIES}:to_float_np_array",
-    "try_import_torch": "ray.rllib.utils.framework:try_import_torch",
-    "try_import_tree": f"{_UTILITIES}:try_import_tree",
+    "warn_replay_buffer_size": f"{_BUFFERS}.replay_buffer:warn_replay_capacity",
 }
 
 _LEARNER = "subclass the algorithm's Learner, override compute_loss_for_module(), and set "
