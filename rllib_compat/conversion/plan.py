@@ -162,7 +162,7 @@ def _why_not_trainable(
     if checkpoint.modules_alone and given.algorithm is None:
         return "it holds modules alone, without the algorithm and config that trained them"
     algorithm = registry.of(checkpoint.algorithm)
-    if not algorithm.trains_on:
+    if not algorithm.reader:
         return f"today's Ray has no {algorithm.name}"
     recurrent = any(n.graph.recurrent for n in known(networks).values())
     if algorithm.reader == "q" and algorithm.becomes in ("DQN", "APEX") and recurrent:

@@ -28,9 +28,8 @@ class Algorithm:
             keys tell one from the other.
         stems: What stood before `SUFFIXES` in its class names, its trainers' first.
         modules: The modules below `ray.rllib.agents` that its class could be imported from.
-        reader: How `networks/` reads its policies; empty if it can't.
-        trains_on: Whether a converted checkpoint can be trained on, as what it becomes. Of all
-            others that can be read, only the modules are written, for inference.
+        reader: How `networks/` reads its policies, which what it becomes trains on; empty if it
+            can't.
         optimizers: The optimizers of each of its policies, by today's names.
         offline: Whether it learns from recorded steps and never samples.
         replays: Whether it learns from a replay buffer that it fills itself, or (CQL) inherited.
@@ -48,7 +47,6 @@ class Algorithm:
     stems: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     reader: str = ""
-    trains_on: bool = False
     optimizers: tuple[str, ...] = ("default_optimizer",)
     offline: bool = False
     replays: bool = False

@@ -17,34 +17,21 @@ _ACTOR_CRITIC = ("actor", "critic")
 # The order matters in one place: where a config's keys belong to several algorithms, the first is
 # assumed (`keys`). Today's come first.
 ROWS = (
-    Algorithm(
-        "PPO", becomes="PPO", modules=("ppo", "ppo.ppo"), reader="actor_critic", trains_on=True
-    ),
-    Algorithm(
-        "APPO",
-        becomes="APPO",
-        derives="IMPALA",
-        modules=("ppo", "ppo.appo"),
-        reader="appo",
-        trains_on=True,
-    ),
+    Algorithm("PPO", becomes="PPO", modules=("ppo", "ppo.ppo"), reader="actor_critic"),
+    Algorithm("APPO", becomes="APPO", derives="IMPALA", modules=("ppo", "ppo.appo"), reader="appo"),
     Algorithm(
         "IMPALA",
         becomes="IMPALA",
         stems=("Impala", "IMPALA"),
         modules=("impala", "impala.impala"),
         reader="actor_critic",
-        trains_on=True,
     ),
-    Algorithm(
-        "DQN", becomes="DQN", modules=("dqn", "dqn.dqn"), reader="q", trains_on=True, replays=True
-    ),
+    Algorithm("DQN", becomes="DQN", modules=("dqn", "dqn.dqn"), reader="q", replays=True),
     Algorithm(
         "SAC",
         becomes="SAC",
         modules=("sac", "sac.sac"),
         reader="sac",
-        trains_on=True,
         optimizers=SOFT_ACTOR_CRITIC,
         replays=True,
     ),
@@ -54,7 +41,6 @@ ROWS = (
         derives="SAC",
         modules=("cql", "cql.cql"),
         reader="sac",
-        trains_on=True,
         optimizers=SOFT_ACTOR_CRITIC,
         offline=True,
         replays=True,
@@ -64,7 +50,6 @@ ROWS = (
         becomes="MARWIL",
         modules=("marwil", "marwil.marwil"),
         reader="marwil",
-        trains_on=True,
         offline=True,
     ),
     Algorithm(
@@ -74,7 +59,6 @@ ROWS = (
         own_policy=False,
         modules=("bc", "marwil", "marwil.bc"),
         reader="bc",
-        trains_on=True,
         offline=True,
     ),
     Algorithm(
@@ -99,7 +83,6 @@ ROWS = (
         distributes=True,
         modules=("ppo", "ppo.ddppo"),
         reader="actor_critic",
-        trains_on=True,
     ),
     Algorithm(
         "SimpleQ",
@@ -108,7 +91,6 @@ ROWS = (
         derives="DQN",
         modules=("dqn", "dqn.dqn", "dqn.simple_q"),
         reader="q",
-        trains_on=True,
         replays=True,
     ),
     Algorithm(
@@ -123,7 +105,6 @@ ROWS = (
         stems=("Apex", "ApexDQN", "APEX"),
         modules=("dqn", "dqn.apex"),
         reader="q",
-        trains_on=True,
         replays=True,
     ),
     Algorithm(
@@ -135,7 +116,6 @@ ROWS = (
         derives="DQN",
         modules=("dqn", "dqn.r2d2"),
         reader="q",
-        trains_on=True,
         replays=True,
     ),
     Algorithm(
@@ -147,7 +127,6 @@ ROWS = (
         derives="SAC",
         modules=("sac", "sac.rnnsac"),
         reader="rnnsac",
-        trains_on=True,
         optimizers=SOFT_ACTOR_CRITIC,
         replays=True,
     ),
@@ -159,24 +138,11 @@ ROWS = (
         own_policy=False,
         modules=("a3c", "a3c.a2c"),
         reader="actor_critic",
-        trains_on=True,
     ),
     Algorithm(
-        "A3C",
-        ours=True,
-        why=_BOOTSTRAPPED,
-        modules=("a3c", "a3c.a3c"),
-        reader="actor_critic",
-        trains_on=True,
+        "A3C", ours=True, why=_BOOTSTRAPPED, modules=("a3c", "a3c.a3c"), reader="actor_critic"
     ),
-    Algorithm(
-        "PG",
-        ours=True,
-        why=_OURS,
-        modules=("pg", "pg.pg"),
-        reader="actor_critic",
-        trains_on=True,
-    ),
+    Algorithm("PG", ours=True, why=_OURS, modules=("pg", "pg.pg"), reader="actor_critic"),
     Algorithm(
         "DDPG",
         ours=True,
@@ -184,7 +150,6 @@ ROWS = (
         why=_BOOTSTRAPPED,
         modules=("ddpg", "ddpg.ddpg"),
         reader="ddpg",
-        trains_on=True,
         optimizers=_ACTOR_CRITIC,
         replays=True,
     ),
@@ -201,7 +166,6 @@ ROWS = (
         stems=("ApexDDPG",),
         modules=("ddpg", "ddpg.apex"),
         reader="ddpg",
-        trains_on=True,
         optimizers=_ACTOR_CRITIC,
         replays=True,
     ),
@@ -214,7 +178,6 @@ ROWS = (
         own_policy=False,
         modules=("ddpg", "ddpg.td3"),
         reader="ddpg",
-        trains_on=True,
         optimizers=_ACTOR_CRITIC,
         replays=True,
     ),
@@ -224,7 +187,6 @@ ROWS = (
         new_stack_only=True,
         why=_OURS,
         reader="crr",
-        trains_on=True,
         optimizers=_ACTOR_CRITIC,
         offline=True,
     ),
@@ -249,7 +211,6 @@ ROWS = (
         stems=("QMix", "QMIX"),
         modules=("qmix", "qmix.qmix"),
         reader="qmix",
-        trains_on=True,
         replays=True,
     ),
     Algorithm(
@@ -269,7 +230,6 @@ ROWS = (
         why="this package has it for the new API stack; a step is terminal where the environment "
         "says so, no longer where the agent's info has `done` alone",
         reader="maddpg",
-        trains_on=True,
         optimizers=_ACTOR_CRITIC,
         replays=True,
     ),
@@ -280,7 +240,6 @@ ROWS = (
         why=_NO_SEED,
         modules=("es", "es.es"),
         reader="evolution",
-        trains_on=True,
     ),
     Algorithm(
         "ARS",
@@ -289,7 +248,6 @@ ROWS = (
         why=_NO_SEED,
         modules=("ars", "ars.ars"),
         reader="evolution",
-        trains_on=True,
     ),
     Algorithm(
         "MAML", why="write it with Ray's DifferentiableLearner", modules=("maml", "maml.maml")
@@ -314,7 +272,6 @@ ROWS = (
         why="this package has it; it draws from the posterior that it has learned, where RLlib's "
         "drew with the covariance of the prior",
         reader="bandit",
-        trains_on=True,
         stems=("BanditLinTS", "LinTS"),
         modules=("bandit", "bandit.bandit"),
     ),
@@ -324,7 +281,6 @@ ROWS = (
         new_stack_only=True,
         why=_OURS,
         reader="bandit",
-        trains_on=True,
         stems=("BanditLinUCB", "LinUCB"),
         modules=("bandit", "bandit.bandit"),
     ),

@@ -65,7 +65,7 @@ def test_the_new_module_computes_what_the_old_policy_computed(case, tmp_path):
             continue
         inputs, expected = known
         filtered = checkpoint.policies[policy_id].observation_filter
-        if not registry.of(case.algorithm).trains_on and filtered and filtered.stats:
+        if not registry.of(case.algorithm).reader and filtered and filtered.stats:
             # A module that is written alone holds the filter, and takes raw observations.
             raw = case.expected(policy_id).observations[""]
             inputs = {**inputs, "obs": raw.reshape(inputs["obs"].shape)}
