@@ -123,7 +123,7 @@ def infer(
     first, last = _ANY
     fitting: list[Evidence] = []
     against: list[Evidence] = []
-    for one in sorted(found, key=lambda e: (e.in_code, *_span(e)), reverse=True):
+    for one in sorted(found, key=lambda e: (e.in_code, *_span(e), e.what), reverse=True):
         low, high = _span(one)
         if max(first, low) > min(last, high):
             against.append(one)

@@ -33,6 +33,34 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.registry import keys as table
 
+#: Keys that old Rays read as nothing where they are empty (None, 0, "", [], {}), whatever else they
+#: hold: recorded in `tests/legacy/odd_values`.
+NOTHING_IF_EMPTY = frozenset(
+    {
+        "before_learn_on_batch",
+        "callbacks",
+        "custom_eval_function",
+        "entropy_coeff_schedule",
+        "env_config",
+        "env_task_fn",
+        "evaluation_config",
+        "evaluation_duration_unit",
+        "evaluation_num_episodes",
+        "evaluation_num_workers",
+        "extra_python_environs_for_driver",
+        "extra_python_environs_for_worker",
+        "grad_norm_clipping",
+        "horizon",
+        "input_config",
+        "log_level",
+        "num_workers",
+        "output_compress_columns",
+        "output_config",
+        "preprocessor_pref",
+        "sample_collector",
+        "schedule_max_timesteps",
+    }
+)
 #: Configs inside configs (an `evaluation_config`, a policy's own) are at most this deep.
 DEEPEST_CONFIG = 6
 
@@ -137,6 +165,12 @@ class _Validation:
         if rule.section and isinstance(value, Mapping) and value:
             return self._validate_section(name, value, path, raw)
         self.rule = rule.id
+        if name in NOTHING_IF_EMPTY and _is_empty(value):
+            if name.endswith("num_workers"):
+                return 0
+            message = "it is empty, which every Ray read as nothing"
+            self.findings.append(_finding(rule.id, path, message, "", Severity.INFO))
+            return REJECTED
         if table.is_placeholder(name, value):
             message = "Ray's mark for a renamed key"
             self.findings.append(_finding(rule.id, path, message, "", Severity.INFO))
@@ -184,6 +218,11 @@ class _Validation:
         origin, problems = self.validator.origin, self.validator.problems
         self.findings += [_describe(self.rule, problem, origin) for problem in problems]
         problems.clear()
+
+
+def _is_empty(value: object) -> bool:
+    plain = isinstance(value, (int, str, list, tuple, dict, type(None)))
+    return plain and not isinstance(value, bool) and not value
 
 
 def _describe(rule: str, problem: Problem, origin: Origin) -> Finding:

@@ -242,8 +242,10 @@ def default_config(algorithm: str, legacy_ray: str = "0.8.5") -> dict[str, Any]:
             if tail and isinstance(config.get(head, {}), dict):
                 config.setdefault(head, {})[tail] = value
             elif not tail:
-                # RNNSAC of Ray 2.0 and 2.1 had a comma too many behind one of its sections.
-                config[key] = value[0] if key in PARTS and isinstance(value, list) else value
+                # RNNSAC of Ray 2.0 and 2.1 had a comma too many behind one of its sections, CQL of
+                # 2.36 and 2.37 behind a learning rate.
+                twice = isinstance(value, list) and (key in PARTS or key == "actor_lr")
+                config[key] = value[0] if twice else value
     return copy.deepcopy(config)
 
 

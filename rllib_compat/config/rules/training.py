@@ -180,6 +180,15 @@ def _minimum(value: object, target: str) -> Outcome:
 # Batches
 
 
+def factor(value: object, context: Context) -> Outcome:
+    """A fraction; population-based training makes others, too, which every Ray computed with."""
+    settings = {context.target: value}
+    if not isinstance(value, (int, float)) or 0 <= value <= 1:
+        return Outcome(settings)
+    message = f"{value:g} is not between 0 and 1; it is computed with as it is, as every Ray did"
+    return Outcome(settings, message=message, severity=Severity.WARNING)
+
+
 @for_new_stack
 def train_batch_size(value: object, context: Context) -> Outcome:
     """Divides the batch by the number of learners: today's setting is the share of each."""
@@ -187,7 +196,7 @@ def train_batch_size(value: object, context: Context) -> Outcome:
         return drop(f"{value!r} left the size to the algorithm")
     count = count_learners(context)
     message = f"shared by {count} learners" if count > 1 else ""
-    return Outcome({context.target: max(1, int(value) // count)}, message=message)
+    return Outcome({context.target: max(1, math.ceil(value) // count)}, message=message)
 
 
 def train_batch_size_per_learner(value: object, context: Context) -> Outcome:

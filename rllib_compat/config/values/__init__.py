@@ -37,6 +37,8 @@ UNREAD = Unread()
 NUMBER = Number()
 NONNEGATIVE = Number(0)
 FRACTION = Number(0, 1)
+#: A fraction, of which no Ray asked whether it is one.
+FACTOR = Number()
 #: A bound, where infinity means that there is none.
 BOUND = Number(0, infinite=True)
 SECONDS = Number(0, infinite=True)
@@ -46,7 +48,7 @@ COUNT = Integer(0)
 POSITIVE = Integer(1)
 INTEGER = Integer()
 #: -1 (of a Dreamer) left the size to the algorithm. Ray counts how many fragments make a batch.
-BATCH = Integer(-1, max_from_file=10_000_000)
+BATCH = Number(-1, max_from_file=10_000_000)
 LEARNER_BATCH = Integer(1, max_from_file=10_000_000)
 #: Environments, processes, threads: what is started when the config is used.
 PROCESSES = Integer(0, 1_000_000, max_from_file=1024)

@@ -143,7 +143,7 @@ class OneOf(Kind):
 
 @frozen(eq=False)
 class Flag(Kind):
-    """A switch; 0 and 1 count as one."""
+    """A switch; 0 and 1 count as one, and what is empty is off, as it was to every Ray."""
 
     def describe(self) -> str:
         return "true or false"
@@ -157,6 +157,8 @@ class Flag(Kind):
     def _read(self, value: object) -> Any:
         if isinstance(value, (bool, np.bool_)) or (type(value) is int and value in (0, 1)):
             return value
+        if isinstance(value, (str, list, tuple, dict)) and not value:
+            return False
         # YAML makes text of `true,`. The text "false" was true to every Ray: better to ask.
         true = isinstance(value, str) and len(value) < 10 and value.strip(" ,").lower() == "true"
         return True if true else None
@@ -228,6 +230,10 @@ class Integer(Number):
             return False
         number = self._read(value)
         return isinstance(number, Integral) or float(number).is_integer()
+
+    def accept(self, value: Any, path: str, validator: Validator) -> Any:
+        number = super().accept(value, path, validator)
+        return int(number) if isinstance(number, (float, np.floating)) else number
 
 
 @frozen(eq=False)

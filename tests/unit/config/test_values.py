@@ -7,7 +7,7 @@ from rllib_compat.errors import RefusedKeysError
 from rllib_compat.ray_versions import releases
 
 WRONG = [
-    ({"gamma": 1.5}, "$.gamma", "a number from 0 to 1"),
+    ({"sampler_perf_stats_ema_coef": 1.5}, "$.sampler_perf_stats_ema_coef", "from 0 to 1"),
     ({"num_workers": "two"}, "$.num_workers", "a whole number from 0 to 1,000,000"),
     ({"num_workers": 1.5}, "$.num_workers", "a whole number from 0 to 1,000,000"),
     ({"lr": "fast"}, "$.lr", "a number from 0 on"),
