@@ -24,6 +24,7 @@ __all__ = [
     "deprecation_warning",
     "discount",
     "get_global_worker",
+    "override",
 ]
 
 DEPRECATED_VALUE = -1
@@ -51,6 +52,11 @@ def deprecation_warning(
     if error:
         raise ValueError(text)
     logger.warning("DeprecationWarning: %s", text)
+
+
+def override(cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: ARG001
+    """Marks a method that overrides one of `cls`, which may be gone or have another name today."""
+    return lambda method: method
 
 
 def Deprecated(*given: object, **_: object) -> Any:  # noqa: N802
@@ -93,6 +99,16 @@ class MultiAgentEnv(TodaysMultiAgentEnv, metaclass=ABCMeta):  # type: ignore[mis
     @classmethod
     def __subclasshook__(cls, subclass: type) -> Any:
         return issubclass(subclass, TodaysMultiAgentEnv) if cls is MultiAgentEnv else NotImplemented
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        # Until Ray 1.8 it had no constructor, so that a class behind it took the arguments.
+        classes = type(self).__mro__
+        behind = classes[classes.index(gymnasium.Env) + 1 : -1]
+        takes = next((cls for cls in behind if "__init__" in vars(cls)), None)
+        if takes is None or not (args or kwargs):
+            super().__init__()
+        else:
+            vars(takes)["__init__"](self, *args, **kwargs)
 
     @property
     def num_agents(self) -> Any:

@@ -52,6 +52,7 @@ def _inverted(homes: dict[str, str]) -> dict[str, str]:
 NAMES = {
     "ray.air.Checkpoint": "ray.train:Checkpoint",
     "ray.init": f"{_RAY}:init",
+    "ray.rllib.utils.annotations.override": f"{_RLLIB}:override",
     "ray.rllib.contrib.alpha_zero.environments.cartpole.CartPole": (
         f"{OLD_PACKAGE}.ray.rllib.examples.env.cartpole_sparse_rewards:CartPoleSparseRewards"
     ),
@@ -197,9 +198,9 @@ IN_RLLIB = {
     "collect_metrics": "rllib_compat.trainer.rollout_worker:collect_metrics",
     "WorkerSet": "rllib_compat.trainer.rollout_worker:WorkerSet",
     "build_trainer": "rllib_compat.trainer.classes:build_trainer",
-    "get_agent_class": "rllib_compat.trainer.classes:class_of_algorithm",
-    "get_algorithm_class": "rllib_compat.trainer.classes:class_of_algorithm",
-    "get_trainer_class": "rllib_compat.trainer.classes:class_of_algorithm",
+    "get_agent_class": "rllib_compat.trainer.classes:get_trainer_class",
+    "get_algorithm_class": "rllib_compat.trainer.classes:get_trainer_class",
+    "get_trainer_class": "rllib_compat.trainer.classes:get_trainer_class",
     "summarize_episodes": "rllib_compat.runtime.evaluation:summarize_episodes",
     "with_base_config": "rllib_compat.trainer.defaults:with_base_config",
     "with_common_config": "rllib_compat.trainer.defaults:with_common_config",
@@ -225,7 +226,7 @@ PUBLIC = {
     "rllib_compat.trainer.classes:build_trainer": (
         "rllib_compat.agents.trainer_template:build_trainer"
     ),
-    "rllib_compat.trainer.classes:class_of_algorithm": (
+    "rllib_compat.trainer.classes:get_trainer_class": (
         "rllib_compat.agents.registry:get_agent_class"
     ),
     "rllib_compat.trainer.defaults:with_base_config": (
@@ -400,7 +401,6 @@ _HOMES = {
     "ray.rllib.offline.estimators.off_policy_estimator": "OffPolicyEstimator",
     "ray.rllib.policy.sample_batch": "MultiAgentBatch SampleBatch",
     "ray.rllib.policy.torch_mixins": "EntropyCoeffSchedule KLCoeffMixin LearningRateSchedule",
-    "ray.rllib.utils.annotations": "override",
     "ray.rllib.utils.framework": "try_import_torch",
     "ray.rllib.utils.metrics.window_stat": "WindowStat",
     "ray.rllib.utils.numpy": "one_hot",
@@ -430,7 +430,7 @@ _HOMES = {
     _MIXINS: "TargetNetworkMixin ValueNetworkMixin",
     f"{_POLICIES}.template": "build_torch_policy",
     _RAY: "DEFAULT_RESULTS_DIR",
-    _RLLIB: "DEPRECATED_VALUE Deprecated deprecation_warning discount",
+    _RLLIB: "DEPRECATED_VALUE Deprecated deprecation_warning discount override",
     "rllib_compat.legacy.syncers": "CloudSyncer get_cloud_syncer set_sync_periods",
     _TORCH: "ConvTranspose2DStack Swish atanh convert_to_non_torch_type minimize_and_clip",
     "rllib_compat.legacy.tune_checkpoints": "FuncCheckpointUtil QueueItem TrainableUtil",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partialmethod
+from typing import Any
 
 from rllib_compat import registry
 from rllib_compat.config import era, find_algorithm
@@ -58,6 +59,23 @@ def class_of_algorithm(algorithm: str) -> type[Trainer]:
         ConfigError: No algorithm of RLlib was ever called so.
     """
     return trainer_class(f"{registry.find(algorithm).stems[0]}Trainer")
+
+
+def get_trainer_class(alg: str, return_config: bool = False) -> Any:
+    """The class of an algorithm, as RLlib's registry gave it.
+
+    Args:
+        alg: Its name.
+        return_config: Whether its default config is wanted, too.
+
+    Returns:
+        The class; or the class and the config.
+
+    Raises:
+        ConfigError: No algorithm of RLlib was ever called so.
+    """
+    found = class_of_algorithm(alg)
+    return (found, found.get_default_config()) if return_config else found
 
 
 def keep_era(

@@ -8,6 +8,7 @@ from typing import Any
 
 from rllib_compat.config import default_config
 from rllib_compat.config.era import AUTO, resolve
+from rllib_compat.neutral.public import import_attribute
 from rllib_compat.registry import keys as table
 
 # The Ray whose defaults are meant where nobody says which; algorithms that came later have those
@@ -16,6 +17,35 @@ USUAL = "0.8.5"
 
 # Another `type` in these means another set of keys, so that nothing of the old one may stay.
 REPLACED_WITH_TYPE = ("exploration_config", "replay_buffer_config")
+
+
+class DefaultConfig(dict[str, Any]):
+    """What `get_default_config()` gave: a dict until Ray 1.13, a config with methods from 2.0 on.
+
+    A method makes a config of what was changed in the dict, and goes on with that.
+
+    Args:
+        algorithm: The algorithm.
+        config: Its default config.
+    """
+
+    def __init__(self, algorithm: str, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        vars(self).update(algorithm=algorithm, first=copy.deepcopy(dict(config)))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or "first" not in vars(self):
+            raise AttributeError(name)
+        changed = {k: v for k, v in self.items() if k not in self.first or self.first[k] != v}
+        config_class = import_attribute("rllib_compat.trainer.fluent", "config_class")
+        return getattr(config_class(f"{self.algorithm}Config")().update_from_dict(changed), name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        self[name] = value
+
+    def copy(self, copy_frozen: bool | None = None) -> DefaultConfig:  # noqa: ARG002
+        """A copy, which can be changed for itself."""
+        return copy.deepcopy(self)
 
 
 def defaults_of(algorithm: str, legacy_ray: str | None = None) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from rllib_compat.runtime.user_envs import with_user_api
 from rllib_compat.trainer import exports, refusals, subclasses
 from rllib_compat.trainer.build import AlgorithmBuilder, Origin
 from rllib_compat.trainer.checkpoints import Checkpoints, pack, save_whole, unpack
-from rllib_compat.trainer.defaults import defaults_of, merge
+from rllib_compat.trainer.defaults import DefaultConfig, defaults_of, merge
 from rllib_compat.trainer.inference import Inference
 from rllib_compat.trainer.loaded import LoadedAlgorithm
 from rllib_compat.trainer.policies import Policies
@@ -683,7 +683,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     @classmethod
     def get_default_config(cls) -> dict[str, Any]:
         """The config that the legacy class started from."""
-        return merge(defaults_of(cls.algorithm_name or "PPO"), cls._default_config)
+        algorithm = cls.algorithm_name or "PPO"
+        return DefaultConfig(algorithm, merge(defaults_of(algorithm), cls._default_config))
 
     def get_default_policy_class(self, config: dict[str, Any]) -> type | None:
         """The class of policies that name none; None for the algorithm's own."""

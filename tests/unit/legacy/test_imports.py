@@ -455,3 +455,53 @@ def test_trainables_of_ones_own_have_the_methods_of_their_time(tmp_path):
     again.stop()
     assert again.n is None
     assert found["Todays"]().train()["today"]
+
+
+def test_a_default_config_is_a_dict_that_has_the_methods_of_ray_2():
+    found = run(
+        """
+        from ray.rllib.algorithms.registry import get_algorithm_class
+        from ray.tune.registry import get_trainable_cls
+
+        config = get_trainable_cls("PPO").get_default_config()
+        config["gamma"] = 0.5
+        config.lr = 0.25
+        made = config.copy().environment("CartPole-v1").rollouts(num_rollout_workers=0)
+        cls, also = get_algorithm_class("DQN", return_config=True)
+        """
+    )
+    assert isinstance(found["config"], dict)
+    told = {"env": "CartPole-v1", "gamma": 0.5, "lr": 0.25, "num_workers": 0}
+    assert found["made"].to_dict() == told
+    assert found["cls"].algorithm_name == "DQN"
+    assert found["also"]["dueling"] is True
+
+
+def test_methods_that_have_moved_are_overridden_and_constructors_take_what_is_behind_them():
+    found = run(
+        """
+        from ray.rllib.agents.trainer import Trainer
+        from ray.rllib.env.multi_agent_env import MultiAgentEnv
+        from ray.rllib.utils.annotations import override
+
+        class Game:
+            def __init__(self, config):
+                self.size = config["size"]
+
+        class Env(MultiAgentEnv, Game):
+            def __init__(self, config):
+                super().__init__(config)
+
+        class Alone(MultiAgentEnv):
+            def __init__(self, config):
+                super().__init__(config)
+
+            @override(Trainer)
+            def _moved(self):
+                return 1
+
+        env, alone = Env({"size": 3}), Alone({})
+        """
+    )
+    assert found["env"].size == 3
+    assert found["alone"]._moved() == 1
