@@ -63,16 +63,20 @@ class Given:
         env: object = None,
         observation_space: object = None,
         action_space: object = None,
+        model: str | type | None = None,
     ) -> Given:
         """The same with arguments of a call, where these are not None.
 
-        Spaces are those of all policies: gymnasium's, gym's, or text.
+        Spaces are those of all policies: gymnasium's, gym's, or text. A model may be the class.
 
         Raises:
             ConfigError: A space is none.
         """
+        if isinstance(model, type):
+            model = f"{model.__module__}:{model.__qualname__}"
         return replace(
             self,
+            model=model or self.model,
             algorithm=algorithm or self.algorithm,
             config=self.config if config is None else config,
             env=self.env if env is None else env,

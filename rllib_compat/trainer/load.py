@@ -32,6 +32,7 @@ def load(
     config: Mapping[str, Any] | None = None,
     observation_space: object = None,
     action_space: object = None,
+    model: str | type | Mapping[str, Any] | None = None,
     given: Given | None = None,
     **overrides: Any,
 ) -> Algorithm:
@@ -51,6 +52,9 @@ def load(
         observation_space: The environment's observations, likewise: a space of gymnasium or gym, or
             text like `Box(4,)`.
         action_space: The environment's actions, likewise.
+        model: The RLModule that takes the weights of a custom model, or `module:Class`; likewise of
+            a checkpoint that was converted with it, since no file's own word for it is imported. A
+            dict is the key of the config.
         given: What else the checkpoint does not tell, as `convert` takes it.
         **overrides: Other keys of the config, of any era: `num_workers=2`, `callbacks=…`.
 
@@ -67,9 +71,12 @@ def load(
 
     agents = {"policy_mapping_fn": policy_mapping_fn, "policies_to_train": policies_to_train}
     keys: dict[str, Any] = dict(overrides)
+    if isinstance(model, Mapping):
+        keys["model"] = model
     if told := {name: value for name, value in agents.items() if value is not None}:
         keys["multiagent"] = {**keys.get("multiagent", {}), **told}
-    facts = algorithm, config, env, observation_space, action_space
+    module = None if isinstance(model, Mapping) else model
+    facts = algorithm, config, env, observation_space, action_space, module
     given = (given or Given()).with_arguments(*facts)
     given = replace(given, overrides={**given.overrides, **keys})
     with tempfile.TemporaryDirectory(prefix="rllib-compat-") as folder:

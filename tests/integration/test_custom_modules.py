@@ -9,7 +9,7 @@ import pytest
 
 from rllib_compat import Given, convert, load
 from rllib_compat.conversion import recordings
-from rllib_compat.errors import CheckpointError
+from rllib_compat.errors import CheckpointError, MissingInformationError
 from rllib_compat.formats import layouts
 from rllib_compat.ray_versions import algorithms
 from tests.envs import SampledEnv
@@ -55,6 +55,21 @@ def test_a_module_gets_a_dict_in_parts_and_trains_on():
         algorithm.train()
         new = algorithm.get_module().get_state()
         assert not np.array_equal(new["out.weight"], old["out.weight"])
+    finally:
+        algorithms.stop_algorithm(algorithm)
+
+
+def test_the_guides_converted_module_is_given_again_and_loads(tmp_path):
+    import my_model
+
+    convert(FILTER.checkpoint, tmp_path / "new", given=module("my_model:MyModule"))
+    with pytest.raises(MissingInformationError) as asked:
+        load(tmp_path / "new")
+    assert "my_model:MyModule" in asked.value.fix
+    algorithm = load(tmp_path / "new", model=my_model.MyModule)
+    try:
+        assert type(algorithm.get_module()) is my_model.MyModule
+        assert algorithm.iteration == FILTER.about["iteration"]
     finally:
         algorithms.stop_algorithm(algorithm)
 
