@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_compat import registry
 from rllib_compat.neutral.errors import MissingInformationError, NotYetError
-from rllib_compat.ray_versions import algorithms
+from rllib_compat.ray_versions import algorithms, tune
+from rllib_compat.trainer.result_files import UnifiedLogger
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -59,7 +60,8 @@ def load(
         **overrides: Other keys of the config, of any era: `num_workers=2`, `callbacks=…`.
 
     Returns:
-        The algorithm, where the old one stopped. The caller stops it.
+        The algorithm, where the old one stopped; its results are logged in its `logdir`. The caller
+        stops it.
 
     Raises:
         CheckpointError: The checkpoint can't be read or converted.
@@ -90,7 +92,24 @@ def load(
             )
         _require_recordings(done, path)
         done.report.warn(logger)
-        return algorithms.load_algorithm(target)
+        loaded = algorithms.load_algorithm(target)
+    _log_results(loaded)
+    return loaded
+
+
+def _log_results(algorithm: Algorithm) -> None:
+    """Lets an algorithm write `result.json` and its like into its folder, as it did until Ray 2.6.
+
+    Nothing but Tune writes them today.
+    """
+    logger = UnifiedLogger(algorithm.config.to_dict(), tune.folder_of(algorithm))
+    end = algorithm.cleanup
+
+    def cleanup() -> None:
+        logger.close()
+        end()
+
+    algorithm.log_result, algorithm.cleanup = logger.on_result, cleanup
 
 
 def _instead(done: Conversion) -> str:

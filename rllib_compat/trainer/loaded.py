@@ -61,6 +61,7 @@ class LoadedAlgorithm:
             algorithm = load(
                 path, policy_mapping_fn=policy_mapping_fn, policies_to_train=policies_to_train
             )
+            del algorithm.log_result  # the trainer has a logger of its own
         mapping = None if policy_mapping_fn is None else MappingFn(policy_mapping_fn)
         return cls(algorithm, mapping, policies_to_train)
 

@@ -105,8 +105,8 @@ def _read_trial(folder: Path | None, saved: Mapping[str, Any]) -> OldTrial:
         text("status") or ended,
         text("trainable_name") or "",
         text("experiment_tag") or str(last.get("experiment_tag") or ""),
-        config if isinstance(config, dict) else {},
-        stop if isinstance(stop, dict) else {},
+        _as_record(config),
+        _as_record(stop),
         results,
         _find_checkpoints(folder) if folder else {},
     )
@@ -116,11 +116,26 @@ def _read_results(folder: Path) -> Iterator[dict[str, Any]]:
     file = folder / RESULTS
     for where, line in read_lines(file) if file.is_file() else ():
         try:
-            yield parse_record(line, where)
+            record = parse_record(line, where)
         except CompatError:
             if line.endswith(b"\n"):
                 raise
             return  # the process ended while it wrote
+        yield _as_record(record)
+
+
+def _as_record(value: object) -> dict[str, Any]:
+    found = _without_pickles(value)
+    return found if isinstance(found, dict) else {}
+
+
+def _without_pickles(value: Any) -> Any:
+    """The same without what Tune would unpickle, when it reads the value as JSON again."""
+    if isinstance(value, dict):
+        if "_type" in value:
+            return "<pickled>"
+        return {key: _without_pickles(inner) for key, inner in value.items()}
+    return [_without_pickles(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

@@ -116,11 +116,32 @@ class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
         return found and TrialCheckpoint.of(found)
 
     def get_trial_checkpoints_paths(
-        self, trial: Trial, metric: str = "training_iteration"
+        self, trial: Trial | str, metric: str = "training_iteration"
     ) -> list[tuple[str, Any]]:
-        """The paths of a trial's checkpoints, each with its value of `metric`."""
+        """The paths of a trial's checkpoints, each with its value of `metric`.
+
+        Args:
+            trial: A trial, or its folder.
+            metric: The key of the results.
+        """
         pairs = self._get_trial_checkpoints_with_metric(trial, metric)
-        return [(checkpoint.path, value) for checkpoint, value in pairs]
+        return [(_path_of(checkpoint), value) for checkpoint, value in pairs]
+
+    def _get_trial_checkpoints_with_metric(
+        self, trial: Trial | str, metric: str | None = None
+    ) -> list[tuple[Any, Any]]:
+        if isinstance(trial, (str, Path)):
+            folder = str(local_path(trial).absolute())
+            (trial,) = (one for one in self.trials if str(one.path) == folder)
+        return list(super()._get_trial_checkpoints_with_metric(trial, metric))
+
+
+def _path_of(checkpoint: Any) -> str:
+    """A checkpoint's path; until Ray 2.0, that of a file in its folder."""
+    folder = Path(checkpoint.path)
+    number = folder.name.rpartition("_")[2].lstrip("0")
+    file = folder / f"checkpoint-{number}"
+    return str(file if file.is_file() else checkpoint.path)
 
 
 def completed(analysis: RayAnalysis) -> Any:

@@ -23,7 +23,6 @@ logger = logging.getLogger(__name__)
 RESUME = {"LOCAL": True, "REMOTE": True, "PROMPT": "AUTO", "ERRORED_ONLY": "AUTO+ERRORED_ONLY"}
 #: What was code, as `params.json` has it.
 _CODE = re.compile(r"<.+>|functools\.partial\(.*", re.DOTALL)
-_PICKLED = {"_type", "value"}
 
 
 def take_up(folder: Path, trainable: object, given: Mapping[str, Any]) -> None:
@@ -66,7 +65,7 @@ def take_up(folder: Path, trainable: object, given: Mapping[str, Any]) -> None:
 
 def with_code(found: Any, caller: Any) -> Any:
     """A trial's config with the caller's code in the place of its text; all else is the trial's."""
-    if isinstance(found, dict) and not _is_code(found):
+    if isinstance(found, dict):
         given = caller if isinstance(caller, Mapping) else {}
         return {key: with_code(value, given.get(key)) for key, value in found.items()}
     same = isinstance(found, str) and str(caller) == found  # a space, an object that prints itself
@@ -74,8 +73,6 @@ def with_code(found: Any, caller: Any) -> Any:
 
 
 def _is_code(value: object) -> bool:
-    if isinstance(value, dict):  # in the state of an experiment
-        return value.keys() == _PICKLED
     return isinstance(value, str) and _CODE.fullmatch(value) is not None
 
 

@@ -3,6 +3,7 @@
 import pickle
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import rllib_compat as compat
 from rllib_compat import Given
 from rllib_compat.errors import NotYetError
+from rllib_compat.trials import find_trials, read_trial
 from tests.legacy.cases import find
 from tests.legacy.networks import given_of
 from tests.marks import TRAINERS
@@ -46,6 +48,8 @@ def test_an_old_checkpoint_trains_on_with_what_the_caller_overrides(load, caplog
     result = algorithm.train()
     assert result["training_iteration"] == before + 1
     assert result["env_runners"]["num_env_steps_sampled"] > 0
+    (file,) = find_trials(Path(algorithm.logdir))
+    assert "episode return" in read_trial(file).curves
 
 
 class Duel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import pickle
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from ray.tune.analysis import ExperimentAnalysis as RayAnalysis
 from rllib_compat import tune
 from rllib_compat.errors import ConfigError
 from tests.legacy.cases import MUSEUM
+from tests.legacy.experiments.record import answers
 from tests.trees import digest_tree
 
 EXPERIMENTS = [MUSEUM / ray / "ppo-torch-tunerun/ray_results/exp" for ray in ("1.13.0", "2.0.1")]
@@ -23,6 +25,19 @@ METRIC = "episode_reward_mean"
 @pytest.fixture(params=EXPERIMENTS, ids=lambda path: path.parts[-4])
 def experiment(request, tmp_path):
     return shutil.copytree(request.param, tmp_path / "moved")
+
+
+RECORDED = sorted((MUSEUM / "experiments").glob("*.json"))
+
+
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
+def test_an_analysis_answers_as_that_of_the_old_ray_did(recorded, tmp_path):
+    folder = shutil.copytree(recorded.parent / recorded.stem, tmp_path / "experiment")
+    ours = json.loads(json.dumps(answers(tune.ExperimentAnalysis(folder), folder)))
+    for kind, told in json.loads(recorded.read_text())["analyses"].items():
+        for name, answer in told.items():
+            if not (isinstance(answer, dict) and "error" in answer):
+                assert ours[name] == answer, (kind, name)
 
 
 def rows_of(trial):
@@ -48,11 +63,12 @@ def test_an_analysis_tells_what_the_files_hold(experiment):
         assert trial.status == "TERMINATED"
         assert trial.trial_id == rows[0]["trial_id"]
         paths = analysis.get_trial_checkpoints_paths(trial)
-        assert [(Path(path).name, value) for path, value in paths] == [
-            ("checkpoint_000001", 1),
-            ("checkpoint_000002", 2),
+        assert [(Path(path).relative_to(folder).as_posix(), value) for path, value in paths] == [
+            ("checkpoint_000001/checkpoint-1", 1),
+            ("checkpoint_000002/checkpoint-2", 2),
         ]
-        assert analysis.get_last_checkpoint(trial).path == paths[-1][0]
+        assert analysis.get_trial_checkpoints_paths(str(folder)) == paths
+        assert analysis.get_last_checkpoint(trial).path == str(Path(paths[-1][0]).parent)
         best = max(rows, key=lambda row: float(row[METRIC]))["training_iteration"]
         assert analysis.best_checkpoint.path.endswith(f"_{int(best):06d}")
     assert digest_tree(experiment) == before
@@ -138,6 +154,40 @@ def test_code_in_a_config_comes_from_the_caller_or_is_asked_for(broken_off):
     assert trial.config["callbacks"].__name__ == "Mine"
     assert trial.config["env_config"] == {"space": space, "f": len}
     assert (trial.config["seed"], trial.config["lr"]) == (4, 0.25), "a resume changes nothing else"
+
+
+@pytest.mark.parametrize("more", [{}, {"x": 1}])
+def test_nothing_in_the_files_is_unpickled_by_a_resume(broken_off, tmp_path, more):
+    experiment, _ = broken_off
+    bomb = pickle.dumps(Bomb(str(tmp_path / "exploded"))).hex()
+    mark = {"_type": "CLOUDPICKLE_FALLBACK", "value": bomb, **more}
+    (folder,) = (path for path in experiment.iterdir() if path.is_dir())
+    lines = (folder / "result.json").read_text().splitlines()
+    last = json.loads(lines[-1]) | {"info": [mark, {"a": mark}], "timers": mark}
+    (folder / "result.json").write_text("\n".join([*lines[:-1], json.dumps(last), ""]))
+    config = json.loads((folder / "params.json").read_text())
+    (folder / "params.json").write_text(json.dumps(config | {"env_config": {"a": [mark]}}))
+    (state,) = experiment.glob("experiment_state*.json")
+    saved = json.loads(state.read_text())
+    trial = json.loads(saved["checkpoints"][0]) | {"stopping_criterion": {"a": mark}}
+    state.write_text(json.dumps({**saved, "checkpoints": [json.dumps(trial)]}))
+    arguments = {"name": experiment.name, "local_dir": str(experiment.parent), "resume": True}
+    with pytest.raises(ConfigError, match=r"\$\.env_config\.a\[0\]"):
+        tune.run("PPO", **arguments)
+    (folder / "params.json").write_text(json.dumps(config))
+    (found,) = tune.run("PPO", **arguments).trials
+    assert found.last_result["training_iteration"] == 2
+    assert not (tmp_path / "exploded").exists()
+
+
+class Bomb:
+    """Leaves a file behind when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (Path(self.path),)
 
 
 class Mine:
