@@ -1,4 +1,7 @@
-"""Tune's schedulers, with `reward_attr` of Ray 0.5 – 0.8: the metric that shall be high."""
+"""Tune's schedulers as Ray 0.5 – 0.8 had them.
+
+They take `reward_attr`, the metric that shall be high; without any, that is the mean return.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ __all__ = [
 
 
 def _with_reward_attr(cls: Any) -> Any:
-    """The class, whose objects may be made with `reward_attr`."""
+    """The class, whose objects may be made with `reward_attr`, or without a metric."""
 
     @functools.wraps(cls.__init__)
     def init(self: Any, *args: object, reward_attr: str | None = None, **kwargs: object) -> None:
@@ -26,7 +29,15 @@ def _with_reward_attr(cls: Any) -> Any:
             kwargs.update(metric=reward_attr, mode="max")
         cls.__init__(self, *args, **kwargs)
 
-    return type(cls.__name__, (cls,), {"__module__": __name__, "__init__": init})
+    def set_search_properties(
+        self: Any, metric: str | None, mode: str | None, **spec: object
+    ) -> bool:
+        if (metric, mode, self.metric, getattr(self, "_mode", None)) == (None,) * 4:
+            metric, mode = "episode_reward_mean", "max"
+        return bool(cls.set_search_properties(self, metric, mode, **spec))
+
+    members = {"__init__": init, "set_search_properties": set_search_properties}
+    return type(cls.__name__, (cls,), {"__module__": __name__, **members})
 
 
 AsyncHyperBandScheduler = _with_reward_attr(schedulers.AsyncHyperBandScheduler)
@@ -35,3 +46,7 @@ HyperBandForBOHB = _with_reward_attr(schedulers.HyperBandForBOHB)
 HyperBandScheduler = _with_reward_attr(schedulers.HyperBandScheduler)
 MedianStoppingRule = _with_reward_attr(schedulers.MedianStoppingRule)
 PopulationBasedTraining = _with_reward_attr(schedulers.PopulationBasedTraining)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(schedulers, name)

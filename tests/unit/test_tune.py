@@ -173,6 +173,19 @@ def test_functions_of_a_spec_are_drawn_and_others_stay(ran):
     assert given["multiagent"]["policy_mapping_fn"] is mapping
 
 
+def test_schedulers_without_a_metric_take_the_mean_return_as_until_ray_1_0():
+    mutations = {"hyperparam_mutations": {"lr": [1]}}
+    for name in ("AsyncHyperBandScheduler", "MedianStoppingRule", "PopulationBasedTraining"):
+        more = mutations if name.startswith("Population") else {}
+        scheduler = getattr(tune.schedulers, name)(**more)
+        assert scheduler.set_search_properties(None, None)
+        assert scheduler.metric == "episode_reward_mean"
+        scheduler = getattr(tune.schedulers, name)(reward_attr="mine", **more)
+        assert scheduler.set_search_properties(None, None)
+        assert scheduler.metric == "mine"
+    assert tune.schedulers.FIFOScheduler is ray_tune.schedulers.FIFOScheduler
+
+
 def test_everything_else_is_rays():
     assert tune.grid_search is ray_tune.grid_search
     assert tune.register_env is ray_tune.register_env
