@@ -234,6 +234,9 @@ def _describe(rule: str, problem: Problem, origin: Origin) -> Finding:
     if reason is Reason.RLLIB:
         message = f"{found}: RLlib's own; the installed Ray has its own, too"
         return _finding(rule, problem.path, message, "", Severity.INFO)
+    if reason is Reason.OURS:
+        message = f"{found}: this package's own, which is made anew"
+        return _finding(rule, problem.path, message, "", Severity.INFO)
     if reason is Reason.RECORD:
         message = f"{found}: code that was kept with the config is not executed"
         return _finding(rule, problem.path, message, f"pass it again{trust}")

@@ -91,3 +91,25 @@ class StandIn:
 def is_stand_in(value: object) -> bool:
     """Whether `value` is an inert record and not a usable object."""
     return isinstance(value, (GlobalRef, StandIn))
+
+
+def modules_in(record: object) -> set[str]:
+    """The modules that a record names, itself or in what it was to be made of."""
+    found, seen, waiting = set(), set(), [record]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, GlobalRef):
+            found.add(one.module)
+        elif isinstance(one, StandIn):
+            waiting += [one.ref, one.args, one.kwargs, one.state, one.items, one.pairs]
+        elif isinstance(one, dict):
+            # A class that was written by value tells its own.
+            if isinstance(module := one.get("__module__"), str):
+                found.add(module)
+            waiting += [*one, *one.values()]
+        elif isinstance(one, (list, tuple, set, frozenset)):
+            waiting += one
+    return found

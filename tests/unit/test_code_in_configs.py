@@ -10,6 +10,7 @@ import pytest
 from rllib_compat import Given, convert, inspect
 from rllib_compat.conversion import prepare
 from rllib_compat.formats import read_checkpoint
+from rllib_compat.neutral import GlobalRef, Severity, StandIn
 from rllib_compat.neutral.spaces import parse_repr
 from tests.legacy.cases import find
 
@@ -113,3 +114,21 @@ def test_a_config_that_is_given_as_a_file_is_not_trusted(trap):
     translation = prepare(read_checkpoint(trap()), given).translation
     assert translation.legacy_callbacks is None
     assert any("Callbacks" in f.message for f in translation.report)
+
+
+@pytest.mark.parametrize(
+    ("named", "is_ours"),
+    [("rllib_compat.runtime.x", True), ("ray.rllib.x", True), ("mine", False), ("numpy", False)],
+)
+def test_a_class_of_this_package_is_made_anew_unless_it_holds_somebody_elses(named, is_ours):
+    made = {"__module__": "rllib_compat.runtime.callbacks"}
+    maker = GlobalRef("ray.cloudpickle.cloudpickle", "_make_skeleton_class")
+    kept = StandIn(GlobalRef(named, "Thing"))
+    cls = (type, "LegacyCallbacks", (), made, "1", None)
+    value = StandIn(maker, cls, state=({"a": [kept]}, {}))
+    checkpoint = read_checkpoint(WORKER1.checkpoint)
+    checkpoint = replace(checkpoint, config={**checkpoint.config, "callbacks": value})
+    report = prepare(checkpoint, SPACES).translation.report
+    (row,) = [row for row in report if row.path == "$.callbacks"]
+    assert (row.severity is Severity.INFO) is is_ours
+    assert ("pass it again" in row.hint) is not is_ours

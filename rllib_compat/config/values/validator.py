@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.records import GlobalRef, is_stand_in
+from rllib_compat.neutral.records import GlobalRef, is_stand_in, modules_in
 
 #: So many values a config from a file may have in all, each counted as often as it is named.
 MOST_VALUES = 20_000
@@ -54,11 +54,15 @@ class Reason(Enum):
     RECORD = "record"
     #: It is a record of a class of RLlib itself, of which every Ray has its own.
     RLLIB = "rllib"
+    #: It is a record of a class of this package, which is made anew.
+    OURS = "ours"
     #: It would be right if the user had given it.
     USER_ONLY = "user only"
 
 
 REJECTED = _Rejected()
+#: What classes of this package are made of, and of nobody else's.
+_OWN_PACKAGES = {"rllib_compat", "ray", "abc", "builtins"}
 #: What stands for a value that nothing reads: not empty, and equal to no default.
 UNREAD_VALUE = "(not read)"
 
@@ -151,7 +155,11 @@ class Validator:
     def reject_record(self, path: str, value: Any, kind: Declaration) -> Any:
         """Notes a record of code, which nobody can run; exact names in `trust` pass."""
         name = value.qualified if is_stand_in(value) else value.removeprefix("<class '")
-        reason = Reason.RLLIB if name.startswith("ray.rllib.") else Reason.RECORD
+        packages = {module.partition(".")[0] for module in modules_in(value)}
+        if "rllib_compat" in packages and packages <= _OWN_PACKAGES:
+            reason = Reason.OURS
+        else:
+            reason = Reason.RLLIB if name.startswith("ray.rllib.") else Reason.RECORD
         return self._unless_trusted(path, value, kind, reason)
 
     def leave_unread(self, value: object) -> Any:
