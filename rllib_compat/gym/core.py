@@ -8,7 +8,7 @@ alone, their `step` four values. RLlib's kinds of environments are among them.
 from __future__ import annotations
 
 import inspect
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -76,6 +76,12 @@ class OldApi(gymnasium.Wrapper[Any, Any, Any, Any]):
             `TimeLimit.truncated`.
         """
         return four_values(self.env.step(action))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        inside = self.env
+        return getattr(inside, "get_wrapper_attr", partial(getattr, inside))(name)
 
     def seed(self, seed: int | None = None) -> list[int | None]:
         """Seeds the environment; gymnasium does that with the next reset."""

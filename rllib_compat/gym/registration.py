@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -95,6 +96,10 @@ def make(name: Any, **kwargs: Any) -> Any:
     """Makes the environment of that name, or of the next version that gymnasium has."""
     found, _ = resolve_env_name(name) if isinstance(name, str) else (name, None)
     env = gymnasium.make(game_spec(found) or found, **kwargs)
+    entry = getattr(env.spec, "entry_point", None)
+    if env.spec is not None and isinstance(entry, OldEntryPoint):
+        # gymnasium is not told of the limit, as its own wrapper would end episodes by its own API.
+        env.unwrapped.spec = replace(env.spec, max_episode_steps=entry.max_episode_steps)
     return env if getattr(env, "is_old_api", False) else OldApi(env)
 
 

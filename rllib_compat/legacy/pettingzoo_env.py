@@ -72,9 +72,9 @@ class PettingZooEnv(_OfPettingZoo):
 
     def reset(self) -> dict[Any, Any]:
         """Starts an episode; the first agent observes."""
-        self.env.reset()
-        agent = self.env.agent_selection
-        return {agent: self.env.observe(agent)}
+        self._inner.reset()
+        first = self._inner.agent_selection
+        return dict.fromkeys([first], self._inner.observe(first))
 
     def step(self, action: dict[Any, Any]) -> Any:
         """The agent whose turn it is acts; whoever ends, and the next one, observe."""

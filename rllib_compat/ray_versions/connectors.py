@@ -140,6 +140,8 @@ def observation_filters(env_runner: EnvRunner) -> dict[Any, Any]:
         return {}
     if connector._filters is None:
         connector._init_new_filters()
+    for found in connector._filters.values():
+        found.rs = found.running_stats  # its name until Ray 2.0
     return dict(connector._filters)
 
 

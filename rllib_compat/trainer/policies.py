@@ -83,7 +83,8 @@ class Policies:
 
     def config_of(self, policy_id: str) -> Mapping[str, Any]:
         """The legacy config of a policy: the trainer's, with what it has of its own."""
-        spec = self._config.get("multiagent", {}).get("policies") or {}
+        in_dict = (self._config.get("multiagent") or {}).get("policies")
+        spec = in_dict or self._config.get("policies")  # as configs of Ray 2.x have them
         named = spec.get(policy_id) if isinstance(spec, Mapping) else None
         own = getattr(named, "config", None) or (named[3] if isinstance(named, tuple) else {})
         return {**self._config, **(own if isinstance(own, Mapping) else {})}
