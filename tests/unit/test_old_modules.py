@@ -73,3 +73,9 @@ def test_an_installed_package_of_old_code_is_named(tmp_path):
     assert done.returncode == 1
     assert "run --package their_package" in done.stderr
     assert run(tmp_path, "run", "--package", "their_package", "old.py").stdout == "PPOTrainer\n"
+
+
+def test_a_folder_called_gym_beside_a_script_is_no_gym(tmp_path):
+    (tmp_path / "gym").mkdir()
+    (tmp_path / "old.py").write_text("import gym\nprint(gym.make.__module__)\n")
+    assert run(tmp_path, "run", "old.py").stdout == "rllib_compat.gym.registration\n"

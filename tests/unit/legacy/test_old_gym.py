@@ -119,3 +119,21 @@ def test_a_monitor_counts_and_says_that_it_records_nothing():
     while not env.step(0)[2]:
         pass
     assert (env.get_episode_rewards(), env.get_episode_lengths()) == ([3.0], [3])
+
+
+def test_a_registered_environment_tells_its_limit():
+    gym.register("CountdownWithLimit-v0", entry_point=Countdown, max_episode_steps=2)
+    env = gym.make("CountdownWithLimit-v0")
+    assert env.spec.max_episode_steps == 2
+    env.reset()
+    assert [env.step(0)[2] for _ in range(2)] == [False, True]
+
+
+def test_attributes_are_found_through_wrappers_of_gymnasium():
+    class Named(gym.Wrapper):
+        own = "mine"
+
+    env = wrappers.TransformReward(Named(Countdown()), lambda reward: reward / 2)
+    assert (env.own, env.env.own) == ("mine", "mine")
+    with pytest.raises(AttributeError):
+        env.nothing  # noqa: B018

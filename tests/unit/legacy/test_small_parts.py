@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("ray")
 
 from rllib_compat import legacy
-from rllib_compat.errors import CompatError
+from rllib_compat.errors import CompatError, GoneError
 from rllib_compat.runtime import postprocess
 from tests.legacy.parts import record
 from tests.marks import OTHERS_WARNINGS
@@ -89,3 +89,28 @@ def test_code_for_tensorflow_says_that_it_is_not_installed():
     for old in (tf, found):  # one value until Ray 0.8.5
         with pytest.raises(CompatError, match="pip install tensorflow-cpu"):
             old.keras.layers.Dense(3)
+
+
+def test_models_of_ones_own_read_their_options_by_the_old_key_and_gone_parts_say_what_to_do():
+    from ray.rllib.models.catalog import RLLIB_MODEL, _global_registry
+
+    class Small:
+        def __init__(self, seen, acts, outputs, told, name, **own):
+            self.told, self.own = told, own
+
+    legacy.activate()
+    try:
+        from ray.rllib.models import ModelCatalog
+        from ray.rllib.models.tf.tf_modelv2 import TFModelV2
+    finally:
+        legacy.deactivate()
+    ModelCatalog.register_custom_model("small of old", Small)
+    made = _global_registry.get(RLLIB_MODEL, "small of old")(
+        None, None, 2, {"custom_model_config": {"size": 3}}, "name", size=3
+    )
+    assert isinstance(made, Small)
+    assert made.told["custom_options"] == made.own == {"size": 3}
+    with pytest.raises(GoneError, match="ObservationWrapper"):
+        ModelCatalog.register_custom_preprocessor("mine", Small)
+    with pytest.raises(GoneError, match="TorchModelV2"):
+        type("Mine", (TFModelV2,), {})(None, None, 2, {}, "name")

@@ -1,0 +1,34 @@
+"""A function as stop, `sample_from` and `choice` in a config, a number of samples."""
+
+import ray
+from facts import record
+from ray import tune
+
+
+def stop(trial_id, result):
+    return result["timesteps_total"] >= 60
+
+
+ray.init()
+analysis = tune.run(
+    "PG",
+    stop=stop,
+    num_samples=2,
+    verbose=0,
+    config={
+        "env": "CartPole-v0",
+        "num_workers": 0,
+        "framework": "torch",
+        "rollout_fragment_length": 20,
+        "train_batch_size": 20,
+        "gamma": tune.choice([0.5, 0.6]),
+        "lr": tune.sample_from(lambda spec: spec.config.gamma / 100),
+    },
+)
+configs = [trial.config for trial in analysis.trials]
+record(
+    trials=len(configs),
+    related=all(abs(c["lr"] * 100 - c["gamma"]) < 1e-9 for c in configs),
+    inside=all(c["gamma"] in (0.5, 0.6) for c in configs),
+    steps=[trial.last_result["timesteps_total"] for trial in analysis.trials],
+)
