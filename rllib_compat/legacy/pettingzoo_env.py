@@ -78,18 +78,19 @@ class PettingZooEnv(_OfPettingZoo):
 
     def step(self, action: dict[Any, Any]) -> Any:
         """The agent whose turn it is acts; whoever ends, and the next one, observe."""
-        self.env.step(action[self.env.agent_selection])
+        inner = self._inner
+        inner.step(action[inner.agent_selection])
         rows: dict[Any, tuple[Any, Any, bool, Any]] = {}
-        while self.env.agents:
-            obs, reward, *ends, info = self.env.last()
-            rows[self.env.agent_selection] = (obs, reward, any(ends), info)
+        while inner.agents:
+            obs, reward, *ends, info = inner.last()
+            rows[inner.agent_selection] = (obs, reward, any(ends), info)
             if not any(ends):
                 break
-            self.env.step(None)
+            inner.step(None)
         observations, rewards, dones, infos = (
             {agent: row[part] for agent, row in rows.items()} for part in range(4)
         )
-        dones["__all__"] = not self.env.agents
+        dones["__all__"] = not inner.agents
         return observations, rewards, dones, infos
 
     @property

@@ -11,13 +11,14 @@ import contextlib
 import io
 import json
 import os
+import pathlib
 import signal
 import sys
 import tempfile
 import traceback
 import types
 
-SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts")
+SCRIPTS = str(pathlib.Path(__file__).resolve().with_name("scripts"))
 SECONDS = 180  # for one script, on a busy machine
 
 

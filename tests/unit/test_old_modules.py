@@ -9,6 +9,8 @@ import pytest
 from rllib_compat import legacy
 from rllib_compat.cli import main
 
+legacy.deactivate()
+
 OLD = """
 import gym
 import numpy as np

@@ -76,12 +76,11 @@ trainer = PPOTrainer(
         "sgd_minibatch_size": 20,
         "num_sgd_iter": 1,
         "callbacks": {
-            "on_episode_start": on_episode_start,
-            "on_episode_step": on_episode_step,
-            "on_episode_end": on_episode_end,
-            "on_sample_end": on_sample_end,
-            "on_train_result": on_train_result,
-            "on_postprocess_traj": on_postprocess_traj,
+            function.__name__: function
+            for function in (
+                *(on_train_result, on_postprocess_traj, on_sample_end),
+                *(on_episode_end, on_episode_step, on_episode_start),
+            )
         },
     },
 )

@@ -15,9 +15,9 @@ class HeavyPole(CartPoleEnv):
         self.count = 0
 
     def step(self, action):
-        obs, reward, done, info = super().step(action)
         self.count += 1
-        return obs, reward * 0.5, done or self.count % 10 == 0, info
+        seen, paid, over, told = super().step(action)
+        return seen, paid / 2, over or self.count % 10 == 0, told
 
 
 ray.init()

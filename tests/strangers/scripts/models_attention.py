@@ -45,12 +45,12 @@ trainer = PPOTrainer(env=Echo, config=config)
 result = trainer.train()
 env = Echo()
 units, dim, memory = 1, 8, 4
-state = [np.zeros([memory, dim], np.float32) for _ in range(units)]
-obs, done, steps = env.reset(), False, 0
-while not done:
-    action, state_out, _ = trainer.compute_single_action(obs, state)
-    obs, reward, done, _ = env.step(action)
-    state = [np.concatenate((state[i], [state_out[i]]))[1:] for i in range(units)]
+memories = [np.zeros((memory, dim), np.float32)] * units
+seen, over, steps = env.reset(), False, 0
+while not over:
+    chosen, newest, _ = trainer.compute_single_action(seen, memories)
+    memories = [np.vstack((kept[1:], one[None])) for kept, one in zip(memories, newest)]
+    seen, _, over, _ = env.step(chosen)
     steps += 1
-record(steps=steps, out=[np.shape(s) for s in state_out], reward=result["episode_reward_mean"])
+record(steps=steps, out=[np.shape(s) for s in newest], reward=result["episode_reward_mean"])
 trainer.stop()

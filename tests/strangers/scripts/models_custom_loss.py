@@ -28,12 +28,11 @@ class Disk(gym.Env):
 
 class Penalized(TorchModelV2, nn.Module):
     def __init__(self, obs_space, action_space, num_outputs, model_config, name):
-        super().__init__(obs_space, action_space, num_outputs, model_config, name)
         nn.Module.__init__(self)
-        self.inner = FullyConnectedNetwork(
-            self.obs_space, self.action_space, num_outputs, model_config, name="inner"
-        )
+        given = (obs_space, action_space, num_outputs, model_config)
+        TorchModelV2.__init__(self, *given, name)
         self.calls = 0
+        self.inner = FullyConnectedNetwork(*given, name="inside")
 
     def forward(self, input_dict, state, seq_lens):
         return self.inner(input_dict, state, seq_lens)

@@ -10,13 +10,13 @@ tf1, tf, tfv = try_import_tf()
 
 
 class Dense(TFModelV2):
-    def __init__(self, obs_space, action_space, num_outputs, model_config, name):
-        super().__init__(obs_space, action_space, num_outputs, model_config, name)
-        inputs = tf.keras.layers.Input(shape=obs_space.shape, name="observations")
-        layer = tf.keras.layers.Dense(16, activation=tf.nn.relu, name="first")(inputs)
-        logits = tf.keras.layers.Dense(num_outputs, name="logits")(layer)
-        value = tf.keras.layers.Dense(1, name="value")(layer)
-        self.base_model = tf.keras.Model(inputs, [logits, value])
+    def __init__(self, obs_space, action_space, num_outputs, *others):
+        TFModelV2.__init__(self, obs_space, action_space, num_outputs, *others)
+        layers = tf.keras.layers
+        seen = layers.Input(obs_space.shape)
+        hidden = layers.Dense(16, activation=tf.nn.relu)(seen)
+        heads = [layers.Dense(size)(hidden) for size in (num_outputs, 1)]
+        self.base_model = tf.keras.Model(seen, heads)
 
     def forward(self, input_dict, state, seq_lens):
         out, self._value = self.base_model(input_dict["obs"])

@@ -44,14 +44,13 @@ result = trainer.train()
 env = Echo()
 cells = trainer.config["model"]["lstm_cell_size"]
 state = [np.zeros(cells, np.float32) for _ in range(2)]
-obs, done, action, reward, total, steps = env.reset(), False, 0, 0.0, 0.0, 0
-while not done:
-    action, state, info = trainer.compute_action(
-        obs, state=state, prev_action=action, prev_reward=reward, full_fetch=True
+seen, over, last, total, steps = env.reset(), False, (0, 0.0), 0.0, 0
+while not over:
+    chosen, state, info = trainer.compute_action(
+        seen, state=state, prev_action=last[0], prev_reward=last[1], full_fetch=True
     )
-    obs, reward, done, _ = env.step(action)
-    total += reward
-    steps += 1
+    seen, paid, over, _ = env.step(chosen)
+    last, total, steps = (chosen, paid), total + paid, steps + 1
 record(
     steps=steps,
     total=total,

@@ -31,13 +31,12 @@ for name, model in {
     trainer = PPOTrainer(
         env=Arm,
         config={
-            "num_workers": 0,
+            "model": model,
             "framework": "torch",
-            "rollout_fragment_length": 20,
-            "train_batch_size": 20,
+            **dict.fromkeys(("rollout_fragment_length", "train_batch_size"), 20),
             "sgd_minibatch_size": 10,
             "num_sgd_iter": 1,
-            "model": model,
+            "num_workers": 0,
         },
     )
     trainer.train()

@@ -13,29 +13,23 @@ from ray.rllib.offline.json_reader import JsonReader
 from ray.rllib.offline.json_writer import JsonWriter
 
 folder = tempfile.mkdtemp()
-builder, writer = SampleBatchBuilder(), JsonWriter(folder)
 env = gym.make("CartPole-v0")
-prep = get_preprocessor(env.observation_space)(env.observation_space)
 env.seed(1)
+flat = get_preprocessor(env.observation_space)(env.observation_space).transform
+writer = JsonWriter(folder)
+builder = SampleBatchBuilder()
 total = 0
 for episode in range(3):
-    obs, done, t = env.reset(), False, 0
-    while not done and t < 6:
-        action = t % 2
-        new_obs, reward, done, info = env.step(action)
-        builder.add_values(
-            t=t,
-            eps_id=episode,
-            agent_index=0,
-            obs=prep.transform(obs),
-            actions=action,
-            action_prob=1.0,
-            rewards=reward,
-            dones=done,
-            infos=info,
-            new_obs=prep.transform(new_obs),
-        )
-        obs, t, total = new_obs, t + 1, total + 1
+    seen, over = env.reset(), False
+    for step in range(6):
+        before = flat(seen)
+        seen, paid, over, told = env.step(step % 2)
+        row = {"obs": before, "new_obs": flat(seen), "actions": step % 2, "rewards": paid}
+        row.update(dones=over, infos=told, action_prob=1.0, eps_id=episode, t=step, agent_index=0)
+        builder.add_values(**row)
+        total += 1
+        if over:
+            break
     writer.write(builder.build_and_reset())
 (file,) = glob.glob(folder + "/*.json")
 rows = [json.loads(line) for line in open(file)]

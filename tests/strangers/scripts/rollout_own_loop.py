@@ -49,8 +49,7 @@ trainer.train()
 worker = trainer.workers.local_worker()
 env = worker.env
 policy_map = worker.policy_map
-state_init = {p: m.get_initial_state() for p, m in policy_map.items()}
-use_lstm = {p: len(s) > 0 for p, s in state_init.items()}
+recurrent = {name: bool(policy.get_initial_state()) for name, policy in policy_map.items()}
 mapping = collections.defaultdict(lambda: DEFAULT_POLICY_ID)
 for agent in ("a", "b"):
     mapping[agent] = trainer.config["multiagent"]["policy_mapping_fn"](agent, None)
@@ -68,7 +67,7 @@ while not done:
 record(
     totals=dict(totals),
     steps=steps,
-    lstm=use_lstm,
+    lstm=recurrent,
     policies=sorted(policy_map.keys()),
     env=type(env).__name__,
 )

@@ -41,12 +41,9 @@ class League(DefaultCallbacks):
         def mapping(agent_id, episode, worker, **kw):
             return "main" if agent_id == 0 else name
 
-        new = trainer.add_policy(
-            policy_id=name,
-            policy_cls=type(trainer.get_policy("main")),
-            policy_mapping_fn=mapping,
-        )
-        new.set_weights(trainer.get_policy("main").get_weights())
+        main = trainer.get_policy("main")
+        told = {"policy_mapping_fn": mapping, "policy_cls": type(main)}
+        trainer.add_policy(name, **told).set_weights(main.get_weights())
         trainer.workers.sync_weights()
         result["league"] = self.opponents
 

@@ -25,29 +25,27 @@ class Pit(gym.Env):
 
 
 def explore(config):
-    if config["train_batch_size"] < config["sgd_minibatch_size"] * 2:
-        config["train_batch_size"] = config["sgd_minibatch_size"] * 2
-    config["num_sgd_iter"] = max(config["num_sgd_iter"], 1)
+    least = {"train_batch_size": 2 * config["sgd_minibatch_size"], "num_sgd_iter": 1}
+    config.update({key: max(config[key], least[key]) for key in least})
     return config
 
 
 ray.init(num_cpus=4)
 tune.register_env("pit", lambda config: Pit(config))
 pbt = PopulationBasedTraining(
-    time_attr="training_iteration",
-    metric="episode_reward_mean",
-    mode="max",
-    perturbation_interval=1,
-    resample_probability=0.25,
-    hyperparam_mutations={
-        "lambda": lambda: random.uniform(0.9, 1.0),
-        "clip_param": lambda: random.uniform(0.01, 0.5),
-        "lr": [1e-3, 5e-4, 1e-4],
-        "num_sgd_iter": lambda: random.randint(1, 3),
-        "sgd_minibatch_size": lambda: random.randint(8, 20),
-        "train_batch_size": lambda: random.randint(40, 60),
-    },
     custom_explore_fn=explore,
+    hyperparam_mutations={
+        "sgd_minibatch_size": lambda: random.randint(8, 20),
+        "lr": [1e-3, 2e-4],
+        "lambda": lambda: random.uniform(0.85, 1.0),
+        "train_batch_size": lambda: random.randint(40, 60),
+        "clip_param": lambda: random.uniform(0.05, 0.4),
+        "num_sgd_iter": lambda: random.choice([1, 2]),
+    },
+    perturbation_interval=1,
+    mode="max",
+    metric="episode_reward_mean",
+    time_attr="training_iteration",
 )
 analysis = tune.run(
     "PPO",
@@ -59,14 +57,14 @@ analysis = tune.run(
     config={
         "env": "pit",
         "num_workers": 0,
+        "sgd_minibatch_size": tune.choice([10, 16]),
         "framework": "torch",
+        "train_batch_size": tune.choice([40, 56]),
         "lambda": 0.95,
-        "clip_param": 0.2,
-        "lr": 1e-4,
         "rollout_fragment_length": 20,
-        "num_sgd_iter": tune.choice([1, 2]),
-        "sgd_minibatch_size": tune.choice([10, 20]),
-        "train_batch_size": tune.choice([40, 60]),
+        "num_sgd_iter": 2,
+        "lr": 2e-4,
+        "clip_param": 0.25,
     },
 )
 record(

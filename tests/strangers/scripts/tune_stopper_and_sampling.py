@@ -16,13 +16,12 @@ analysis = tune.run(
     num_samples=2,
     verbose=0,
     config={
+        **dict.fromkeys(("rollout_fragment_length", "train_batch_size"), 20),
+        "framework": "torch",
         "env": "CartPole-v0",
         "num_workers": 0,
-        "framework": "torch",
-        "rollout_fragment_length": 20,
-        "train_batch_size": 20,
-        "gamma": tune.choice([0.5, 0.6]),
         "lr": tune.sample_from(lambda spec: spec.config.gamma / 100),
+        "gamma": tune.choice([0.5, 0.6]),
     },
 )
 configs = [trial.config for trial in analysis.trials]

@@ -11,6 +11,8 @@ from rllib_compat.errors import GoneError
 from rllib_compat.gym import envs, registration, wrappers
 from rllib_compat.gym.seeding import np_random
 
+legacy.deactivate()
+
 
 class Countdown(gym.Env):
     observation_space = gym.spaces.Box(0.0, 9.0, (1,))

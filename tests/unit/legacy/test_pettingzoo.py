@@ -9,6 +9,8 @@ pytest.importorskip("ray")
 from rllib_compat import legacy
 from tests.marks import OTHERS_WARNINGS
 
+legacy.deactivate()
+
 pytestmark = OTHERS_WARNINGS
 
 BOX, MOVES = gymnasium.spaces.Box(0, 9, (1,)), gymnasium.spaces.Discrete(2)
