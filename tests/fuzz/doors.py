@@ -308,7 +308,8 @@ def _serve(root: Path, out: Path, rng: random.Random) -> None:
     del out, rng
     server = PolicyServer.__new__(PolicyServer)  # it need not listen
     server.env = _Served()
-    write_answer(server.answer(read_request(_file(root).read_bytes())))
+    for file in filter(Path.is_file, root.rglob("*")):
+        write_answer(server.answer(read_request(file.read_bytes())))
 
 
 # --- what needs Ray's algorithms

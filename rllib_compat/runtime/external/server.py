@@ -23,10 +23,13 @@ from ray.rllib.env.external_multi_agent_env import ExternalMultiAgentEnv
 from ray.rllib.offline.input_reader import InputReader
 from ray.rllib.policy.sample_batch import SampleBatch
 
+from rllib_compat import registry
 from rllib_compat.neutral.errors import CompatError, ConfigError, CorruptCheckpointError
 from rllib_compat.ray_versions import environments, old_stack
+from rllib_compat.runtime.external.batches import batch_of, metrics_of
 from rllib_compat.runtime.external.envs import PolledEnv
 from rllib_compat.runtime.external.messages import plain, read_request, write_answer
+from rllib_compat.runtime.external.worker_args import worker_args
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +83,8 @@ _EPISODE_COMMANDS: dict[str, Callable[[Any, Mapping[str, Any]], dict[str, Any]]]
     "LOG_RETURNS": _log_returns,
     "END_EPISODE": _end_episode,
 }
+# Those of local inference, which a server of one environment does not have.
+_LOCAL_COMMANDS = "GET_WORKER_ARGS", "GET_WEIGHTS", "REPORT_SAMPLES"
 
 
 def _observation(env: Any, request: Mapping[str, Any]) -> Any:
@@ -194,7 +199,7 @@ def _of_episodes(command: str) -> Callable[[Any, Mapping[str, Any]], dict[str, A
         raise CorruptCheckpointError(
             f"There is no command {command!r}.",
             where="request → command",
-            fix=f"A client may send {', '.join(_EPISODE_COMMANDS)}.",
+            fix=f"A client may send {', '.join((*_EPISODE_COMMANDS, *_LOCAL_COMMANDS))}.",
         )
     return _EPISODE_COMMANDS[command]
 
@@ -212,6 +217,7 @@ class PolicyServerInput(InputReader):  # type: ignore[misc]  # Ray has no types
             other workers need not wait.
         max_sample_queue_size: How many batches may wait; of more, the oldest is dropped, with a
             warning.
+        client_ray: The Ray of clients with local inference; by default the trainer's `legacy_ray`.
     """
 
     def __init__(
@@ -221,8 +227,10 @@ class PolicyServerInput(InputReader):  # type: ignore[misc]  # Ray has no types
         port: int = 9900,
         idle_timeout: float = 3.0,
         max_sample_queue_size: int = 20,
+        client_ray: str | None = None,
     ) -> None:
         self._worker = ioctx.worker
+        self._client_ray = client_ray or getattr(self._worker.callbacks, "legacy_ray", None)
         self._sampling: _Sampling | None = None
         self._lock = threading.Lock()
         self._idle_timeout = idle_timeout
@@ -246,6 +254,17 @@ class PolicyServerInput(InputReader):  # type: ignore[misc]  # Ray has no types
         self._server.shutdown()
         self._server.server_close()
 
+    def _worker_args(self) -> dict[str, Any]:
+        if self._client_ray is None:
+            raise ConfigError(
+                "A client with local inference needs a policy of its own Ray, which is not known.",
+                where="$.input",
+                fix='PolicyServerInput(…, client_ray="1.13.0"), or legacy_ray="1.13.0" for the '
+                'trainer; or PolicyClient(address, inference_mode="remote")',
+            )
+        algorithm = registry.find(self._worker.config.algo_class.__name__).name
+        return worker_args(self._worker, algorithm, str(self._client_ray))
+
     def _new_metrics(self) -> list[Any]:
         return [self._metrics.get_nowait() for _ in range(self._metrics.qsize())]
 
@@ -265,6 +284,15 @@ class PolicyServerInput(InputReader):  # type: ignore[misc]  # Ray has no types
             self._metrics.put(episode)
 
     def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        worker = self._worker
+        if request["command"] == "GET_WORKER_ARGS":
+            return {"worker_args": self._worker_args()}
+        if request["command"] == "GET_WEIGHTS":
+            return {"weights": worker.get_weights(), "global_vars": worker.get_global_vars()}
+        if request["command"] == "REPORT_SAMPLES":
+            batch = batch_of(request.get("samples"), worker.policy_map)
+            self._report(batch, map(metrics_of, request.get("metrics") or ()))
+            return {}
         do = _of_episodes(request["command"])
         with self._lock:
             if self._sampling is None:

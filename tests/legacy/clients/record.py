@@ -1,10 +1,12 @@
 """Records what the policy clients of a real old Ray send, for tests that send it again.
 
-    python tests/legacy/clients/record.py FOLDER
+    python tests/legacy/clients/record.py FOLDER [ADDRESS]
 
 runs inside of an environment with the old Ray and its `requests`; nothing is sent: what would be
 posted is kept, and answered with what the simulator of the session needs. A session is a list of
-requests, each pickled as that client did, in base64.
+requests, each pickled as that client did, in base64. With the address of a policy server that has
+a policy of four numbers and two actions, a client with local inference is recorded, too; what it
+reports is of its own worker.
 """
 
 import base64
@@ -45,8 +47,8 @@ def recorded(simulate):
     return sent
 
 
-def one_agent(client):
-    episode = client.start_episode("first")
+def one_agent(client, episode=None):
+    episode = episode or client.start_episode("first")
     for t in range(6):
         kind = np.float64 if t % 2 else np.float32
         client.get_action(episode, np.array([t, 0.5, -1, 2], kind))
@@ -71,7 +73,27 @@ def two_agents(client):
     client.end_episode(episode, {a: np.zeros(4, np.float32) for a in ("a", "b")})
 
 
+def local(address):
+    """The requests of a client that acts by itself until it has reported."""
+    reports = []
+
+    def report(address, data):
+        answer = post(address, data=data)
+        if b"REPORT_SAMPLES" in data:
+            reports.append(base64.b64encode(data).decode())
+        return answer
+
+    requests.post = report
+    client = PolicyClient(address, inference_mode="local")
+    while len(reports) < 2:
+        one_agent(client, client.start_episode())
+    return reports[:2]
+
+
 if __name__ == "__main__":
+    post = requests.post
     sessions = {f.__name__: recorded(f) for f in (one_agent, untrained, two_agents)}
+    if len(sys.argv) > 2:
+        sessions["local"] = local(sys.argv[2])
     text = json.dumps({"python": sys.version.split()[0], "sessions": sessions}, indent=1)
     Path(sys.argv[1], ray.__version__ + ".json").write_text(text + "\n")

@@ -6,6 +6,7 @@ import http.client
 import itertools
 import json
 import pickle
+import pickletools
 import re
 import threading
 from pathlib import Path
@@ -227,3 +228,61 @@ def test_answers_are_read_by_any_python():
     np.testing.assert_array_equal(read["a"], given["a"])
     assert read["a"].flags.writeable
     assert (read["b"], read["c"]) == (3, (True, None))
+
+
+#: What answers may name: all Pythons from 3.6 on have it, and so has every numpy.
+EVERYWHERE = {
+    *("builtins getattr", "builtins bytearray", "builtins AttributeError"),
+    *("importlib import_module", "numpy ndarray", "operator itemgetter", "types SimpleNamespace"),
+}
+
+
+@pytest.mark.parametrize("ray", ["0.8.5", "1.0.1", "1.13.0", "2.0.1"])
+def test_clients_with_local_inference_get_names_and_plain_data(ray):
+    trainer = Trainer(training={"model": {"vf_share_layers": True, "fcnet_hiddens": [8]}})
+    trainer.server._client_ray = ray
+    code, answer = trainer.post(command("GET_WORKER_ARGS"))
+    assert code == 200, answer
+    found, strings = set(), []
+    for opcode, value, _ in pickletools.genops(answer):
+        if isinstance(value, str):
+            strings.append(value)
+        if opcode.name == "STACK_GLOBAL":
+            found.add(" ".join(strings[-2:]))
+    assert {name for name in found if "." not in name.split()[0]} <= EVERYWHERE
+    assert "PPOTorchPolicy" in strings
+    assert ("ray.rllib.agents.callbacks" in strings) == (ray < "2")
+    weights = pickle.loads(trainer.post(command("GET_WEIGHTS"))[1])
+    assert set(weights["weights"]) == {"default_policy"}
+    trainer.server._client_ray = None
+    code, answer = trainer.post(command("GET_WORKER_ARGS"))
+    assert (code, b"client_ray" in answer) == (400, True)
+    trainer.worker.stop()
+
+
+@pytest.mark.parametrize(
+    "file", [file for file in RECORDED if "local" in sessions(file)], ids=lambda file: file.stem
+)
+def test_what_clients_with_local_inference_sampled_is_learned_from(one_agent, file):
+    while one_agent.server.next().count:
+        pass
+    one_agent.worker.get_metrics()
+    one_agent.replay(sessions(file)["local"])
+    first = one_agent.server.next().policy_batches["default_policy"]
+    assert first["obs"][:6].tolist() == [[t, 0.5, -1, 2] for t in range(6)]
+    assert first["rewards"][:7].tolist() == [1.5] * 6 + [2.0]
+    assert first["terminateds"][:7].tolist() == [False] * 6 + [True]
+    assert "dones" not in first
+    second = one_agent.server.next()
+    assert set(one_agent.worker.learn_on_batch(second)) == {"default_policy"}
+    metrics = one_agent.worker.get_metrics()
+    assert {(m.episode_length, m.episode_reward) for m in metrics} == {(7, 11.0)}
+
+
+@pytest.mark.parametrize(
+    "samples", [None, 5, Evil(), {"obs": [1]}, np.zeros(3), [Evil()], Evil], ids=repr
+)
+def test_what_is_no_batch_is_refused(one_agent, capsys, samples):
+    code, answer = one_agent.post(command("REPORT_SAMPLES", samples=samples, metrics=[]))
+    assert (code, b"no batch" in answer) == (400, True)
+    assert "executed" not in capsys.readouterr().out

@@ -1,0 +1,149 @@
+"""What a client with local inference makes its own worker of: the arguments of its Ray's worker.
+
+Ray pickled the server's own ones, with all code in them; client and server had to be of one Ray and
+one Python. Here they are made for the client's Ray, of names that it has and of plain data, so that
+no code travels; what can't be said so is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import itemgetter
+from types import SimpleNamespace
+from typing import Any
+
+from packaging.version import Version
+
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.registry import keys
+from rllib_compat.runtime.external.messages import OldCall, OldName
+
+_ALGORITHMS, _CONFIG_OBJECT = Version("2.0"), Version("2.3")
+_SPEC, _OUTPUT, _BRANCHES = Version("1.0"), Version("1.9"), Version("0.8.6")
+
+#: An algorithm → the module of its torch policy in Ray 0.8 – 1.13, in 2.x, and the class.
+_POLICIES = {
+    "A2C": ("a3c.a3c_torch_policy", "a3c.a3c_torch_policy", "A3CTorchPolicy"),
+    "A3C": ("a3c.a3c_torch_policy", "a3c.a3c_torch_policy", "A3CTorchPolicy"),
+    "APPO": ("ppo.appo_torch_policy", "appo.appo_torch_policy", "APPOTorchPolicy"),
+    "DQN": ("dqn.dqn_torch_policy", "dqn.dqn_torch_policy", "DQNTorchPolicy"),
+    "PG": ("pg.pg_torch_policy", "pg.pg_torch_policy", "PGTorchPolicy"),
+    "PPO": ("ppo.ppo_torch_policy", "ppo.ppo_torch_policy", "PPOTorchPolicy"),
+    "SAC": ("sac.sac_torch_policy", "sac.sac_torch_policy", "SACTorchPolicy"),
+}
+
+
+def worker_args(worker: Any, algorithm: str, client_ray: str) -> dict[str, Any]:
+    """The arguments of the worker of a client.
+
+    Args:
+        worker: The trainer's worker.
+        algorithm: The name of its algorithm.
+        client_ray: The Ray of the clients.
+
+    Raises:
+        ConfigError: What the config asks for can't be said in plain data.
+    """
+    ray = Version(client_ray)
+    if ray >= _CONFIG_OBJECT:
+        raise ConfigError(
+            f"Workers of Ray {client_ray} are made of a config object, which is no plain data.",
+            where="inference_mode",
+            fix='PolicyClient(address, inference_mode="remote")',
+        )
+    if algorithm not in _POLICIES or worker.multiagent:
+        raise ConfigError(
+            "Policies for local inference are one of " + ", ".join(_POLICIES) + ", for one agent.",
+            where="inference_mode",
+            fix='PolicyClient(address, inference_mode="remote")',
+        )
+    (policy,) = worker.policy_map.values()
+    space = getattr(policy.observation_space, "original_space", policy.observation_space)
+    observations, actions = _space(space), _space(policy.action_space)
+    env = SimpleNamespace(observation_space=observations, action_space=actions)
+    old, new, name = _POLICIES[algorithm]
+    home = "agents" if ray < _ALGORITHMS else "algorithms"
+    policy_class = OldName(f"ray.rllib.{home}.{old if ray < _ALGORITHMS else new}", name)
+    config = _policy_config(worker.config.to_dict(), algorithm, client_ray)
+    config["callbacks"] = OldName(f"ray.rllib.{home}.callbacks", "DefaultCallbacks")
+    config |= {"env": "external", "env_config": {"external": env}, "num_workers": 0}
+    config |= {"framework": "torch", "use_pytorch": True, "in_evaluation": False}
+    config |= {"observation_space": observations, "action_space": actions}
+    args: dict[str, Any] = {
+        "env_creator": itemgetter("external"),
+        "policy_spec" if ray >= _SPEC else "policy": policy_class,
+        "rollout_fragment_length": worker.config.rollout_fragment_length,
+        "batch_mode": worker.config.batch_mode,
+        "observation_filter": worker.config.observation_filter,
+        "clip_rewards": worker.config.clip_rewards,
+        "clip_actions": worker.config.clip_actions,
+        "env_config": config["env_config"],
+        "model_config": config["model"],
+        "policy_config": config,
+        "callbacks": config["callbacks"],
+        "input_creator": None,
+    }
+    if ray >= _OUTPUT:
+        args |= {"output_creator": None, "normalize_actions": worker.config.normalize_actions}
+    return args
+
+
+def _policy_config(given: Mapping[str, Any], algorithm: str, client_ray: str) -> dict[str, Any]:
+    """The whole config of a policy as the client's Ray had it: its keys, and what is set here."""
+    config = keys.default_config(algorithm, client_ray)
+    model = config["model"]
+    for key in given.keys() & config.keys() - {"model", "multiagent"}:
+        if _is_plain(given[key]) and not keys.is_placeholder(key, given[key]):
+            config[key] = given[key]
+    for key in given["model"].keys() & model.keys():
+        if not keys.is_placeholder(f"model.{key}", given["model"][key]):
+            model[key] = given["model"][key]
+    if "lstm_use_prev_action_reward" in model:  # one key for both until Ray 1.1
+        both = ("lstm_use_prev_action", "lstm_use_prev_reward")
+        model["lstm_use_prev_action_reward"] = all(given["model"].get(key) for key in both)
+    if Version(client_ray) < _BRANCHES and not model.get("vf_share_layers"):
+        raise ConfigError(
+            f"torch's networks of Ray {client_ray} share the layers of policy and value function.",
+            where="model.vf_share_layers",
+            fix='"model": {"vf_share_layers": True}, or '
+            'PolicyClient(address, inference_mode="remote")',
+        )
+    for key, value in (("model", model), ("exploration_config", given.get("exploration_config"))):
+        if value is not None and not _is_plain(value):
+            raise ConfigError(
+                f"`{key}` has code in it, which can't be sent to a client.",
+                where=key,
+                fix='PolicyClient(address, inference_mode="remote")',
+            )
+    return config
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return all(map(_is_plain, value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (str, int, float, bool))
+
+
+def _space(space: Any) -> OldCall:
+    """A space that the client makes of its own gym's class."""
+    kind = type(space).__name__
+    made = OldName("gym.spaces", kind)
+    if kind == "Box":
+        return made(space.low, space.high, None, space.dtype.name)
+    if kind == "Discrete":
+        return made(int(space.n))
+    if kind == "MultiDiscrete":
+        return made(space.nvec)
+    if kind == "MultiBinary":
+        return made(int(space.n))
+    if kind == "Tuple":
+        return made([_space(part) for part in space.spaces])
+    if kind == "Dict":
+        return made({name: _space(part) for name, part in space.spaces.items()})
+    raise ConfigError(
+        f"A space of the kind {kind} can't be sent to a client.",
+        where="observation_space",
+        fix='PolicyClient(address, inference_mode="remote")',
+    )
