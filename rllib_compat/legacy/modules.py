@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from rllib_compat import registry
-from rllib_compat.neutral.errors import ConfigError, GoneError
+from rllib_compat.neutral.errors import CompatError, ConfigError, GoneError
 from rllib_compat.registry import old_names
 from rllib_compat.registry.old_names import OLD_PACKAGE
 from rllib_compat.runtime.user_envs import TODAYS_GYM
@@ -238,15 +238,24 @@ class _Removed(type):
             raise AttributeError(name)
         cls.raise_gone()
 
-    def raise_gone(cls) -> NoReturn:
+    def _as_dict(cls, *_: object) -> NoReturn:
+        # Python takes an AttributeError here for "no mapping", and says only that.
+        cls.raise_gone(ConfigError)
+
+    __getitem__ = __setitem__ = __contains__ = __iter__ = __len__ = keys = _as_dict
+
+    def __bool__(cls) -> bool:
+        return True
+
+    def raise_gone(cls, kind: type[CompatError] = GoneError) -> NoReturn:
         """Says where the class went, or the one that it derives from.
 
         Raises:
-            GoneError: Always.
+            CompatError: Always, of this kind.
         """
         name, last = next(c.__dict__["_removed"] for c in cls.__mro__ if "_removed" in c.__dict__)
         place = "gymnasium" if name.startswith("gym.") else "today's Ray"
-        raise GoneError(
+        raise kind(
             f"`{name}` is not in {place}; the last that had it was about {last}.",
             where=name,
             fix=old_names.advice(name),

@@ -523,8 +523,8 @@ REMOVED = {
     "gym.vector": "RLlib makes its own vector of environments (`num_envs_per_worker`); "
     "`gymnasium.make_vec` makes others",
     "gym.wrappers.monitoring": "`gymnasium.wrappers.RecordVideo` records",
-    "ray.rllib": 'see the guide: "What is gone"',
-    "ray.rllib.agents": 'see the guide: "What is gone"',
+    "ray.rllib": 'see the guide: "What an old import gives"',
+    "ray.rllib.agents": 'see the guide: "What an old import gives"',
     "ray.rllib.agents.alpha_star": _LEAGUE,
     "ray.rllib.agents.dreamer": _DREAMER,
     "ray.rllib.agents.maml": _MAML,

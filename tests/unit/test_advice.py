@@ -1,0 +1,135 @@
+"""What errors, reports and old names advise is there: pages, verbs, flags, modules, classes."""
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+import rllib_compat
+import rllib_compat.cli
+from rllib_compat.errors import CompatError
+from rllib_compat.legacy.modules import lookup
+from rllib_compat.registry import old_names
+
+PACKAGE = Path(rllib_compat.__file__).parent
+GUIDE = Path(__file__).parents[2] / "migration_guide"
+
+
+def texts(node):
+    """The text of an expression, with {} for what is computed."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(
+            texts(part) if isinstance(part, ast.Constant) else "{}" for part in node.values
+        )
+    if isinstance(node, ast.BinOp):
+        return texts(node.left) + texts(node.right)
+    if isinstance(node, ast.IfExp):
+        return f"{texts(node.body)} / {texts(node.orelse)}"
+    return ""
+
+
+def advice():
+    for file in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            asked = isinstance(node, ast.keyword) and node.arg in ("fix", "hint")
+            if asked and (text := texts(node.value)):
+                yield f"{file.relative_to(PACKAGE)}:{node.value.lineno}", text
+    for name, text in old_names.REMOVED.items():
+        yield name, text
+
+
+ADVICE = list(advice())
+
+
+#: Flags of pip, and click's own.
+OF_OTHERS = {"--help", "--no-deps", "--only-binary", "--python-version", "--upgrade"}
+#: What is there with a package that the tests do not have.
+NEEDS_MORE = {("ray.tune.integration.tensorflow", "ray.train.tensorflow.TensorflowTrainer")}
+
+
+def exists(dotted):
+    """Whether a dotted name can be imported."""
+    parts = dotted.split(".")
+    for end in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:end]))
+        except ImportError:
+            continue
+        try:
+            for name in parts[end:]:
+                found = getattr(found, name)
+        except (AttributeError, ImportError):
+            return False
+        return True
+    return False
+
+
+def verbs():
+    """The group of all verbs."""
+    return next(
+        value for value in vars(rllib_compat.cli).values() if isinstance(value, click.Group)
+    )
+
+
+def flags():
+    found, main = set(), verbs()
+    context = click.Context(main)
+    for verb in main.list_commands(context):
+        for parameter in main.get_command(context, verb).params:
+            found |= set(parameter.opts) | set(parameter.secondary_opts)
+    return found
+
+
+def test_there_is_advice():
+    assert len(ADVICE) > 300
+
+
+def test_pages_of_the_guide_that_advice_names_are_there():
+    titles = [
+        line.strip("# \n") for file in GUIDE.rglob("*.md") for line in file.open() if line[0] == "#"
+    ]
+    named = {
+        (place, title)
+        for place, text in ADVICE
+        for title in re.findall(r'guide[^"]{0,12}"([^"]+)"', text)
+    }
+    assert {(p, t) for p, t in named if t not in titles} == set()
+    pages = {
+        (p, page)
+        for p, text in ADVICE
+        for page in re.findall(r"migration_guide/([\w/]+\.md)", text)
+    }
+    assert {(p, page) for p, page in pages if not (GUIDE / page).exists()} == set()
+
+
+def test_verbs_and_flags_that_advice_names_are_there():
+    there = set(verbs().list_commands(click.Context(verbs()))) | {"rollout"}
+    named = {(p, verb) for p, text in ADVICE for verb in re.findall(r"`rllib-compat (\w+)", text)}
+    assert {(p, verb) for p, verb in named if verb not in there} == set()
+    known = flags()
+    asked = {(p, f) for p, text in ADVICE for f in re.findall(r"(?<![\w-])--[a-z][\w-]*", text)}
+    assert {(p, flag) for p, flag in asked if flag not in known | OF_OTHERS} == set()
+
+
+@pytest.mark.filterwarnings("ignore")  # modules of Ray warn when they are imported
+def test_modules_that_advice_names_are_there():
+    named = {
+        (p, name.rstrip("."))
+        for p, text in ADVICE
+        for name in re.findall(r"\b(?:ray|gymnasium|rllib_compat)(?:\.\w+)+", text)
+    }
+    assert {(p, name) for p, name in named if not exists(name)} <= NEEDS_MORE
+
+
+def test_what_is_gone_says_so_however_it_is_used():
+    gone = lookup("ray.rllib.agents.dyna", "DEFAULT_CONFIG")
+    uses = (dict, list, len, gone.__class__.__call__)
+    for use in (*uses, lambda c: {**c}, lambda c: c["lr"], lambda c: "lr" in c, lambda c: c.copy()):
+        with pytest.raises(CompatError, match="is not in today's Ray"):
+            use(gone)
+    assert gone
