@@ -124,7 +124,7 @@ def _candidates(checkpoint: LegacyCheckpoint) -> tuple[_Sign | None, tuple[str, 
         # A sign that contradicts those before it says nothing: people rename folders.
         elif left := tuple(name for name in names if name in sign.candidates):
             names = left
-    return first, _by_memory(names, checkpoint)
+    return first, _of_its_time(_by_memory(names, checkpoint), checkpoint.source.ray_version)
 
 
 def _signs(checkpoint: LegacyCheckpoint) -> Iterator[_Sign]:
@@ -180,6 +180,14 @@ def _owners_of_keys(checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
     names = [n for n in registry.ALGORITHMS if owners and all(n in owner for owner in owners)]
     # Checkpoints of the others are not read; one that looks like both is rather of these.
     return tuple(name for name in names if registry.of(name).reader) or tuple(names)
+
+
+def _of_its_time(names: tuple[str, ...], ray: str | None) -> tuple[str, ...]:
+    """Those that the Ray had which wrote the checkpoint."""
+    if ray is None:
+        return names
+    release = table.nearest_release(ray)
+    return tuple(name for name in names if table.defaults(name, release)) or names
 
 
 def _by_memory(names: tuple[str, ...], checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
