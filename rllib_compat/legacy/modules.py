@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from functools import cache, wraps
 from operator import attrgetter
 from types import ModuleType
@@ -152,6 +152,7 @@ _OLDER_KEYS = ["create_env_on_driver", "custom_eval_function", "multiagent", "nu
 
 def _of_algorithm(module: str, name: str) -> Any:
     """The trainer's or config's class, or the default config, of that name below `ray.rllib`."""
+    had = name in old_names.names(f"ray.rllib.{module}")
     package, _, module = module.partition(".")
     if package not in ("agents", "algorithms", "contrib"):
         return MISSING
@@ -164,6 +165,10 @@ def _of_algorithm(module: str, name: str) -> Any:
 
         if fluent.is_config_name(name):
             return fluent.config_class(name)
+    if (
+        had and package == "agents" and name == "validate_config"
+    ):  # of `build_trainer` (Ray 0.8 – 1.10)
+        return _validate_config
     if package == "agents" or not name.endswith("DEFAULT_CONFIG"):
         return MISSING  # `rllib_compat.agents` has those of `agents`
     stem = name.removesuffix("DEFAULT_CONFIG").strip("_") or module.rpartition(".")[2]
@@ -174,6 +179,11 @@ def _of_algorithm(module: str, name: str) -> Any:
     if package == "algorithms":
         return _default_config(row.name)
     return _contributed_config(row.name)
+
+
+def _validate_config(config: MutableMapping[str, Any]) -> None:
+    """Leaves it to the trainer, which refuses what its algorithm can't have when it is made."""
+    del config
 
 
 @cache

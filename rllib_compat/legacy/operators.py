@@ -35,10 +35,11 @@ def _policy_class(stem: str) -> Callable[[Mapping[str, Any]], type]:
 get_policy_class_of = SimpleNamespace(
     **{
         stem: _policy_class(stem)
-        for stem in ("A3C", "APPO", "ARS", "DDPG", "DQN", "ES", "Impala", "MARWIL", "PG", "PPO")
-    },
-    SAC=_policy_class("SAC"),
-    SimpleQ=_policy_class("SimpleQ"),
+        for stem in (
+            *("A3C", "APPO", "ARS", "CQL", "DDPG", "DQN", "ES", "Impala", "MARWIL", "PG", "PPO"),
+            *("R2D2", "SAC", "SimpleQ"),
+        )
+    }
 )
 
 

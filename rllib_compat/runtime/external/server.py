@@ -349,9 +349,8 @@ class _Sampling(threading.Thread):
 
 def _external_env(worker: Any) -> Any:
     """An environment of the worker's spaces; its own thread has nothing to do."""
-    several = worker.multiagent
-    policy = next(iter(worker.policy_map.values()))
-    kind = ExternalMultiAgentEnv if several else ExternalEnv
+    kind = ExternalMultiAgentEnv if worker.multiagent else ExternalEnv
+    _, policy = next(iter(worker.policy_map.items()))
 
     class ServedToClients(kind):  # type: ignore[misc, valid-type]
         def run(self) -> None:

@@ -8,7 +8,7 @@ import json
 import pickle
 import pickletools
 import re
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import gymnasium
@@ -146,13 +146,10 @@ def test_many_episodes_at_a_time_have_an_answer_each(one_agent):
     def play(name):
         seen.extend(one_agent.post(r)[0] for r in sessions(RECORDED[0], name)["one_agent"])
 
-    threads = [threading.Thread(target=play, args=(name * 5,)) for name in "xyz"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(play, ("xxxxx", "yyyyy", "zzzzz")))
     assert set(seen) == {200}
-    assert sum(one_agent.server.next().count for _ in threads) == 21
+    assert sum(one_agent.server.next().count for _ in range(3)) == 21
 
 
 class Evil:
@@ -179,6 +176,7 @@ def command(name, **more):
         (command("GET_ACTION", observation=np.zeros(4)), 500, "not found|completed"),
         (command("LOG_RETURNS"), 400, "reward"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_bad_requests_are_answered_and_nothing_of_them_runs(one_agent, capsys, body, code, text):
     one_agent.replay(sessions(RECORDED[0])["untrained"])  # so that there is an environment
@@ -280,7 +278,9 @@ def test_what_clients_with_local_inference_sampled_is_learned_from(one_agent, fi
 
 
 @pytest.mark.parametrize(
-    "samples", [None, 5, Evil(), {"obs": [1]}, np.zeros(3), [Evil()], Evil], ids=repr
+    "samples",
+    [None, 5, Evil(), {"obs": [1]}, np.zeros(3), [Evil()], Evil],
+    ids=lambda value: type(value).__name__,
 )
 def test_what_is_no_batch_is_refused(one_agent, capsys, samples):
     code, answer = one_agent.post(command("REPORT_SAMPLES", samples=samples, metrics=[]))
