@@ -54,6 +54,8 @@ def from_json(line: str | bytes, where: str) -> dict[str, Any]:
     """A line as the record that it is, with its columns unpacked; see `read_lines`."""
     try:
         record = json.loads(line)
+        if list(record) == ["value"]:  # a data set's form of a row
+            record = record["value"]
         kind = record["type"]
         if kind == "SampleBatch":
             return _unpack(record, where)

@@ -146,6 +146,13 @@ class Bomb:
         return pickle.loads, (b"exploded",)
 
 
+def test_a_line_of_a_data_set_is_read(tmp_path):
+    row = {"type": "SampleBatch", "obs": [[0.0], [1.0]], "rewards": [1.0, 2.0]}
+    (tmp_path / "a.json").write_text(f"{json.dumps({'value': row})}\n{json.dumps(row)}\n")
+    (_, first), (_, second) = read_lines(tmp_path / "a.json")
+    assert first == second == row
+
+
 def test_nothing_in_a_packed_column_is_executed(tmp_path):
     text = base64.b64encode(lz4.frame.compress(pickle.dumps(Bomb()))).decode()
     columns = {"type": "SampleBatch", "obs": text, "actions": [0], "rewards": [1.0]}
