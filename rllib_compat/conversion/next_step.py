@@ -91,5 +91,9 @@ def _act(plan: Plan, target: Path) -> str:
         f"policy = compat.load_policy({str(target)!r}{which})",
         "action = policy.compute_single_action(observation)",
     ]
+    if plan.reason.startswith("$.exploration_config "):
+        old = str(plan.checkpoint.source.path)
+        lines.append("# exploring as its algorithm does by itself, it trains on:")
+        lines.append(f"# algorithm = compat.load({old!r}, exploration_config={{}})")
     why = f" ({plan.reason}, so nothing trains it)" if plan.reason else ""
     return "\n  ".join([f"to let it act{why}, in Python:", *lines])

@@ -134,6 +134,8 @@ def from_torch(
     groups = stored["param_groups"]
     numbers = [str(number) for group in groups for number in group["params"]]
     names = list(_parameters(group, weights, network)) if group.modules else [str(group.stack)]
+    if len(names) != len(numbers):  # it was made before the networks of Curiosity came
+        names = [name for name in names if name not in network.unused]
     if len(names) != len(numbers):
         raise CheckpointError(f"it has {len(numbers)} parameters, the network {len(names)}")
     # No gradient reaches what is unused or constant: it has no state.

@@ -9,12 +9,13 @@ import subprocess
 import sys
 import tracemalloc
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rllib_compat import Given, convert, inspect, load, verify
-from rllib_compat.conversion import Form, compare_outputs, prepare
+from rllib_compat.conversion import Form, compare_outputs, describe_next_step, prepare
 from rllib_compat.conversion import complete as resolve
 from rllib_compat.conversion import config as config_module
 from rllib_compat.conversion.compare import (
@@ -629,6 +630,21 @@ def test_what_happened_to_all_policies_is_one_row():
     assert last == row("$.lr")
     items = grouped(row(f"policies.a.optimizer[{i}]") for i in range(20))
     assert [finding.path for finding in items] == ["policies.a.optimizer[*]"]
+
+
+def test_the_networks_of_curiosity_are_told_and_the_policys_own_go_on():
+    (case,) = find(ray="1.13.0", variant="curiosity")
+    given = given_if_asked(case)
+    done = convert(case.checkpoint, "unused", given=given, dry_run=True)
+    rows = [f for f in done.report if f.verdict is Verdict.DROPPED and "_curiosity_" in f.message]
+    assert [f.path for f in rows] == ["policies.default_policy.weights"]
+    assert (done.plan.form, "exploration_config" in done.plan.reason) == (Form.MODULES, True)
+    assert "exploration_config={}" in describe_next_step(done.plan, Path("new"), given)
+    plain = {"exploration_config": {}}
+    again = convert(case.checkpoint, "unused", given=replace(given, overrides=plain), dry_run=True)
+    assert again.trains_on
+    moments = [f for f in again.report if f.path == "policies.default_policy.optimizer"]
+    assert {f.severity for f in moments} == {Severity.INFO}
 
 
 #: Only policies of the old API stack explored so.
