@@ -49,6 +49,9 @@ _CRITIC_AND_ACTOR = (("Q_model", "policy_model"), ("q_model_config", "policy_mod
 #: the dict goes the way of all keys.
 _KEYS = ("policies", "policy_graphs", "policy_mapping_fn", "policies_to_train")
 
+#: How today's Ray reads recorded steps.
+_READING = {"input_read_method", "input_read_episodes", "input_read_sample_batches"}
+
 #: A config with more keys is no override of somebody, but all that there was.
 _COMPLETE = 60
 
@@ -250,8 +253,7 @@ def _without_recordings(
         return sources
     if any(key in given.overrides for key in keys):
         # How files are read belongs to the files: a converted checkpoint has what Ray's default is.
-        how = [key for key in sources.from_file if key.startswith("input_read_")]
-        return sources.without(*how)
+        return sources.changing(**dict.fromkeys(_READING & checkpoint.config.keys()))
     inputs = [v for k in keys if (v := sources.from_file.get(k)) not in (None, "", "sampler")]
     finding = Finding.warning(
         "offline-data",

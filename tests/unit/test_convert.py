@@ -632,6 +632,21 @@ def test_what_happened_to_all_policies_is_one_row():
     assert [finding.path for finding in items] == ["policies.a.optimizer[*]"]
 
 
+def test_recordings_of_the_caller_are_read_as_they_are_not_as_the_files_ray_does(tmp_path):
+    (case,) = find(ray="2.0.1", algorithm="BC")
+    (tmp_path / "steps.json").write_text("{}\n")
+    checkpoint = layouts.read(case.checkpoint)
+    todays = {"input_read_method": "read_parquet", "input_read_episodes": False}
+    given = replace(given_if_asked(case), overrides={"input": str(tmp_path)})
+    plans = [
+        prepare(replace(checkpoint, config={**checkpoint.config, **told}), given)
+        for told in ({}, todays)
+    ]
+    read, again = (plan.translation.calls["offline_data"] for plan in plans)
+    assert again["input_"] == read["input_"] != str(tmp_path)
+    assert again["input_read_episodes"] is True
+
+
 def test_the_networks_of_curiosity_are_told_and_the_policys_own_go_on():
     (case,) = find(ray="1.13.0", variant="curiosity")
     given = given_if_asked(case)
