@@ -169,7 +169,7 @@ def show(done: Conversion, verbose: int) -> None:
 
 
 #: How many lines the table of a whole folder may take without `-v`, and a cell of it.
-_LINES, _CELL = 20, 200
+_LINES, _CELL = 20, 100
 
 
 def _convert_below(
@@ -217,27 +217,32 @@ def _convert_below(
     if as_json:
         output.emit_json([asdict(outcome) for outcome in outcomes])
     else:
+        columns = ("checkpoint", "status", "largest difference", "warnings", "what happened")
         rows = sorted(outcomes if verbose else needy, key=lambda o: (o.is_done, o.old))
-        if rows:
-            output.table(
-                "",
-                ("checkpoint", "status", "largest difference", "warnings", "what happened"),
-                [_outcome_row(o, old, verbose) for o in rows],
-                most=None if verbose else _LINES,
-            )
+        if verbose:
+            output.table("", columns, [_outcome_row(o, old) for o in rows])
+        elif rows:
+            short = [(Path(o.old).relative_to(old), o.status, _in_short(o)) for o in rows]
+            output.table("", (columns[0], columns[1], columns[-1]), short, most=_LINES)
         counts = Counter(o.status for o in outcomes)
         shown = ", ".join(f"{count} {status}" for status, count in counts.most_common())
         output.say(f"{shown}; the log is {new / LOG}")
     return int(any(not o.is_done or (strict and o.warnings) for o in outcomes))
 
 
-def _outcome_row(outcome: Outcome, old: Path, verbose: int) -> tuple[object, ...]:
+def _outcome_row(outcome: Outcome, old: Path) -> tuple[object, ...]:
     largest = outcome.largest_difference
-    message = output.cut_text(outcome.message, None if verbose else _CELL)  # the log has all
     return (
         Path(outcome.old).relative_to(old),
         outcome.status,
         "" if largest is None else f"{largest:.2e}",
         outcome.warnings or "",
-        tuple(message.split("\n")),
+        tuple(outcome.message.split("\n")),
     )
+
+
+def _in_short(outcome: Outcome) -> str:
+    """Why a checkpoint needs attention, on one line; the log has all."""
+    if outcome.is_done:
+        return f"{outcome.warnings} warnings"
+    return output.cut_text(outcome.message.partition("\n")[0], _CELL)
