@@ -8,6 +8,7 @@ Data goes to stdout; progress and errors go to stderr.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -20,11 +21,14 @@ from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.extras import install_command
 from rllib_compat.neutral.text import printable
 
-__all__ = ["main"]
+__all__ = ["NAME", "main"]
+
+NAME = "rllib-compat"
 
 # A verb is imported when it is called: `inspect` must not wait for what `convert` needs.
 _VERBS = {
     "artifacts": "List, check and unpack what simulators wrote, inside a checkpoint.",
+    "completion": "Print what bash, zsh or fish needs to complete commands and options.",
     "config": "Translate a legacy config and show what becomes of every key.",
     "convert": "Convert a legacy checkpoint and prove that the numbers are the same.",
     "demo": "Convert a bundled Ray 0.8.5 checkpoint, load it and train on.",
@@ -65,6 +69,15 @@ class _Verbs(click.Group):
         command: click.Command = importlib.import_module(f"rllib_compat.cli.{cmd_name}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in (*_VERBS, *_ALIASES) and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], (*_VERBS, *_ALIASES), n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            ctx.fail(f"There is no command '{args[0]}'.{hint}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
         with formatter.section("Commands"):
@@ -76,7 +89,7 @@ class _Verbs(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 it worked, 1 see the verb's help, 2 failed.",
 )
-@click.version_option(package_name="rllib-compat", prog_name="rllib-compat")
+@click.version_option(package_name="rllib-compat", prog_name=NAME)
 def _cli() -> None:
     """Legacy RLlib configs and checkpoints (Ray 0.5 - 2.x) on today's Ray."""
 
@@ -110,7 +123,7 @@ def _run(args: list[str] | None) -> int:
     """Runs a verb, tells its errors, and returns the exit code."""
     try:
         with disk_errors("the command line"):
-            code: Any = _cli.main(args, prog_name="rllib-compat", standalone_mode=False)
+            code: Any = _cli.main(args, prog_name=NAME, standalone_mode=False)
     except CompatError as error:
         click.secho("error: ", fg="red", bold=True, err=True, nl=False)
         click.echo(str(error), err=True)

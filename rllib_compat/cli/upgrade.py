@@ -26,7 +26,7 @@ _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages", "ve
 
 
 @click.command("upgrade")
-@click.argument("path", type=options.LocalPath(exists=True))
+@click.argument("paths", nargs=-1, required=True, type=options.LocalPath(exists=True))
 @click.option(
     "--to",
     "target",
@@ -41,8 +41,10 @@ _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages", "ve
 @click.option("--skip", multiple=True, metavar="RULE", help="Leave this rule out.")
 @options.json_option
 @options.verbose_option
-def command(path: Path, target: str, diff: bool, check: bool, as_json: bool, **how: Any) -> int:
-    """Rewrites old RLlib code in PATH, a Python file, a Jupyter notebook or a folder of them.
+def command(
+    paths: tuple[Path, ...], target: str, diff: bool, check: bool, as_json: bool, **how: Any
+) -> int:
+    """Rewrites old RLlib code in PATHS: Python files, Jupyter notebooks and folders of them.
 
     Formatting and comments stay. What can't be rewritten gets a comment, `# TODO(rllib-compat:
     RULE)`, and a row in the report. A second run changes nothing.
@@ -50,14 +52,14 @@ def command(path: Path, target: str, diff: bool, check: bool, as_json: bool, **h
     \b
     Examples:
       rllib-compat upgrade train.py --diff
-      rllib-compat upgrade my_project --to native
+      rllib-compat upgrade train.py evaluate.py my_project --to native
       rllib-compat upgrade my_project --check --skip numpy-names
     """
     _require_extras()
     from rllib_compat.upgrade import Target
 
     found, failed = {}, []
-    for file in _files(path):
+    for file in dict.fromkeys(file for path in paths for file in _files(path)):
         try:
             found[file] = _upgraded(
                 file,
@@ -69,7 +71,7 @@ def command(path: Path, target: str, diff: bool, check: bool, as_json: bool, **h
             if not (diff or check):
                 _write(file, found[file])
         except CompatError as error:
-            if file == path or error.where in (None, "--only, --skip"):
+            if (file,) == paths or error.where in (None, "--only, --skip"):
                 raise
             found.pop(file, None)
             failed.append(error)

@@ -295,3 +295,24 @@ def test_an_environment_is_a_name_or_a_class_of_the_caller(name):
     known |= {"observation_space": (), "action_space": (), "policy": ()}
     assert options.given(env=name, **known).env == name
     assert options.given(env="json:JSONDecoder", **known).env is json.JSONDecoder
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_verbs_and_options(run, monkeypatch, shell):
+    code, script, _ = run("completion", shell)
+    assert code == 0
+    assert "_RLLIB_COMPAT_COMPLETE" in script
+    monkeypatch.setenv("COMP_WORDS", "rllib-compat conv")
+    monkeypatch.setenv("COMP_CWORD", "conv" if shell == "fish" else "1")
+    monkeypatch.setenv("_RLLIB_COMPAT_COMPLETE", f"{shell}_complete")
+    assert "convert" in run()[1]
+    monkeypatch.setenv("COMP_WORDS", "rllib-compat convert --recur")
+    monkeypatch.setenv("COMP_CWORD", "--recur" if shell == "fish" else "2")
+    assert "--recursive" in run()[1]
+
+
+def test_a_command_that_is_nearly_right_is_named(run):
+    code, _, err = run("convrt", "old", "new")
+    assert code == 2
+    assert "Did you mean 'convert'?" in err
+    assert "Did you mean" not in run("frobnicate")[2]

@@ -525,3 +525,12 @@ def test_without_ray_nothing_is_called_gone_that_ray_has(missing, monkeypatch, t
     assert missing in told
     assert install_command("ray", "upgrade") in told
     assert file.read_text() == "from ray.rllib.env.multi_agent_env import MultiAgentEnv\n"
+
+
+def test_several_files_are_upgraded_at_once(run, tmp_path):
+    files = [tmp_path / name for name in ("a.py", "b.py")]
+    for file in files:
+        file.write_text("from ray.rllib.agents.ppo import PPOTrainer\n")
+    code, _, _ = run(*files)
+    assert code == 0
+    assert all("rllib_compat" in file.read_text() for file in files)
