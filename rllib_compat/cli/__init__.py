@@ -75,7 +75,7 @@ class _Verbs(click.Group):
         if args[0] not in (*_VERBS, *_ALIASES) and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], (*_VERBS, *_ALIASES), n=1)
             hint = f" Did you mean '{near[0]}'?" if near else ""
-            ctx.fail(f"There is no command '{args[0]}'.{hint}")
+            ctx.fail(f"No such command '{args[0]}'.{hint}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -29,7 +29,10 @@ def require(expected: list[str], printed: str) -> None:
     """Each expected line is a part of a printed one, in order; `…` stands for anything."""
     left = iter(printed.splitlines())
     for line in expected:
-        pattern = ".*".join(map(re.escape, line.strip().split("…")))
+        # Columns are as wide as what else is in them.
+        pattern = ".*".join(
+            re.escape(part).replace(r"\ ", " +") for part in line.strip().split("…")
+        )
         assert any(re.search(pattern, found) for found in left), f"{line!r} is not in\n{printed}"
 
 
