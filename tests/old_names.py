@@ -30,7 +30,9 @@ from packaging.version import Version
 from rllib_compat.legacy import modules
 from rllib_compat.registry import old_names
 
-_MODULE = re.compile(r"^(?:\w+-[\d.]+/)?((?:ray/(?:rllib|tune)|gym)(?:/\w+)*?)(/__init__)?\.py$")
+_MODULE = re.compile(
+    r"^(?:\w+-[\d.]+(?:data/purelib)?/)?((?:ray/(?:rllib|tune)|gym)(?:/\w+)*?)(/__init__)?\.py$"
+)
 _OTHERS = re.compile(
     r"/(tests|tuned_examples|benchmarks|asv|cloud|unittest)/|/(test_\w+|conftest|setup|version)$"
 )
