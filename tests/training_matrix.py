@@ -498,7 +498,9 @@ class Linear(TorchModelV2, torch.nn.Module):  # type: ignore[misc]  # Ray has no
         TorchModelV2.__init__(self, seen, acts, outputs, config, name)
         self.parts = get_base_struct_from_space(seen)
         size = gym.spaces.flatdim(seen)
-        self.outputs, self.value = torch.nn.Linear(size, outputs), torch.nn.Linear(size, 1)
+        self.num_outputs = outputs or 8  # none are asked for where an LSTM stands behind
+        self.outputs = torch.nn.Linear(size, self.num_outputs)
+        self.value = torch.nn.Linear(size, 1)
 
     def forward(self, given: Any, state: Any, _: Any) -> Any:
         """What actions are drawn by."""
