@@ -8,7 +8,13 @@ from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
     "": ("defaults", "subclasses"),
-    "classes": ("build_trainer", "class_of_algorithm", "raise_if_removed", "trainer_class"),
+    "classes": (
+        "build_trainer",
+        "class_of_algorithm",
+        "keep_era",
+        "raise_if_removed",
+        "trainer_class",
+    ),
     "defaults": ("defaults_of",),
     "fluent": ("LegacyConfig", "config_class"),
     "resources": ("with_extra",),

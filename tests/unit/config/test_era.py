@@ -1,7 +1,12 @@
 """Which Ray a config or a script was written for, where nobody says: what shows it."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
+from rllib_compat.cli import main
 from rllib_compat.config import infer_era, translate
 from rllib_compat.config.evidence import Evidence, of_call, of_import
 from rllib_compat.config.requirements import find_evidence
@@ -123,8 +128,6 @@ def test_files_of_the_project_count_and_no_others(tmp_path):
 
 
 def test_what_is_no_file_or_too_large_is_left_alone(tmp_path):
-    import os
-
     os.mkfifo(tmp_path / "requirements.txt")
     (tmp_path / "poetry.lock").mkdir()
     (tmp_path / "requirements-dev.txt").write_text("ray==1.0.1\n" + "#" * (5 << 20))
@@ -153,3 +156,67 @@ def test_a_report_has_a_row_for_what_was_inferred_and_none_where_it_was_said():
     assert rows() == rows(legacy_ray="auto") == rows(legacy_ray=None)
     assert not rows(legacy_ray="1.13.0")
     assert not rows(legacy_ray="today")
+
+
+FOR_1_0 = "ray[rllib]==1.0.1\n"
+
+
+def _config(folder):
+    (folder / "params.json").write_text('{"env": "CartPole-v0", "lr": 0.001}')
+    return ["config", str(folder / "params.json"), "--algorithm", "SAC"]
+
+
+def _train(folder):
+    spec = "x: {run: SAC, env: CartPole-v0, config: {lr: 0.001}}"
+    (folder / "experiment.yaml").write_text(spec)
+    return ["train", "-f", str(folder / "experiment.yaml"), "--dry-run", "-v"]
+
+
+@pytest.mark.parametrize("arguments", [_config, _train], ids=["config", "train"])
+@pytest.mark.parametrize(
+    ("flags", "shown"), [((), True), (("--legacy-ray", "today"), False)], ids=["auto", "today"]
+)
+def test_verbs_read_the_files_beside_what_they_are_given(tmp_path, capsys, arguments, flags, shown):
+    (tmp_path / "requirements.txt").write_text(FOR_1_0)
+    with pytest.raises(SystemExit, match="[01]"):
+        main([*arguments(tmp_path), *flags])
+    told = "".join(capsys.readouterr())
+    assert ("Ray: 1.0.1" in told) is shown
+    assert ("actor_lr=0.0003" in told) is shown
+
+
+def test_upgrade_reads_the_imports_of_the_file_and_the_files_beside_it(tmp_path):
+    from rllib_compat.upgrade import Target, upgrade
+
+    source = b"from ray.rllib.agents.sac import SACTrainer\nSACTrainer(config={'gamma': 0.9})\n"
+    path = str(tmp_path / "train.py")
+    assert b"actor_lr=0.0003" in upgrade(source, Target.NATIVE, path=path).after
+    todays = upgrade(source, Target.NATIVE, path=path, legacy_ray="today").after
+    assert b"actor_lr" not in todays
+
+
+def test_trials_take_what_the_driver_has_shown():
+    """Their processes know neither its script nor its imports."""
+    import rllib_compat as compat
+    from rllib_compat.config import era
+    from rllib_compat.trainer import keep_era
+
+    assert keep_era(compat.PPOTrainer) is compat.PPOTrainer
+    era.note(of_import("ray.rllib.agents.ppo", ["PPOTrainer"]))
+    kept = keep_era(compat.PPOTrainer)
+    era.forget()
+    assert infer_era({}, "PPO", kept.evidence).ray == "1.13.0"
+    era.choose("0.8.5")
+    assert keep_era(compat.PPOTrainer).legacy_ray == "0.8.5"
+
+
+def test_run_reads_the_files_beside_the_script(tmp_path):
+    """And default configs are those of that Ray."""
+    (tmp_path / "requirements.txt").write_text(FOR_1_0)
+    script = tmp_path / "old.py"
+    script.write_text(
+        "from ray.rllib.agents.ppo import DEFAULT_CONFIG as c\n"
+        "print('evaluation_num_episodes' in c, 'evaluation_duration' in c)\n"
+    )
+    command = [sys.executable, "-m", "rllib_compat", "run", str(script)]
+    assert "True False" in subprocess.run(command, capture_output=True, text=True).stdout
