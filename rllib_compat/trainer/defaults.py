@@ -36,7 +36,8 @@ class DefaultConfig(dict[str, Any]):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or "first" not in vars(self):
             raise AttributeError(name)
-        changed = {k: v for k, v in self.items() if k not in self.first or self.first[k] != v}
+        kept = [key for key, was in self.first.items() if self.get(key) == was]
+        changed = {key: self[key] for key in self if key not in kept}
         config_class = import_attribute("rllib_compat.trainer.fluent", "config_class")
         return getattr(config_class(f"{self.algorithm}Config")().update_from_dict(changed), name)
 

@@ -178,7 +178,7 @@ def _train(folder):
 )
 def test_verbs_read_the_files_beside_what_they_are_given(tmp_path, capsys, arguments, flags, shown):
     (tmp_path / "requirements.txt").write_text(FOR_1_0)
-    with pytest.raises(SystemExit, match="[01]"):
+    with pytest.raises(SystemExit, match=r"[01]"):
         main([*arguments(tmp_path), *flags])
     told = "".join(capsys.readouterr())
     assert ("Ray: 1.0.1" in told) is shown
