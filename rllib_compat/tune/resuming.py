@@ -1,7 +1,9 @@
 """Experiments of old Rays go on: `tune.run(resume=…)` and `Tuner.restore(FOLDER)`.
 
 Ray resumes from the state that it keeps of an experiment. For one that an old Ray left, such a
-state is written beside the old one: each trial with its config, results and last checkpoint.
+state is written beside the old one: each trial with its config, results and last checkpoint. What
+else that Ray kept of the whole (searchers, callbacks, its `Tuner`) are pickles that Ray would load:
+they are moved into a folder below.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ logger = logging.getLogger(__name__)
 
 #: What `resume` could be → what says the same today.
 RESUME = {"LOCAL": True, "REMOTE": True, "PROMPT": "AUTO", "ERRORED_ONLY": "AUTO+ERRORED_ONLY"}
+#: Where the old Ray's own pickles go, and which files they are.
+ASIDE = "of_old_ray"
+_PICKLES = re.compile(r".+\.pkl|.+[-_]states?-.+\.json")
 #: What was code, as `params.json` has it.
 _CODE = re.compile(r"<.+>|functools\.partial\(.*", re.DOTALL)
 
@@ -57,10 +62,19 @@ def take_up(folder: Path, trainable: object, given: Mapping[str, Any]) -> None:
         one.config = config
         one.stop = one.stop or (dict(stop) if isinstance(stop, Mapping) else {})
         trials.append(tune.unfinished_trial(one, folder, trainable, given))
+    _move_pickles(folder)
     name, state = tune.experiment_state_of(trials)
     with atomic_file(folder / name) as file:
         file.write(state.encode())
     logger.info("%s was written by an old Ray: it goes on from its last checkpoints.", folder)
+
+
+def _move_pickles(folder: Path) -> None:
+    for file in sorted(folder.iterdir()):
+        is_state = file.name.startswith("experiment_state")
+        if not is_state and not file.is_dir() and _PICKLES.fullmatch(file.name):
+            (folder / ASIDE).mkdir(exist_ok=True)
+            file.rename(folder / ASIDE / file.name)
 
 
 def with_code(found: Any, caller: Any) -> Any:

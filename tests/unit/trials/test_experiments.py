@@ -167,6 +167,8 @@ def test_nothing_in_the_files_is_unpickled_by_a_resume(broken_off, tmp_path, mor
     (folder / "result.json").write_text("\n".join([*lines[:-1], json.dumps(last), ""]))
     config = json.loads((folder / "params.json").read_text())
     (folder / "params.json").write_text(json.dumps(config | {"env_config": {"a": [mark]}}))
+    for name in ("basic-variant-state-1.json", "searcher-state-1.pkl", "callback_states-1.pkl"):
+        (experiment / name).write_bytes(bytes.fromhex(bomb))
     (state,) = experiment.glob("experiment_state*.json")
     saved = json.loads(state.read_text())
     trial = json.loads(saved["checkpoints"][0]) | {"stopping_criterion": {"a": mark}}
@@ -178,6 +180,8 @@ def test_nothing_in_the_files_is_unpickled_by_a_resume(broken_off, tmp_path, mor
     (found,) = tune.run("PPO", **arguments).trials
     assert found.last_result["training_iteration"] == 2
     assert not (tmp_path / "exploded").exists()
+    left = {path.name for path in experiment.iterdir() if path.is_file()}
+    assert all(name.startswith(("experiment_state", ".validate")) for name in left), "Ray loads it"
 
 
 class Bomb:
