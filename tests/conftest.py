@@ -100,6 +100,8 @@ def what_code_has_shown_of_its_ray_ends_with_the_test():
     yield
     if (era := sys.modules.get("rllib_compat.config.era")) is not None:
         era.forget()
+    if (agents := sys.modules.get("rllib_compat.agents")) is not None:
+        agents._default_config.cache_clear()  # those of the Ray that was shown
 
 
 @pytest.fixture(autouse=True)

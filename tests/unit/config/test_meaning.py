@@ -641,7 +641,7 @@ class TestAlgorithms:
         ("stack", "buffer"), [("new", "EpisodeReplayBuffer"), ("old", "MultiAgentReplayBuffer")]
     )
     def test_successors_have_a_buffer_of_their_stack(self, stack, buffer):
-        translation = translate({}, algorithm="SimpleQ", api_stack=stack)
+        translation = translate({}, algorithm="SimpleQ", api_stack=stack, legacy_ray="today")
         kind = setting(translation, "training.replay_buffer_config.type")
         assert getattr(kind, "name", kind) == buffer
 
