@@ -643,7 +643,7 @@ class TestAlgorithms:
     def test_successors_have_a_buffer_of_their_stack(self, stack, buffer):
         translation = translate({}, algorithm="SimpleQ", api_stack=stack, legacy_ray="today")
         kind = setting(translation, "training.replay_buffer_config.type")
-        assert getattr(kind, "name", kind) == buffer
+        assert getattr(kind, "arguments", (kind,)) == (buffer,)
 
 
 def test_an_lstm_knows_its_sequences():
