@@ -13,12 +13,15 @@ from rllib_compat.config import translate
 from rllib_compat.config.code import python_code
 from rllib_compat.config.engine import leaves
 from rllib_compat.config.era import resolve
+from rllib_compat.config.rules.training import factor
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.report import Severity
 from rllib_compat.upgrade.rule import Rule, Target, string_of, text_of
 
 #: What a trainer was made with that a config says today.
 _TAKEN = ("config", "env")
+#: The conversions that hand on whatever they get.
+_AS_IT_IS = (None, factor)
 
 
 class AlgorithmConfig(Rule):
@@ -73,7 +76,12 @@ class AlgorithmConfig(Rule):
         for key, source in computed.items():
             (leaf,) = leaves({key: None}, (algorithm,))
             rule = leaf.rule
-            if rule is None or rule.convert or rule.section or rule.target.count(".") != 1:
+            if (
+                rule is None
+                or rule.section
+                or rule.convert not in _AS_IT_IS
+                or rule.target.count(".") != 1
+            ):
                 raise _Left(f"{key} is computed, and what becomes of it depends on its value")
             method, argument = rule.target.split(".")
             calls.setdefault(method, {})[argument] = _expression(source)
