@@ -307,6 +307,7 @@ def unfinished_trial(
         checkpoint_config=given.get("checkpoint_config"),
         max_failures=given.get("max_failures") or 0,
     )
+    trial.relative_logdir = storage.trial_dir_name  # results are appended to those in its folder
     _tell_results(trial, old)
     trial.create_placement_group_factory()
     trial.status = old.status if old.status in ("TERMINATED", "ERROR") else Trial.PENDING

@@ -115,6 +115,7 @@ def test_an_experiment_goes_on_from_its_last_checkpoints(broken_off, how):
     assert trial.last_result["training_iteration"] == 2
     assert trial.config == json.loads((Path(trial.path) / "params.json").read_text())
     assert Path(trial.path).parent == experiment
+    assert trial.relative_logdir == Path(trial.path).name, "results are appended to the old ones"
     before = sorted(experiment.iterdir())
     tune.run("PPO", experiment.name, local_dir=str(experiment.parent), resume=how)
     assert sorted(experiment.iterdir()) == before, "it is today's now"
