@@ -100,8 +100,13 @@ def what_code_has_shown_of_its_ray_ends_with_the_test():
     yield
     if (era := sys.modules.get("rllib_compat.config.era")) is not None:
         era.forget()
+    # Default configs are those of the Ray that was shown, and modules keep them.
+    for name, module in list(sys.modules.items()):
+        if name.startswith("rllib_compat.agents."):
+            for config in [key for key in vars(module) if key.endswith("DEFAULT_CONFIG")]:
+                delattr(module, config)
     if (agents := sys.modules.get("rllib_compat.agents")) is not None:
-        agents._default_config.cache_clear()  # those of the Ray that was shown
+        agents._default_config.cache_clear()
 
 
 @pytest.fixture(autouse=True)

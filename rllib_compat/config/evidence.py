@@ -69,7 +69,7 @@ def of_config(config: Mapping[str, Any], algorithm: str | None = None) -> Iterat
     for path in paths:
         if (span := _lifetime(path)) is not None:
             yield _still_there(f"the key `{path}`", *span)
-    if algorithm is not None and (span := _lifetime_of(algorithm)) is not None:
+    if algorithm is not None and (span := lifetime_of_algorithm(algorithm)) is not None:
         yield _still_there(f"the algorithm {algorithm}", *span)
 
 
@@ -114,7 +114,8 @@ def _lifetime(path: str) -> tuple[str, str] | None:
 
 
 @cache
-def _lifetime_of(algorithm: str) -> tuple[str, str] | None:
+def lifetime_of_algorithm(algorithm: str) -> tuple[str, str] | None:
+    """The first and the last Ray that had an algorithm, by its legacy name."""
     runs = (run for runs in table.section(algorithm).values() for run in runs)
     return _whole((run[0], run[1]) for run in runs)
 

@@ -6,8 +6,11 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from packaging.version import Version
+
 from rllib_compat.config import default_config
 from rllib_compat.config.era import AUTO, resolve
+from rllib_compat.config.evidence import lifetime_of_algorithm
 from rllib_compat.neutral.public import import_attribute
 from rllib_compat.registry import keys as table
 
@@ -57,8 +60,12 @@ def defaults_of(algorithm: str, legacy_ray: str | None = None) -> dict[str, Any]
         legacy_ray: The Ray release; without, that which the user's code and the files beside it
             show; else 0.8.5, or the first that had the algorithm.
     """
-    inferred = legacy_ray or resolve(AUTO, {}, algorithm).ray
-    return default_config(algorithm, inferred or _usual_release(algorithm))
+    ray = legacy_ray or resolve(AUTO, {}, algorithm).ray or _usual_release(algorithm)
+    if (span := lifetime_of_algorithm(algorithm)) is not None and ray != table.TODAY:
+        # What else a process imports may be of Rays without the algorithm.
+        first, last = span
+        ray = min(max(ray, first, key=Version), last, key=Version)
+    return default_config(algorithm, ray)
 
 
 def common_config() -> dict[str, Any]:
