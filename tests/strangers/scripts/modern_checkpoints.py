@@ -23,20 +23,20 @@ config = (
     )
     .reporting(min_sample_timesteps_per_iteration=40)
 )
-algo = config.build()
-result = algo.train()
+agent = config.build()
+told = agent.train()
 folder = tempfile.mkdtemp()
-saved = algo.save(folder)
+saved = agent.save(folder)
 path = saved if isinstance(saved, str) else saved.checkpoint.path
-weights = algo.get_policy().get_weights()
-algo.stop()
+weights = agent.get_policy().get_weights()
+agent.stop()
 again = Algorithm.from_checkpoint(path)
 same = all(np.allclose(w, weights[n]) for n, w in again.get_policy().get_weights().items())
 later = again.train()
 record(
     exists=os.path.exists(path),
     same=same,
-    iterations=[result["training_iteration"], later["training_iteration"]],
-    steps=[result["num_env_steps_sampled"], later["num_env_steps_sampled"]],
+    iterations=[told["training_iteration"], later["training_iteration"]],
+    steps=[told["num_env_steps_sampled"], later["num_env_steps_sampled"]],
 )
 again.stop()

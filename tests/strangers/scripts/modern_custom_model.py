@@ -56,13 +56,13 @@ config = (
     )
     .experimental(_enable_new_api_stack=False)
 )
-algo = config.build()
-result = algo.train()
-model = algo.get_policy().model
+agent = config.build()
+told = agent.train()
+model = agent.get_policy().model
 record(
     width=model.width,
-    names=sorted(algo.get_policy().get_weights()),
-    shape=algo.get_policy().get_weights()["trunk.weight"].shape,
-    reward=result["episode_reward_mean"],
+    names=sorted(agent.get_policy().get_weights()),
+    shape=agent.get_policy().get_weights()["trunk.weight"].shape,
+    reward=told["episode_reward_mean"],
 )
-algo.stop()
+agent.stop()

@@ -51,15 +51,15 @@ config = (
     .callbacks(Watch)
     .training(train_batch_size=40, sgd_minibatch_size=20, num_sgd_iter=1)
 )
-algo = config.build()
-result = algo.train()
+agent = config.build()
+told = agent.train()
 record(
     ends=seen["ends"],
-    length=result["episode_len_mean"],
-    reward=result["episode_reward_mean"],
-    top=result["custom_metrics"]["top_max"],
-    steps=result["custom_metrics"]["steps_mean"],
-    sampled=result["num_env_steps_sampled"],
-    action=algo.compute_single_action(np.zeros(1, np.float32)) in (0, 1),
+    length=told["episode_len_mean"],
+    reward=told["episode_reward_mean"],
+    top=told["custom_metrics"]["top_max"],
+    steps=told["custom_metrics"]["steps_mean"],
+    sampled=told["num_env_steps_sampled"],
+    action=agent.compute_single_action(np.zeros(1, np.float32)) in (0, 1),
 )
-algo.stop()
+agent.stop()

@@ -42,16 +42,16 @@ config = (
     .resources(num_gpus=0)
     .debugging(seed=3)
 )
-algo = config.build()
-result = algo.train()
+agent = config.build()
+told = agent.train()
 record(
-    length=result["episode_len_mean"],
-    metrics=result["custom_metrics"],
+    length=told["episode_len_mean"],
+    metrics=told["custom_metrics"],
     ends=set(ends),
-    steps=[result["num_env_steps_sampled"], result["num_env_steps_trained"]],
-    counters=result["counters"]["num_env_steps_sampled"],
-    action=algo.compute_single_action(np.zeros(1, np.float32)) in (0, 1),
-    lr=algo.config["lr"],
-    gae=algo.get_policy().config["lambda"],
+    steps=[told["num_env_steps_sampled"], told["num_env_steps_trained"]],
+    counters=told["counters"]["num_env_steps_sampled"],
+    action=agent.compute_single_action(np.zeros(1, np.float32)) in (0, 1),
+    lr=agent.config["lr"],
+    gae=agent.get_policy().config["lambda"],
 )
-algo.stop()
+agent.stop()

@@ -13,13 +13,11 @@ config = (
     .rollouts(num_rollout_workers=0, rollout_fragment_length=30)
     .training(lr=tune.grid_search([0.01, 0.02]), train_batch_size=30)
 )
-tuner = tune.Tuner(
-    "PG",
-    param_space=config.to_dict(),
-    run_config=air.RunConfig(stop={"training_iteration": 2}, verbose=0),
-    tune_config=tune.TuneConfig(metric="training_iteration", mode="max"),
-)
-results = tuner.fit()
+how = {
+    "tune_config": tune.TuneConfig(mode="max", metric="training_iteration"),
+    "run_config": air.RunConfig(verbose=0, stop=dict(training_iteration=2)),
+}
+results = tune.Tuner("PG", param_space=config.to_dict(), **how).fit()
 best = results.get_best_result()
 record(
     count=len(results),
