@@ -43,8 +43,9 @@ algorithms = st.sampled_from([*registry.ALGORITHMS])
 stacks = st.sampled_from(["auto", "new", "old"])
 
 
-def translated(config, algorithm, stack="auto"):
-    return translate(config, algorithm=algorithm, api_stack=stack, on_unknown="warn")
+def translated(config, algorithm, stack="auto", legacy_ray="auto"):
+    how = {"api_stack": stack, "on_unknown": "warn", "legacy_ray": legacy_ray}
+    return translate(config, algorithm=algorithm, **how)
 
 
 def paths(config, path="$"):
@@ -136,11 +137,11 @@ def plain(value):
 def test_translating_the_result_changes_nothing(config, algorithm):
     special = ("env", "callbacks", "callbacks_class", "_model_config", "_model_config_dict")
     config = {k: v for k, v in config.items() if k not in special}
-    once = translated(config, algorithm, "new")
+    once = translated(config, algorithm, "new", Era(None))
     if once.refused:
         return
     today = as_config(once)
-    twice = translated(today, algorithm, "new")
+    twice = translated(today, algorithm, "new", Era(None))  # what is translated shows no old Ray
     assert plain(as_config(twice)) == plain(today)
 
 
