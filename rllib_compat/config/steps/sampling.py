@@ -163,6 +163,8 @@ def _round_for_ppo(given: SettingsView, _: Context) -> Change | None:
     fragment, minibatch = given.get(FRAGMENT), given.effective(MINIBATCH)
     if fragment is None:
         fragment = _fragment_of_old_ddppo()
+    elif fragment == "auto" and are_counts(batch := given.effective(WHOLE_BATCH), envs):
+        fragment = max(batch // envs, 1)  # from Ray 2.2 on, the batch is each worker's
     if not are_counts(*counts, fragment, minibatch):
         return None
     workers = max(runners, 1)
@@ -311,7 +313,7 @@ BATCHES = (
         "from a fragment of each worker.",
         algorithms=("DDPPO",),
         stack="old",
-        reads=(FRAGMENT, RUNNERS, ENVS, MINIBATCH),
+        reads=(FRAGMENT, RUNNERS, ENVS, MINIBATCH, WHOLE_BATCH),
         sets={WHOLE_BATCH: COMPUTED, MINIBATCH: COMPUTED, FRAGMENT: COMPUTED},
         key="num_workers",
         change=_round_for_ppo,

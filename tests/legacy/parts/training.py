@@ -22,11 +22,11 @@ from ray.rllib.agents.impala.impala import BroadcastUpdateLearnerWeights
 from ray.rllib.agents.ppo import ppo_tf_policy
 from ray.rllib.contrib.alpha_zero.environments.cartpole import CartPole
 from ray.rllib.contrib.maddpg.maddpg_policy import MADDPGPostprocessing
-from ray.rllib.execution.common import _get_shared_metrics
 from ray.rllib.models.torch.modules.convtranspose2d_stack import ConvTranspose2DStack
 from ray.rllib.offline.dataset_reader import get_resource_bundles
 from ray.rllib.policy.sample_batch import SampleBatch
-from ray.util.iter_metrics import MetricsContext, SharedMetrics
+from ray.util.iter import LocalIterator
+from ray.util.iter_metrics import MetricsContext
 
 IN_OLD_RAY = ray.__version__ == "1.13.0"
 if IN_OLD_RAY:
@@ -130,29 +130,25 @@ class Local:
 
 def of_weights(found):
     metrics = MetricsContext()
-    SharedMetrics(metrics)
-    from ray.util import iter as iterators
-
-    iterators.LocalIterator.thread_local.metrics = types.SimpleNamespace(get=lambda: metrics)
-    iterators.LocalIterator.get_metrics = staticmethod(lambda: metrics)
     metrics.counters["num_steps_sampled"] = 70
-    for name, make in (
-        ("apex", lambda *given: UpdateWorkerWeights(*given, 30)),
-        ("impala", lambda *given: BroadcastUpdateLearnerWeights(*given, 2)),
-    ):
-        local, thread = Local(), types.SimpleNamespace(weights_updated=True)
-        workers = types.SimpleNamespace(local_worker=lambda local=local: local)
-        send, actors = make(thread, workers), [Worker(), Worker()]
-        # Without a running Ray; what is imported here is another module where imports are old ones.
-        puts = mock.patch.object(sys.modules["ray"], "put", lambda weights: -weights)
-        for step, (index, count) in enumerate([(0, 20), (0, 20), (1, 40), (1, 10), (0, 40)]):
-            with puts:
-                send((actors[index], types.SimpleNamespace(count=count)))
-            thread.weights_updated = thread.weights_updated or step == 2
-        found[name] = np.array([pair for actor in actors for pair in actor.sent]).ravel()
-        found[f"{name}.local"] = [local.made, local.known, thread.weights_updated]
+    with mock.patch.object(LocalIterator, "get_metrics", staticmethod(lambda: metrics)):
+        for name, make in (
+            ("apex", lambda *given: UpdateWorkerWeights(*given, 30)),
+            ("impala", lambda *given: BroadcastUpdateLearnerWeights(*given, 2)),
+        ):
+            local, thread = Local(), types.SimpleNamespace(weights_updated=True)
+            workers = types.SimpleNamespace(local_worker=lambda local=local: local)
+            send, actors = make(thread, workers), [Worker(), Worker()]
+            # Without a running Ray; where imports are old ones, another module is imported here.
+            puts = mock.patch.object(sys.modules["ray"], "put", lambda weights: -weights)
+            for step, (index, count) in enumerate([(0, 20), (0, 20), (1, 40), (1, 10), (0, 40)]):
+                with puts:
+                    send((actors[index], types.SimpleNamespace(count=count)))
+                thread.weights_updated = thread.weights_updated or step == 2
+            found[name] = np.array([pair for actor in actors for pair in actor.sent]).ravel()
+            found[f"{name}.local"] = [local.made, local.known, thread.weights_updated]
     names = "num_weight_syncs", "num_weight_broadcasts"
-    found["syncs"] = [_get_shared_metrics().counters[name] for name in names]
+    found["syncs"] = [metrics.counters[name] for name in names]
 
 
 def of_batches(found):

@@ -430,7 +430,7 @@ def test_a_network_that_it_cannot_train_is_refused_by_name(model, actions, what)
         ),
         (
             {"exploration_config": {"epsilon_timesteps": 50}, "hiddens": [], "adam_epsilon": 0.1},
-            {"epsilon": [[0, 1.0], [50, 0.05]], "hiddens": [], "adam_epsilon": 0.1},
+            {"epsilon": [[0, 1.0], [50, 0.02]], "hiddens": [], "adam_epsilon": 0.1},
         ),
         ({"exploration_config": {"type": "Random"}}, {"epsilon": 1.0}),
         ({"exploration_config": {"type": "SoftQ", "temperature": 0.5}}, {"epsilon": 0.0}),
