@@ -117,7 +117,7 @@ def _row(row: Any, differences: Differences, examples: Mapping[str, Any]) -> str
     runs = [run for run in told_of if registry.find(run.algorithm) == row]
     steps = [_steps(run) for run in runs]
     speed = [f"{run.example}: {run.speed:.2f}" for run in runs]
-    resumes = "resume training" if row.trains_on else "not read"
+    resumes = "resume training" if row.reader else "not read"
     cells = [row.name, *equal, *("; ".join(c) or "not measured" for c in (steps, speed)), resumes]
     return "| " + " | ".join(cells) + " |\n"
 

@@ -101,10 +101,10 @@ def what_code_has_shown_of_its_ray_ends_with_the_test():
     if (era := sys.modules.get("rllib_compat.config.era")) is not None:
         era.forget()
     # Default configs are those of the Ray that was shown, and modules keep them.
-    for name, module in list(sys.modules.items()):
-        if name.startswith("rllib_compat.agents."):
-            for config in [key for key in vars(module) if key.endswith("DEFAULT_CONFIG")]:
-                delattr(module, config)
+    for place in [name for name in sys.modules if name.startswith("rllib_compat.agents.")]:
+        kept = vars(sys.modules[place])
+        for config in [key for key in kept if key.endswith("DEFAULT_CONFIG")]:
+            del kept[config]
     if (agents := sys.modules.get("rllib_compat.agents")) is not None:
         agents._default_config.cache_clear()
 

@@ -1237,7 +1237,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/algorithms/sac.py",
+        "rllib_compat/runtime/discrete_sac.py",
         ("tests/unit/algorithms/test_actor_critics.py",),
         (
             "the temperature of discrete actions only falls",

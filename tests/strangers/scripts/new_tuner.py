@@ -13,11 +13,10 @@ config = (
     .rollouts(num_rollout_workers=0, rollout_fragment_length=30)
     .training(lr=tune.grid_search([0.01, 0.02]), train_batch_size=30)
 )
-how = {
-    "tune_config": tune.TuneConfig(mode="max", metric="training_iteration"),
-    "run_config": air.RunConfig(verbose=0, stop=dict(training_iteration=2)),
-}
-results = tune.Tuner("PG", param_space=config.to_dict(), **how).fit()
+best_first = tune.TuneConfig(mode="max", metric="training_iteration")
+short = air.RunConfig(verbose=0, stop=dict(training_iteration=2))
+space = config.to_dict()
+results = tune.Tuner("PG", tune_config=best_first, run_config=short, param_space=space).fit()
 best = results.get_best_result()
 record(
     count=len(results),

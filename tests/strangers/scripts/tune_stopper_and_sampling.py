@@ -20,8 +20,8 @@ analysis = tune.run(
         "framework": "torch",
         "env": "CartPole-v0",
         "num_workers": 0,
-        "gamma": tune.choice([0.5, 0.6]),
         "lr": tune.sample_from(lambda trial: 0.01 * trial.config["gamma"]),
+        **{"gamma": tune.choice([0.5, 0.6])},
     },
 )
 configs = [trial.config for trial in analysis.trials]
