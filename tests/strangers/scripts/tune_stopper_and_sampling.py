@@ -9,6 +9,10 @@ def stop(trial_id, result):
     return result["timesteps_total"] >= 60
 
 
+def rate(trial):
+    return trial.config["gamma"] / 100
+
+
 ray.init()
 analysis = tune.run(
     "PG",
@@ -20,8 +24,8 @@ analysis = tune.run(
         "framework": "torch",
         "env": "CartPole-v0",
         "num_workers": 0,
-        "lr": tune.sample_from(lambda trial: 0.01 * trial.config["gamma"]),
-        **{"gamma": tune.choice([0.5, 0.6])},
+        "gamma": tune.choice([0.5, 0.6]),
+        "lr": tune.sample_from(rate),
     },
 )
 configs = [trial.config for trial in analysis.trials]
