@@ -35,16 +35,16 @@ class RemoteMethod:
         self._name = name
 
     def remote(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls it there.
+        """Calls it there; references among the arguments arrive as what they refer to.
 
         Returns:
             A reference to the result, for `ray.get`.
         """
-        return self._actor.apply.remote(partial(_call, self._name, args, kwargs))
+        return self._actor.apply.remote(partial(_call, self._name), *args, **kwargs)
 
 
 # A function of the module, so that it is pickled by name.
-def _call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], env_runner: EnvRunner) -> Any:
+def _call(name: str, env_runner: EnvRunner, *args: Any, **kwargs: Any) -> Any:
     worker = as_legacy(env_runner)
     if name == "apply":  # of old, it gave its function the worker
         function, *rest = args
