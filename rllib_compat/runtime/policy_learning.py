@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import learners
 from rllib_compat.runtime.learner_stats import HELD, learner_stats
 from rllib_compat.runtime.policy_inputs import in_numpy
+from rllib_compat.runtime.postprocessing import has_advantages
 from rllib_compat.runtime.recurrent_states import nest_state
 
 if TYPE_CHECKING:
@@ -112,6 +114,14 @@ class PolicyLearning:
             made.load_state_dict(tree.map_structure(_of_array, state))
 
     def _losses(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        if has_advantages(self.config) and "advantages" not in batch:
+            raise CompatError(
+                "This batch has no advantages, which need the critic's values: env runners in "
+                "other processes have the actor alone.",
+                where="learn_on_batch()",
+                fix="sample by trainer.workers.local_worker() with num_workers: 0, or let "
+                "trainer.train() sample and learn",
+            )
         columns = {self._policy_id: self._columns(batch)}
         out = self._learner.module.forward_train(columns)
         losses: dict[str, Any] = self._learner.compute_losses(fwd_out=out, batch=columns)

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rllib_compat.neutral.errors import CompatError
-
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AlgorithmConfig
 
@@ -51,24 +49,15 @@ def postprocess(
 
     Args:
         batch: The steps.
-        config: The algorithm's config. One with a critic has advantages and value targets, one that
-            replays rewards of `n_step` steps, and weights.
+        config: The algorithm's config. One with a critic has advantages and value targets, if who
+            sampled had the critic, too; one that replays rewards of `n_step` steps, and weights.
         value_after: Tells what is expected after the last step.
-
-    Raises:
-        CompatError: The algorithm has a critic, and who sampled the steps has none.
     """
     rewards = np.asarray(batch["rewards"])
     if has_advantages(config):
         critic = bool(getattr(config, "use_critic", True))
         if critic and "vf_preds" not in batch:
-            raise CompatError(
-                "Advantages need the critic's values (vf_preds), and these steps have none: env "
-                "runners in other processes have the actor alone.",
-                where="worker.sample()",
-                fix="sample by trainer.workers.local_worker() with num_workers: 0, or let "
-                "trainer.train() sample and learn",
-            )
+            return  # advantages without the critic's values would be others
         values = np.asarray(batch["vf_preds"]) if critic else np.zeros(len(rewards))
         gae = critic and bool(getattr(config, "use_gae", True))
         lambda_, last = (float(config.lambda_), value_after(batch)) if gae else (1.0, 0.0)

@@ -79,7 +79,7 @@ def test_each_way_to_write_a_path_is_the_same_place(home):
             trainer.export_model("checkpoint", _beside(form, "both"))
             trainer.delete_checkpoint(_beside(form, "b"))
             trainer.delete_checkpoint(_beside(form, "a/checkpoint_000001"))
-            for made in ("model/model.pt", "module/module_state.pkl", "both/checkpoint"):
+            for made in ("model/model.pt", "module/metadata.json", "both/checkpoint"):
                 assert (home / made).exists()
             for made in ("model", "module", "both"):
                 shutil.rmtree(home / made)
