@@ -9,6 +9,9 @@ def stop(trial_id, result):
     return result["timesteps_total"] >= 60
 
 
+GAMMAS = [0.5, 0.6]
+
+
 def rate(trial):
     return trial.config["gamma"] / 100
 
@@ -24,7 +27,7 @@ analysis = tune.run(
         "framework": "torch",
         "env": "CartPole-v0",
         "num_workers": 0,
-        "gamma": tune.choice([0.5, 0.6]),
+        "gamma": tune.choice(GAMMAS),
         "lr": tune.sample_from(rate),
     },
 )
@@ -32,6 +35,6 @@ configs = [trial.config for trial in analysis.trials]
 record(
     trials=len(configs),
     related=all(abs(c["lr"] * 100 - c["gamma"]) < 1e-9 for c in configs),
-    inside=all(c["gamma"] in (0.5, 0.6) for c in configs),
+    inside=all(c["gamma"] in GAMMAS for c in configs),
     steps=[trial.last_result["timesteps_total"] for trial in analysis.trials],
 )
