@@ -177,10 +177,13 @@ def _with_spaces(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint
         if theirs is not None and chosen is not None:
             if kind == "action_space":
                 findings.extend(_contradiction(path, theirs, chosen))
-            else:
+            elif not sees_steps_before:
                 _require_same_observations(path, theirs, chosen)
         return chosen
 
+    # A converted module's space has the action and reward before, which a connector adds.
+    model = checkpoint.config.get("_model_config") or {}
+    sees_steps_before = any(model.get(f"lstm_use_prev_{what}") for what in ("action", "reward"))
     found = [
         replace(
             policy,
