@@ -17,20 +17,10 @@ def rate(trial):
 
 
 ray.init()
-analysis = tune.run(
-    "PG",
-    stop=stop,
-    num_samples=2,
-    verbose=0,
-    config={
-        **dict.fromkeys(("rollout_fragment_length", "train_batch_size"), 20),
-        "framework": "torch",
-        "env": "CartPole-v0",
-        "num_workers": 0,
-        "gamma": tune.choice(GAMMAS),
-        "lr": tune.sample_from(rate),
-    },
-)
+drawn = {"lr": tune.sample_from(rate), "gamma": tune.choice(GAMMAS)}
+fixed = {"num_workers": 0, "framework": "torch", "env": "CartPole-v0"}
+steps = dict.fromkeys(("rollout_fragment_length", "train_batch_size"), 20)
+analysis = tune.run("PG", config={**drawn, **fixed, **steps}, stop=stop, num_samples=2, verbose=0)
 configs = [trial.config for trial in analysis.trials]
 record(
     trials=len(configs),
