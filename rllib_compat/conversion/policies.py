@@ -24,6 +24,7 @@ from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.known_spaces import EnvSpaces, known_spaces
 from rllib_compat.formats.layouts.policies import class_name
 from rllib_compat.networks.observations import ATARI_FRAME, ATARI_RAM, original_space
+from rllib_compat.networks.previous_steps import with_own_observations
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import CheckpointError, CompatError, MissingInformationError
@@ -177,13 +178,11 @@ def _with_spaces(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint
         if theirs is not None and chosen is not None:
             if kind == "action_space":
                 findings.extend(_contradiction(path, theirs, chosen))
-            elif not sees_steps_before:
-                _require_same_observations(path, theirs, chosen)
+            else:
+                own = with_own_observations(replace(policy, observation_space=chosen))
+                _require_same_observations(path, theirs, own.observation_space or chosen)
         return chosen
 
-    # A converted module's space has the action and reward before, which a connector adds.
-    model = checkpoint.config.get("_model_config") or {}
-    sees_steps_before = any(model.get(f"lstm_use_prev_{what}") for what in ("action", "reward"))
     found = [
         replace(
             policy,
