@@ -18,12 +18,10 @@ import click
 
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.neutral.errors import CompatError
-from rllib_compat.neutral.extras import install_command
+from rllib_compat.neutral.extras import PACKAGE, install_command
 from rllib_compat.neutral.text import printable
 
-__all__ = ["NAME", "main"]
-
-NAME = "rllib-compat"
+__all__ = ["main"]
 
 # A verb is imported when it is called: `inspect` must not wait for what `convert` needs.
 _VERBS = {
@@ -89,7 +87,7 @@ class _Verbs(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 it worked, 1 see the verb's help, 2 failed.",
 )
-@click.version_option(package_name="rllib-compat", prog_name=NAME)
+@click.version_option(package_name=PACKAGE, prog_name=PACKAGE)
 def _cli() -> None:
     """Legacy RLlib configs and checkpoints (Ray 0.5 - 2.x) on today's Ray."""
 
@@ -123,7 +121,7 @@ def _run(args: list[str] | None) -> int:
     """Runs a verb, tells its errors, and returns the exit code."""
     try:
         with disk_errors("the command line"):
-            code: Any = _cli.main(args, prog_name=NAME, standalone_mode=False)
+            code: Any = _cli.main(args, prog_name=PACKAGE, standalone_mode=False)
     except CompatError as error:
         click.secho("error: ", fg="red", bold=True, err=True, nl=False)
         click.echo(str(error), err=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from rllib_compat import cli
+from rllib_compat.neutral.extras import PACKAGE
 
 
 @click.command("completion")
@@ -22,5 +22,5 @@ def command(shell: str) -> int:
     kind = get_completion_class(shell)
     assert kind is not None
     group = click.get_current_context().find_root().command
-    click.echo(kind(group, {}, cli.NAME, "_RLLIB_COMPAT_COMPLETE").source())
+    click.echo(kind(group, {}, PACKAGE, "_RLLIB_COMPAT_COMPLETE").source())
     return 0

@@ -13,11 +13,9 @@ from packaging.version import Version
 
 from rllib_compat.cli import options, output
 from rllib_compat.neutral.errors import CompatError
-from rllib_compat.neutral.extras import install_command
+from rllib_compat.neutral.extras import PACKAGE, install_command
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import releases
-
-_NAME = "rllib-compat"
 
 #: What people want to do, and the extra that it needs (None: the light install does it).
 _USES = (
@@ -65,7 +63,7 @@ def command(as_json: bool) -> int:
       rllib-compat doctor
       rllib-compat doctor --json
     """
-    if _installed(_NAME) is None:
+    if _installed(PACKAGE) is None:
         raise CompatError(
             "The package is not installed, only its files are there: nothing tells what it needs.",
             fix="pip install . in its folder",
@@ -76,7 +74,7 @@ def command(as_json: bool) -> int:
     if as_json:
         output.emit_json(
             {
-                "rllib_compat": metadata.version(_NAME),
+                "rllib_compat": metadata.version(PACKAGE),
                 "python": platform.python_version(),
                 "platform": platform.platform(),
                 "packages": [asdict(package) for package in packages],
@@ -86,7 +84,7 @@ def command(as_json: bool) -> int:
         )
         return 1 if faults else 0
     output.table(
-        f"{_NAME} {metadata.version(_NAME)}, Python {platform.python_version()}, "
+        f"{PACKAGE} {metadata.version(PACKAGE)}, Python {platform.python_version()}, "
         f"{platform.system()} {platform.machine()}",
         ("package", "installed", "wanted", "extra"),
         [(p.name, p.version or "no", p.wanted or "any", p.extra or "") for p in packages],
@@ -111,9 +109,9 @@ def command(as_json: bool) -> int:
 
 def _packages() -> Iterator[Package]:
     """Every package that the light install or an extra asks for, as its metadata says."""
-    for text in metadata.requires(_NAME) or []:
+    for text in metadata.requires(PACKAGE) or []:
         requirement = Requirement(text)
-        if requirement.name == _NAME:
+        if requirement.name == PACKAGE:
             continue  # the extra `all` asks for the others
         extra = None
         if requirement.marker is not None:
@@ -128,7 +126,7 @@ def _packages() -> Iterator[Package]:
 
 def _extra_of(requirement: Requirement) -> str | None:
     assert requirement.marker is not None
-    known = metadata.metadata(_NAME).get_all("Provides-Extra") or []
+    known = metadata.metadata(PACKAGE).get_all("Provides-Extra") or []
     return next((e for e in known if requirement.marker.evaluate({"extra": e})), None)
 
 

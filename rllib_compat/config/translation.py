@@ -129,7 +129,7 @@ class Translation:
             or self._explores_otherwise()
             or "callbacks_class" in self.calls.get("callbacks", {})
         )
-        discrete = self.algorithm == "SAC" and not releases.at_least("2.49")
+        discrete = self.algorithm == "SAC" and not releases.trains_discrete_sac()
         return adapted or discrete or self.algorithm == "CQL"
 
     def _explores_otherwise(self) -> bool:

@@ -12,9 +12,10 @@ from urllib.request import url2pathname
 
 from rllib_compat.neutral.errors import CompatError
 
-__all__ = ["import_optional", "install_command"]
+__all__ = ["PACKAGE", "import_optional", "install_command"]
 
-_NAME = "rllib-compat"
+#: What the package is called where it is installed.
+PACKAGE = "rllib-compat"
 
 
 def import_optional(module: str, *, extra: str, where: str = "") -> ModuleType:
@@ -50,9 +51,9 @@ def install_command(*extras: str | None) -> str:
     origin = _origin()
     path = Path(url2pathname(urlsplit(origin.get("url", "")).path))
     if not origin.get("url", "").startswith("file:") or not path.exists():
-        return f"pip install '{_NAME}{wanted}'" if wanted else f"pip install {_NAME}"
+        return f"pip install '{PACKAGE}{wanted}'" if wanted else f"pip install {PACKAGE}"
     if "dir_info" not in origin:
-        return f"pip install '{_NAME}{wanted} @ {origin['url']}'"
+        return f"pip install '{PACKAGE}{wanted} @ {origin['url']}'"
     editable = "-e " if origin["dir_info"].get("editable") else ""
     return f"pip install {editable}'{path}{wanted}'"
 
@@ -63,7 +64,7 @@ def _origin() -> dict[str, Any]:
 
     try:
         noted: dict[str, Any] = json.loads(
-            metadata.distribution(_NAME).read_text("direct_url.json") or "{}"
+            metadata.distribution(PACKAGE).read_text("direct_url.json") or "{}"
         )
     except metadata.PackageNotFoundError:
         return {}

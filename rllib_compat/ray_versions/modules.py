@@ -60,12 +60,6 @@ def soft_actor_critic_modules() -> tuple[Any, Any]:
     return renames.resolve(names[0]), renames.resolve(names[1])
 
 
-def trains_discrete_sac() -> bool:
-    """Whether today's SAC learns discrete actions; Ray 2.40 does not."""
-    module, _ = soft_actor_critic_modules()
-    return hasattr(module, "_forward_train_discrete")
-
-
 def set_catalog(config: AlgorithmConfig, catalog: type) -> None:
     """Names what builds the networks of a config's default modules, in place.
 

@@ -54,3 +54,8 @@ def at_least(release: str) -> bool:
         return installed() >= Version(release)
     except RayNotSupportedError:
         return True
+
+
+def trains_discrete_sac() -> bool:
+    """Whether the installed Ray's SAC learns discrete actions (since 2.49)."""
+    return at_least("2.49")

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from rllib_compat.neutral.public import public
-from rllib_compat.ray_versions import configs, learners, modules
+from rllib_compat.ray_versions import configs, learners, releases
 from rllib_compat.runtime.policies import LegacyPolicy
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def use_discrete_learner(config: AlgorithmConfig) -> None:
     """Gives SAC the learner of discrete actions, where the installed Ray's learns none."""
     from ray.rllib.algorithms.sac import SAC
 
-    if config.algo_class is SAC and not modules.trains_discrete_sac():
+    if config.algo_class is SAC and not releases.trains_discrete_sac():
         from rllib_compat.runtime.discrete_sac import DiscreteSACLearner
 
         prepend_learner_class(DiscreteSACLearner, "Discrete", config)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from rllib_compat.ray_versions import modules
+from rllib_compat.ray_versions import releases
 from tests import support
 
 
 def test_the_guides_support_table_is_what_the_real_files_show():
-    if not modules.trains_discrete_sac():
+    if not releases.trains_discrete_sac():
         pytest.skip("the table is that of the newest Ray")
     assert support.in_guide() == support.table(), "run `python -m tests.support`"
 

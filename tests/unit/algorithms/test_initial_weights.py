@@ -13,7 +13,7 @@ from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from rllib_compat.algorithms import set_catalogs
-from rllib_compat.ray_versions import configs, modules
+from rllib_compat.ray_versions import configs, releases
 from tests.marks import OTHERS_WARNINGS
 
 pytestmark = OTHERS_WARNINGS
@@ -57,7 +57,7 @@ BYTES = gymnasium.spaces.Box(0, 255, (10, 10, 3), np.uint8)
 @pytest.mark.parametrize("algorithm", ["A2C", "PG", "ES", "R2D2", "RNNSAC", *OF_RAY])
 def test_new_networks_take_images_of_bytes_as_they_are(algorithm):
     """All died of them in their first step, as Ray's own do: cameras and games give bytes."""
-    if algorithm in ("SAC", "CQL") and not modules.trains_discrete_sac():
+    if algorithm in ("SAC", "CQL") and not releases.trains_discrete_sac():
         pytest.skip("this Ray's SAC learns no discrete actions, and no images with others")
     model = {"conv_filters": [[4, 3, 2], [5, 3, 2]], "lstm_cell_size": 6, "max_seq_len": 4}
     model["use_lstm"] = algorithm in ("R2D2", "RNNSAC")
