@@ -130,7 +130,10 @@ class Translation:
             or "callbacks_class" in self.calls.get("callbacks", {})
         )
         discrete = self.algorithm == "SAC" and not releases.trains_discrete_sac()
-        return adapted or discrete or self.algorithm == "CQL"
+        filtered = self.algorithm in ("APPO", "IMPALA") and (
+            "env_to_module_connector" in self.calls.get("env_runners", {})
+        )
+        return adapted or discrete or filtered or self.algorithm == "CQL"
 
     def _explores_otherwise(self) -> bool:
         """Whether a module is told to explore as today's modules can't."""

@@ -136,6 +136,17 @@ def keep_connectors_of_local_runner(config: AlgorithmConfig) -> None:
     config.env_runners(**{merges: False})
 
 
+def merge_connectors_each_iteration(config: AlgorithmConfig) -> None:
+    """Lets IMPALA and APPO also merge what connectors have seen when an iteration ends.
+
+    They do so with samples only, and drop what came with those that no update followed.
+    """
+    from ray.rllib.algorithms.impala import IMPALAConfig
+
+    if isinstance(config, IMPALAConfig) and config._env_to_module_connector is not None:
+        config._dont_auto_sync_env_runner_states = False
+
+
 def whole_model_config(config: AlgorithmConfig, told: dict[str, Any]) -> dict[str, Any]:
     """What a module's spec has to say for the module to get an algorithm's own settings, too.
 

@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AlgorithmConfig, ConnectorPipeline, EnvRunner
@@ -153,28 +154,51 @@ def filter_connector(env_runner: EnvRunner) -> Any:
     return next(found, None)
 
 
-def filter_buffer_state(told: Any) -> list[dict[str, Any]]:
-    """The states of what a filter has seen since its `reset_buffer`, part by part."""
+def filter_report(told: Any) -> dict[str, list[dict[str, Any]]]:
+    """All that a filter has seen since its `reset_buffer`, part by part, by a name of that time."""
     import tree
 
-    return [part.to_state() for part in tree.flatten(told.buffer)]
+    parts = tree.flatten(told.buffer)
+    if not hasattr(parts[0], "report"):
+        parts[0].report = uuid4().hex
+    return {parts[0].report: [part.to_state() for part in parts]}
 
 
-def add_filter_buffer(told: Any, seen: list[dict[str, Any]]) -> None:
-    """Adds to a filter what another one has seen, as `filter_buffer_state` tells it."""
+def count_report(told: Any, report: Mapping[str, list[Any]], counted: dict[str, list[Any]]) -> None:
+    """Adds to a filter what a report of another one has more than those that were counted.
+
+    Args:
+        told: The filter.
+        report: What `filter_report` gave of the other.
+        counted: The newest report that was counted by each name; it is changed.
+    """
     import tree
     from ray.rllib.utils.filter import RunningStat
 
-    for mine, state in zip(tree.flatten(told.running_stats), seen, strict=True):
-        other, sums = RunningStat.from_state(state), _name_of_sums(mine)
-        both = mine.num_pushes + other.num_pushes
-        if not other.num_pushes:
-            continue
-        apart, share = other.mean_array - mine.mean_array, other.num_pushes / both
-        added = getattr(other, sums) + apart**2 * mine.num_pushes * share
-        setattr(mine, sums, getattr(mine, sums) + added)
-        mine.mean_array = mine.mean_array + apart * share
-        mine.num_pushes = both
+    for name, states in report.items():
+        parts = [RunningStat.from_state(state) for state in states]
+        before = counted.get(name, [])
+        if before and parts[0].num_pushes <= before[0].num_pushes:
+            continue  # it was on its way when a newer one was asked for
+        mine = tree.flatten(told.running_stats)
+        for own, other in zip(mine, parts, strict=True):
+            _add(own, other, 1)
+        for own, other in zip(mine, before, strict=False):
+            _add(own, other, -1)
+        counted[name] = parts
+
+
+def _add(mine: Any, other: Any, sign: int) -> None:
+    """Adds one running statistic to another, or takes it out again."""
+    count, sums = sign * other.num_pushes, _name_of_sums(mine)
+    both = mine.num_pushes + count
+    if not (count and both):
+        return
+    apart, share = other.mean_array - mine.mean_array, count / both
+    added = sign * getattr(other, sums) + apart**2 * mine.num_pushes * share
+    setattr(mine, sums, (getattr(mine, sums) + added).clip(0.0))
+    mine.mean_array = mine.mean_array + apart * share
+    mine.num_pushes = both
 
 
 def _name_of_sums(stat: object) -> str:

@@ -21,7 +21,8 @@ def adapt_config(config: AlgorithmConfig) -> AlgorithmConfig:
     noisy nets, soft Q and noise on their weights, callbacks that listen to learners are called by
     them, optimizers are what policies had, logged actions are recorded, RLlib's `VectorEnv` gets
     the env runner that takes one, replay buffers give the weights that learners ask for, CQL's
-    learner takes the batches that CQL gives it, and SAC's learns discrete actions on every Ray.
+    learner takes the batches that CQL gives it, SAC's learns discrete actions on every Ray, and
+    IMPALA's and APPO's observation filters count all that was seen.
     """
     from rllib_compat.runtime.connectors import add_preprocessors, may_need_preprocessors
     from rllib_compat.runtime.exploration import use_legacy_exploration
@@ -34,6 +35,7 @@ def adapt_config(config: AlgorithmConfig) -> AlgorithmConfig:
     )
     from rllib_compat.runtime.vector_envs import allow_vector_envs
 
+    configs.merge_connectors_each_iteration(config)
     if may_need_preprocessors(config.env):  # else it is one of gymnasium's own
         add_preprocessors(config)
         record_logged_actions(config)

@@ -301,8 +301,8 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         return with_original(made, observation)
 
 
-#: The key of a filter's state for what it has seen since it was last given one.
-SEEN = "seen_since"
+#: The key of a filter's state for all that it has itself seen.
+SEEN = "seen"
 #: ... and for the type of integers that it cuts what it gives to.
 INTEGERS = "integers"
 
@@ -324,6 +324,9 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
 
     Ray 2.40 - 2.47 adds up all that each has ever seen whenever they tell it. Later ones take what
     new observations have moved the mean by for their mean, so that means fall towards 0.
+
+    Each state reports all that its env runner has seen, and what of it was counted is known here:
+    IMPALA and APPO drop some of the states that they get, and get others late.
     """
 
     needs_no_batch = True
@@ -333,6 +336,7 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
         #: The type that a filter cuts what it gives to, where that is one of integers.
         self._integers: dict[str | None, str] = {}
         self._observations: Any = None
+        self._counted: dict[str, list[Any]] = {}
 
     def keep_integers(self, space: gymnasium.Space[Any] | None) -> None:
         """Cuts what it makes of integers to integers again, as filters did from Ray 1.10 on.
@@ -359,10 +363,10 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
         return batch
 
     def get_state(self, *args: object, **kwargs: object) -> Any:
-        """The statistics, and what was seen since they were last given."""
+        """The statistics, and all that was seen here."""
         state = super().get_state(*args, **kwargs)
         for key, told in self._filters.items():
-            state[key][SEEN] = connectors.filter_buffer_state(told)
+            state[key][SEEN] = connectors.filter_report(told)
             if key in self._integers:
                 state[key][INTEGERS] = self._integers[key]
         return state
@@ -371,8 +375,6 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
         """Takes statistics."""
         super().set_state(state)
         self._integers |= {k: told[INTEGERS] for k, told in state.items() if INTEGERS in told}
-        for told in self._filters.values():
-            told.reset_buffer()
 
     def merge_states(self, states: list[Mapping[str, Any]]) -> Any:
         """Adds what several env runners have seen."""
@@ -380,7 +382,7 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
             self._init_new_filters()
         for state in states:
             for key, told in state.items():
-                connectors.add_filter_buffer(self._filters[key], told[SEEN])
+                connectors.count_report(self._filters[key], told[SEEN], self._counted)
         return self.get_state()
 
 

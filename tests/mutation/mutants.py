@@ -1228,12 +1228,12 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/runtime/observation_connectors.py",
+        "rllib_compat/ray_versions/connectors.py",
         ("tests/unit/runtime/test_old_filters.py",),
         (
             "what an env runner saw is added again and again",
-            "            told.reset_buffer()",
-            "            told.reset_buffer",
+            "            _add(own, other, -1)",
+            "            _add(own, other, 0)",
         ),
     ),
     *_in(

@@ -94,6 +94,19 @@ def test_workers_add_up_what_they_have_seen_as_those_of_ray_1_13():
                 same(filter_of(worker), RECORDED.below(f"merged.{number}"))
 
 
+def test_states_that_were_dropped_or_come_late_count_once():
+    """IMPALA and APPO take a state with each sample, and merge those that an update follows."""
+    local, worker = filter_of(runner_of(0.0)), runner_of(0.0)
+    states = []
+    for _ in range(3):
+        worker.sample(num_timesteps=30)
+        states.append(filter_of(worker).get_state())
+    for state in (states[0], states[2], states[1], states[2]):
+        filter_of(worker).set_state(local.merge_states([state]))
+    same(local, RECORDED.below("2"))
+    same(filter_of(worker), RECORDED.below("2"))
+
+
 class Waves(gymnasium.Env):
     """What `record_integer_filters.py` played."""
 
