@@ -455,7 +455,7 @@ _HOMES = {
         try_import_tree
     """,
     "rllib_compat.runtime.external.server": "PolicyServer PolicyServerInput",
-    "rllib_compat.tune.checkpoints": "TrialCheckpoint",
+    "rllib_compat.tune.analysis": "TrialCheckpoint",
     "rllib_compat.tune.functions": "StatusReporter",
 }
 

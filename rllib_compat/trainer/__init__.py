@@ -17,7 +17,7 @@ _FILES = {
     ),
     "defaults": ("defaults_of",),
     "fluent": ("LegacyConfig", "config_class"),
-    "resources": ("with_extra",),
+    "preparation": ("with_extra",),
     "rollout_worker": ("RolloutWorker",),
     "stock_policies": ("policy_class", "policy_modules", "policy_names"),
     "workers": ("LegacyOptimizer", "LegacyWorkers"),

@@ -3,22 +3,62 @@
 from __future__ import annotations
 
 import io
+import logging
+import operator
+import pickle
 import tempfile
 import zipfile
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from rllib_compat.conversion.given import Given
+from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.files import disk_errors
-from rllib_compat.formats.manifest import why_not_ours, write_manifest
+from rllib_compat.formats.layouts import tree
+from rllib_compat.formats.layouts.folder import Folder, as_mapping
+from rllib_compat.formats.layouts.v2 import MODULES
+from rllib_compat.formats.manifest import require_whole, why_not_ours, write_manifest
 from rllib_compat.formats.paths import local_path
 from rllib_compat.formats.zip_errors import DAMAGED_ZIP
-from rllib_compat.neutral.errors import CorruptCheckpointError
-from rllib_compat.ray_versions import checkpoints, learners, metrics
+from rllib_compat.networks.named import BUFFERS
+from rllib_compat.neutral import spaces
+from rllib_compat.neutral.budget import Budget
+from rllib_compat.neutral.errors import (
+    CheckpointError,
+    CompatError,
+    CorruptCheckpointError,
+    MissingFileError,
+)
+from rllib_compat.ray_versions import (
+    algorithms,
+    checkpoints,
+    connectors,
+    learners,
+    metrics,
+    old_stack,
+    training_steps,
+)
+from rllib_compat.ray_versions import configs as ray_configs
+from rllib_compat.ray_versions import modules as ray_modules
+from rllib_compat.runtime.episode_records import EpisodeRecord
 from rllib_compat.trainer import coefficients
 from rllib_compat.trainer.build import AlgorithmBuilder
-from rllib_compat.trainer.restoring import Restorer, explain_errors
+from rllib_compat.trainer.inference import agent_of
 from rllib_compat.trainer.running import RunningAlgorithm
+
+if TYPE_CHECKING:
+    from ray.rllib.core.learner import Learner
+
+    from rllib_compat.conversion.convert import Conversion
+    from rllib_compat.conversion.plan import Plan
+    from rllib_compat.networks import AnyNetwork
+    from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 
 
 class Checkpoints:
@@ -107,3 +147,307 @@ def unpack(saved: bytes, folder: str) -> None:
             where="restore_from_object",
             fix="Give what `save_to_object` returned.",
         ) from error
+
+
+logger = logging.getLogger(__name__)
+
+# What a checkpoint's network does not depend on, and may be any object.
+_NOT_OF_THE_NETWORK = {"env", "callbacks", "env_config"}
+# What env runners send home of an episode.
+_RECORDS = {
+    "rllib_compat.adapters.EpisodeRecord": lambda attributes: EpisodeRecord(**attributes),
+}
+# Functions that say which policies learn, and which of them an agent has (env runners of the oldest
+# supported Rays save that one); the trainer has its own.
+_CODE = {"should_module_be_updated", "agent_to_module_mapping_fn"}
+#: What the model config of a module tells of what it computes, and its arrays may not show.
+_NOT_IN_ARRAYS = ("graph", "fcnet_hiddens", "head_fcnet_hiddens", "critics", "times")
+#: What is meant where it tells nothing; of the others, whatever they are.
+_UNTOLD = {"times": 1.0}
+
+
+class Restorer:
+    """Puts checkpoints into a running algorithm.
+
+    As ever, the config of the trainer counts, and not that of the checkpoint.
+
+    Args:
+        running: The algorithm.
+        builder: What made it.
+    """
+
+    def __init__(self, running: RunningAlgorithm, builder: AlgorithmBuilder) -> None:
+        self._running = running
+        self._builder = builder
+
+    @contextmanager
+    def read(self, path: Path, *, trusted: bool) -> Iterator[Callable[[], None]]:
+        """Reads and checks a checkpoint; the algorithm stays as it is.
+
+        Args:
+            path: A checkpoint of any Ray.
+            trusted: Whether Ray may load the files themselves, and run what is in them.
+
+        Yields:
+            What makes the algorithm go on from it.
+
+        Raises:
+            CheckpointError: It is not whole, or holds something that only Ray could load.
+        """
+        if path.is_dir():
+            require_whole(path)
+        algorithm = self._running.algorithm
+        if not algorithm.config.enable_rl_module_and_learner and not trusted:
+            yield partial(old_stack.set_state_of_old_stack, algorithm, **_read_old_stack(path))
+        elif trusted:
+            yield partial(self._restore_trusted, path, coefficients.load(path))
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                yield self._read_data(path, Path(folder))
+
+    def _restore_trusted(self, path: Path, held: coefficients.Coefficients) -> None:
+        with algorithms.restores_offline(), checkpoints.path_for_ray(path) as place:
+            self._running.algorithm.load_checkpoint(place)
+        coefficients.restore(self._running.algorithm, held)
+
+    def _read_data(self, path: Path, folder: Path) -> Callable[[], None]:
+        """Writes what is data in a checkpoint into files for Ray; returns what loads them."""
+        from rllib_compat.conversion.convert import convert, prepare
+
+        held, budget = coefficients.load(path), Budget()
+        known: Plan | Conversion | None = None
+        if _is_of_this_ray(path, budget):
+            states = _states(path, budget)
+            saved = layouts.read(path, Budget())  # an error if a component has no state
+            if self._has_other_modules(_modules(states), saved):
+                known = prepare(saved, self._known())
+        else:
+            known = convert(path, folder / "converted", given=self._known(), budget=budget)
+            held = coefficients.from_checkpoint(known.checkpoint)
+            # Its mapping of agents to policies is not the trainer's; Ray 2.40 would take it.
+            states = _states(folder / "converted", Budget())
+        self._write(states, path, folder / "checkpoint")
+
+        def restore() -> None:
+            if known is not None:
+                self._take_networks(known.checkpoint, known.networks)
+            with algorithms.restores_offline():
+                self._running.algorithm.load_checkpoint(str(folder / "checkpoint"))
+                operator.index(self._running.algorithm.iteration)  # Ray takes whatever it is
+            coefficients.restore(self._running.algorithm, held)
+
+        return restore
+
+    def _write(self, states: Mapping[str, object], path: Path, target: Path) -> None:
+        """Writes the states of a tree anew, as pickles of plain data."""
+        unknown = _modules(states).keys() - self._weights().keys()
+        if unknown:
+            logger.warning(
+                "%s has policies that the trainer does not have: %s. They are left out; to restore "
+                "them, call trainer.add_policy() first.",
+                path,
+                ", ".join(sorted(unknown)),
+            )
+        for name, data in states.items():
+            state = checkpoints.state_to_restore(data)
+            folder = target / PurePosixPath(name).parent
+            folder.mkdir(parents=True, exist_ok=True)
+            for file in checkpoints.state_files(PurePosixPath(name).name):
+                (folder / file).write_bytes(pickle.dumps(state))
+
+    def _known(self) -> Given:
+        """What the trainer can tell about a checkpoint that was made with its config."""
+        algorithm = self._running.algorithm
+        config = algorithm.config
+        observation, action = config.observation_space, config.action_space
+        if acts := algorithm.env_runner_group is not None:
+            runner = algorithm.env_runner
+            pipeline = connectors.env_to_module(runner)
+            observation, action = pipeline.input_observation_space, pipeline.input_action_space
+        by_policy = {"default_policy": (observation, action)}
+        if acts and ray_configs.is_multi_agent(config):
+            agents = {policy: agent_of(runner, policy) for policy in self._weights()}
+            by_policy = {p: (observation[agent], action[agent]) for p, agent in agents.items()}
+        records = {
+            policy: tuple(spaces.from_object(space) for space in pair)
+            for policy, pair in by_policy.items()
+        }
+        translation = self._builder.translation
+        return Given(
+            algorithm=translation.legacy_algorithm,
+            config={
+                key: value
+                for key, value in translation.legacy_config.items()
+                if key not in _NOT_OF_THE_NETWORK
+            },
+            observation_spaces={p: obs for p, (obs, _) in records.items() if obs is not None},
+            action_spaces={p: act for p, (_, act) in records.items() if act is not None},
+        )
+
+    def _has_other_modules(
+        self, states: Mapping[str, Mapping[str, Any]], saved: LegacyCheckpoint
+    ) -> bool:
+        """Whether a module of the algorithm is not that of a checkpoint of today's.
+
+        Args:
+            states: The state of each module in it.
+            saved: The checkpoint.
+        """
+        own = self._weights()
+        both = own.keys() & states.keys()
+        # Both may have none: Random's has not.
+        if any(states[name] and _shapes(own[name]) != _shapes(states[name]) for name in both):
+            return True
+        if not any(training_steps.foreach_learner(self._running.algorithm, _has_ours)):
+            return False  # modules of Ray's, whose config is that of the trainer
+        configs = self._model_configs()
+        return not all(
+            _agree(saved.policies[name].extra.get("module_config", {}), configs[name])
+            for name in both & saved.policies.keys()
+        )
+
+    def _take_networks(
+        self, checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
+    ) -> None:
+        """Builds the algorithm anew around old networks, if its modules are not theirs.
+
+        Policies that the checkpoint does not have keep the modules of the trainer's config.
+
+        Args:
+            checkpoint: The state of policies with spaces.
+            networks: Their networks.
+        """
+        own = self._weights()
+        networks = {name: network for name, network in networks.items() if name in own}
+        configs = self._model_configs()
+        if all(
+            _shapes(network.module_state()) == _shapes(own[name])
+            and _agree(network.target.model_config, configs[name])
+            for name, network in networks.items()
+        ):
+            return
+        from rllib_compat.conversion.write.checkpointable import adapt_config  # it needs torch
+
+        policies = [checkpoint.policies[name] for name in networks]
+        config = self._running.algorithm.config.copy(copy_frozen=False)
+        others = own.keys() - networks.keys()
+        adapt_config(config, checkpoint.with_policies(policies), networks, others=others)
+        self._builder.name_networks(config)
+        self._running.replace(config)
+
+    def _weights(self) -> dict[str, Mapping[str, Any]]:
+        return dict(self._running.algorithm.get_weights())
+
+    def _model_configs(self) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]]
+        found, *_ = training_steps.foreach_learner(
+            self._running.algorithm, ray_modules.model_configs
+        )
+        return found
+
+
+def _read_old_stack(path: Path) -> dict[str, Any]:
+    """What `set_state_of_old_stack` takes, of a checkpoint of that stack.
+
+    Weights, optimizers, exploration, filters and counters are carried over; functions are not.
+
+    Raises:
+        CheckpointError: It is none of the old API stack's folders of Ray 2.x, is not whole, or
+            holds code where data should be.
+    """
+    budget = Budget()
+    folder = Folder(path, budget)
+    states = {
+        inner.name: f"policies/{inner.name}/policy_state.pkl"
+        for inner in folder.folders("policies")
+    }
+    if not folder.has("algorithm_state.pkl") or not all(map(folder.has, states.values())):
+        raise CheckpointError(
+            "It is not a folder that the old API stack of Ray 2.x wrote with pickle; only Ray "
+            "could read it, and would run whatever is in the files.",
+            where=str(path),
+            fix="If you own the files and trust them, say so: restore(path, trusted=True).",
+        )
+    checkpoint = layouts.read(path, budget)
+    policies = {}
+    for policy, file in states.items():
+        state = folder.pickle(file)
+        state = {name: state[name] for name in old_stack.POLICY_STATE if name in state}
+        policies[policy] = tree.as_data(state, file, budget)
+    whole = as_mapping(folder.pickle("algorithm_state.pkl"))
+    told = as_mapping(whole.get("worker")).get("policy_ids") or ()
+    if missing := {name for name in told if isinstance(name, str)} - policies.keys():
+        raise MissingFileError(
+            "A policy has no state.",
+            where=str(path / "policies" / min(missing)),
+            fix="Copy the checkpoint again, with all its files.",
+        )
+    return {
+        "policies": policies,
+        "filters": {
+            policy.old_id: [
+                (stat.count, stat.mean, stat.m2) for stat in policy.observation_filter.stats
+            ]
+            for policy in checkpoint.policies.values()
+            if policy.observation_filter is not None
+        },
+        "counters": tree.as_data(whole.get("counters") or {}, "algorithm_state.pkl", budget),
+        "iteration": checkpoint.counters.iteration or 0,
+    }
+
+
+@contextmanager
+def explain_errors(path: Path) -> Iterator[None]:
+    """Turns what Ray says of states that are not whole, or not this trainer's, into our error."""
+    try:
+        yield
+    except CompatError:
+        raise
+    except Exception as error:
+        raise CorruptCheckpointError(
+            f"Ray can't restore it: {type(error).__name__}: {str(error)[:300]}.",
+            where=str(path),
+            fix="Either a file of the checkpoint is missing or damaged, or it is of another "
+            "network than this trainer's config describes.",
+        ) from error
+
+
+def _is_of_this_ray(path: Path, budget: Budget) -> bool:
+    """Whether a folder is a tree of the installed Ray's format; others have to be converted."""
+    if not tree.is_tree(path):
+        return False
+    metadata = Folder(path, budget).try_side_file("rllib_checkpoint.json")
+    version = metadata.get("checkpoint_version") if isinstance(metadata, dict) else None
+    return bool(version == checkpoints.writes_checkpoint_version())
+
+
+def _states(path: Path, budget: Budget) -> dict[str, Any]:
+    return tree.read_states(path, _RECORDS, unless_code=_CODE, budget=budget)
+
+
+def _modules(states: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The state of each module among those of a tree."""
+    parts = {name: PurePosixPath(name).parts for name in states if name.startswith(f"{MODULES}/")}
+    return {part[3]: states[name] for name, part in parts.items() if len(part) > 4}
+
+
+def _shapes(arrays: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    return {name: np.shape(array) for name, array in arrays.items() if name not in BUFFERS}
+
+
+def _has_ours(learner: Learner) -> bool:
+    """Whether any of a learner's modules is one of this package."""
+    modules = (learner.module[name].unwrapped() for name in learner.module.keys())  # noqa: SIM118 - it is no dict
+    return any(type(module).__module__.startswith("rllib_compat.") for module in modules)
+
+
+def _agree(told: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    """Whether two model configs tell of the same layers in one order, as far as they tell any."""
+
+    def of(one: Mapping[str, Any], key: str, other: Mapping[str, Any]) -> Any:
+        return one.get(key, _UNTOLD.get(key, other.get(key)))
+
+    # An optimizer's state goes by the places of the arrays.
+    orders = [list(one["shapes"]) for one in (told, others) if "shapes" in one]
+    same_order = orders[:1] * len(orders) == orders
+    return same_order and all(of(told, k, others) == of(others, k, told) for k in _NOT_IN_ARRAYS)

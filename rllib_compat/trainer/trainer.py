@@ -38,7 +38,7 @@ from rllib_compat.trainer.build import AlgorithmBuilder, Origin
 from rllib_compat.trainer.checkpoints import Checkpoints, pack, save_whole, unpack
 from rllib_compat.trainer.defaults import DefaultConfig, defaults_of, merge
 from rllib_compat.trainer.inference import Inference
-from rllib_compat.trainer.loaded import LoadedAlgorithm
+from rllib_compat.trainer.load import LoadedAlgorithm
 from rllib_compat.trainer.policies import Policies
 from rllib_compat.trainer.preparation import prepare, resource_help, resource_request, without
 from rllib_compat.trainer.result_files import UnifiedLogger

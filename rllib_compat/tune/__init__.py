@@ -21,7 +21,7 @@ from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import tune
 from rllib_compat.trainer.classes import class_of_algorithm, keep_era, raise_if_removed
 from rllib_compat.trainer.fluent import LegacyConfig
-from rllib_compat.trainer.resources import with_extra
+from rllib_compat.trainer.preparation import with_extra
 from rllib_compat.trainer.result_files import UnifiedLogger as UnifiedLogger
 from rllib_compat.trainer.trainer import Trainer
 from rllib_compat.trials.experiments import read_old_experiment

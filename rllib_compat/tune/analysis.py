@@ -11,8 +11,8 @@ from ray.tune.analysis import ExperimentAnalysis as RayAnalysis
 
 from rllib_compat.formats.paths import local_path, storage_path
 from rllib_compat.ray_versions import tune
+from rllib_compat.ray_versions.tune import checkpoint_class
 from rllib_compat.trials.experiments import read_old_experiment
-from rllib_compat.tune.checkpoints import TrialCheckpoint
 
 if TYPE_CHECKING:
     from ray.tune.experiment import Trial
@@ -150,3 +150,32 @@ def completed(analysis: RayAnalysis) -> Any:
     mode = analysis.default_mode or (analysis.default_metric and "max")
     completed.__dict__.update(vars(analysis), default_mode=mode)
     return completed
+
+
+__all__ = ["TrialCheckpoint"]
+
+
+class TrialCheckpoint(str, checkpoint_class()):  # type: ignore[misc]  # Ray has no types
+    """Ray's checkpoint, which is the text of its path, too.
+
+    Args:
+        local_path: Where it is.
+        cloud_path: Where it is, if it is not on this machine: a URI.
+    """
+
+    def __new__(
+        cls, local_path: str | None = None, cloud_path: str | None = None
+    ) -> TrialCheckpoint:
+        """The text of the path."""
+        return super().__new__(cls, local_path or cloud_path or "")
+
+    def __init__(self, local_path: str | None = None, cloud_path: str | None = None) -> None:
+        checkpoint_class().__init__(self, local_path or cloud_path or "")
+        self.local_path, self.cloud_path = local_path, cloud_path
+
+    @classmethod
+    def of(cls, checkpoint: Any) -> TrialCheckpoint:
+        """That of a checkpoint of today."""
+        made = cls(str(checkpoint.path))
+        made.filesystem = checkpoint.filesystem
+        return made

@@ -14,7 +14,7 @@ from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError
 from rllib_compat.registry import keys
 from rllib_compat.trainer import refusals, waiting
-from rllib_compat.trainer.resources import fit_gpus
+from rllib_compat.trainer.preparation import fit_gpus
 from tests.marks import OTHERS_WARNINGS
 
 pytestmark = OTHERS_WARNINGS
