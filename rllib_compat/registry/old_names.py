@@ -153,12 +153,6 @@ MODULES = _inverted(
         "rllib_compat.legacy.rllib_scripts": "ray.rllib.common ray.rllib.scripts",
         "rllib_compat.legacy.rllib_train": "ray.rllib.train",
         "rllib_compat.legacy.rollout": "ray.rllib.evaluate ray.rllib.rollout",
-        "rllib_compat.legacy.specs": """
-            ray.rllib.models.specs.checker ray.rllib.models.specs.specs_base
-            ray.rllib.models.specs.specs_dict ray.rllib.models.specs.specs_np
-            ray.rllib.models.specs.specs_torch ray.rllib.models.specs.typing
-            ray.rllib.utils.nested_dict
-        """,
         _SYNC: "ray.tune.sync_client ray.tune.utils.mock",
         "rllib_compat.legacy.track": "ray.tune.track ray.tune.track.session",
         "rllib_compat.legacy.trial_mixins": """
@@ -498,6 +492,7 @@ _LEARNER = "subclass the algorithm's Learner, override compute_loss_for_module()
 _LEARNER += "config.learners(learner_class=…)"
 _OLD_RAY = "name the Ray that the code was written for, by its wheel or folder: "
 _OLD_RAY += "`rllib-compat run --old-ray PATH …`, or rllib_compat.activate(old_ray=PATH)"
+_NO_SPECS = "RLModules declare no specs, and data is plain dicts; leave it out"
 _STEP = "subclass the algorithm and override training_step()"
 _CONTRIB = "Ray's folder rllib_contrib had it until 2.9"
 _UNITY = (
@@ -551,11 +546,12 @@ REMOVED = {
     "ray.rllib.execution": _STEP,
     "ray.rllib.models.jax": "there are no JAX models; write a TorchModelV2 or an RLModule",
     "ray.rllib.models.model": "these models were TensorFlow's; write a TorchModelV2 or an RLModule",
-    "ray.rllib.models.specs": "RLModules declare no specs any more; leave them out",
+    "ray.rllib.models.specs": _NO_SPECS,
     "ray.rllib.optimizers": _STEP,
     "ray.rllib.policy": _LEARNER,
     "ray.rllib.rollout": "rllib-compat evaluate",
     "ray.rllib.train": "rllib-compat train",
+    "ray.rllib.utils.nested_dict": _NO_SPECS,
     "ray.tune": "Tune has it elsewhere or not at all: see the documentation of ray.tune.Tuner",
     "ray.tune.automlboard": "its board has left Ray; see TensorBoard, or `rllib-compat plot`",
     "ray.tune.execution": _CALLBACK,
@@ -624,11 +620,7 @@ NUMPY: dict[str, Any] = {
 
 
 def advice(name: str) -> str:
-    """Where something went that can't exist any more, or what to do instead.
-
-    Args:
-        name: The old name, with its module.
-    """
+    """Where something went that can't exist any more, or what to do instead."""
     fits = [start for start in REMOVED if name == start or name.startswith(f"{start}.")]
     return REMOVED[max(fits, key=len)] if fits else "there is nothing in its place"
 
