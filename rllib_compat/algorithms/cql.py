@@ -137,11 +137,7 @@ _COUNTED = 2
 
 
 class _Networks:
-    """What a module's networks give.
-
-    Args:
-        module: The module.
-    """
+    """What a module's networks give."""
 
     def __init__(self, module: CQLModule) -> None:
         self.module = module

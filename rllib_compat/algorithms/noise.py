@@ -54,10 +54,6 @@ def centered_ranks(returns: Array) -> Array:
 def weighted_sum(weights: Array, vectors: Callable[[int], Array]) -> Array:
     """Adds vectors up, each times its weight.
 
-    Args:
-        weights: A weight for each vector.
-        vectors: Gives the vector of a number.
-
     Returns:
         The sum, in float32.
     """

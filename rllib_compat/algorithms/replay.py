@@ -431,9 +431,6 @@ class PolicyReplayBuffers(Generic[Buffer]):
 
     Each is drawn from by itself (`replay_mode="independent"`, the default of the old Rays, and all
     that today's buffers know).
-
-    Args:
-        make: Makes the buffer of a policy.
     """
 
     def __init__(self, make: Callable[[str], Buffer]) -> None:

@@ -117,12 +117,7 @@ class SequenceChopper:
             }
 
     def batch(self, drawn: list[Sequence], weights: Array) -> dict[str, Any]:
-        """Sequences as one batch `[B, rows, …]`, padded with zeros.
-
-        Args:
-            drawn: The sequences.
-            weights: The importance of each.
-        """
+        """Sequences as one batch `[B, rows, …]`, padded with zeros."""
         made = {
             name: _map(lambda *parts: _pad(parts, self.rows), *(one[name] for one in drawn))
             for name in drawn[0]

@@ -120,9 +120,6 @@ class Manifest:
 def read_manifest(checkpoint: str | Path) -> Manifest:
     """What a checkpoint holds of simulators' folders.
 
-    Args:
-        checkpoint: The checkpoint's folder.
-
     Raises:
         CheckpointError: It has no such manifest.
         CorruptCheckpointError: The manifest is damaged, or names a path outside of its folder.

@@ -190,13 +190,7 @@ _PROOF_ROWS = 12
 def proof(
     differences: Sequence[OutputDifference], assumed: Sequence[Assumption], verbose: int
 ) -> None:
-    """Prints a proof.
-
-    Args:
-        differences: What was compared.
-        assumed: What the weights do not show.
-        verbose: Whether every row is shown.
-    """
+    """Prints a proof."""
     if differences:
         rows = _first(sorted(differences, key=lambda row: (row.ok, _KINDS[row.kind])), verbose)
         table("old against new", _PROOF_COLUMNS, [_cells(row) for row in rows])

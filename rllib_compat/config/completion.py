@@ -89,13 +89,7 @@ class ChangedDefault:
 
 
 def complete(config: Mapping[str, Any], algorithm: str, legacy_ray: str) -> CompletedConfig:
-    """Adds the defaults of a legacy Ray, as its `Trainer` did.
-
-    Args:
-        config: The config.
-        algorithm: The legacy algorithm.
-        legacy_ray: The Ray.
-    """
+    """Adds the defaults of a legacy Ray, as its `Trainer` did."""
     added: set[str] = set()
     merged = dict(config)
     for key, default in legacy_defaults(algorithm, legacy_ray).items():
@@ -174,13 +168,7 @@ def made_by_defaults(
 
 
 def leave_out_todays(settings: Settings, adopted: Mapping[str, Any], algorithm: str) -> None:
-    """Takes out, in place, what legacy defaults have set to what is today's default, too.
-
-    Args:
-        settings: All settings.
-        adopted: Those that defaults made.
-        algorithm: The target algorithm.
-    """
+    """Takes out, in place, what legacy defaults have set to what is today's default, too."""
     unneeded = {
         name
         for name, value in adopted.items()

@@ -341,10 +341,6 @@ def _framework(config: Mapping[str, Any]) -> str:
 def _old_network_rules(algorithm: str, config: Mapping[str, Any]) -> re.Pattern[str] | None:
     """The rules of the keys that the old networks have, and today's have not.
 
-    Args:
-        algorithm: The algorithm's legacy name.
-        config: The legacy config.
-
     Returns:
         What their ids look like; None: networks are today's.
     """

@@ -53,12 +53,7 @@ class StoredEnv:
 
 
 def read_stored_env(config: Mapping[str, Any], algorithm: str | None) -> StoredEnv | None:
-    """What this package has stored in a config; None: it has not.
-
-    Args:
-        config: The config, of a file.
-        algorithm: Whose keys it has.
-    """
+    """What this package has stored in a config; None: it has not."""
     stored, env = config.get("env_config"), config.get("env")
     env_config = {str(k): v for k, v in stored.items()} if isinstance(stored, Mapping) else {}
     placed = env_config.pop(STORED, None)

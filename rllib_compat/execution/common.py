@@ -65,10 +65,6 @@ def counted(*, trained: bool = False) -> int:
 def gradients_of(worker: LegacyWorker, batch: AnyBatch) -> tuple[Any, dict[str, Any]]:
     """Computes gradients in a worker of the old API stack.
 
-    Args:
-        worker: The worker.
-        batch: What it computes them from.
-
     Returns:
         The gradients, and the statistics of each policy. With `default_policy` alone the
         gradients are its own, as plans of one agent know them; else they are in a dict by policy.

@@ -69,9 +69,6 @@ def _is_shown(item: object) -> bool:
 class Enqueue:
     """Puts items into a queue. One that finds the queue full is lost, as in the old Rays.
 
-    Args:
-        output_queue: The queue.
-
     Raises:
         ConfigError: It is not one of Python's.
     """

@@ -29,9 +29,6 @@ _TIMES = {
 class PolicyOptimizer:
     """What all of them count and tell; a subclass says what a step is.
 
-    Args:
-        workers: The workers.
-
     Attributes:
         workers: The same.
         num_steps_sampled: The env steps that were sampled so far.

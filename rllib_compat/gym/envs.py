@@ -20,12 +20,7 @@ __all__ = ["make", "register", "registration", "registry", "spec"]
 
 
 class _Classes(ModuleType):
-    """A module of environments' classes.
-
-    Args:
-        name: Its name.
-        today: That of gymnasium's module.
-    """
+    """A module of environments' classes."""
 
     def __init__(self, name: str, today: str) -> None:
         super().__init__(name)

@@ -42,12 +42,7 @@ _ARGUMENTS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 class Monitor(Wrapper):
-    """Counts episodes, as `gym.wrappers.Monitor` did; it records no videos, and says so.
-
-    Args:
-        env: The environment.
-        directory: Where videos went.
-    """
+    """Counts episodes, as `gym.wrappers.Monitor` did; it records no videos, and says so."""
 
     def __init__(self, env: Any, directory: object = None, **_: object) -> None:
         super().__init__(env)
@@ -86,11 +81,7 @@ class Monitor(Wrapper):
 
 
 class TimeAwareObservation(ObservationWrapper):
-    """Appends the number of steps to a Box; gymnasium's wants to know the limit.
-
-    Args:
-        env: The environment.
-    """
+    """Appends the number of steps to a Box; gymnasium's wants to know the limit."""
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)

@@ -113,9 +113,6 @@ class Optimizer:
     def update(self, globalg: Array) -> tuple[Array, float]:
         """Makes a step.
 
-        Args:
-            globalg: The gradient.
-
         Returns:
             The weights after it, and the step's length by theirs.
         """

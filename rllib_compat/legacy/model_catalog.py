@@ -18,12 +18,7 @@ class ModelCatalog(_Todays):  # type: ignore[misc]  # Ray has no types
 
     @staticmethod
     def register_custom_model(model_name: str, model_class: Any) -> None:
-        """Registers a model by a name, which a config gives as `custom_model`.
-
-        Args:
-            model_name: The name.
-            model_class: Its class.
-        """
+        """Registers a model by a name, which a config gives as `custom_model`."""
         _Todays.register_custom_model(model_name, _with_custom_options(model_class))
 
     @staticmethod

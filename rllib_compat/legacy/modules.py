@@ -69,10 +69,6 @@ def exists(module: str) -> bool:
 def lookup(module: str, name: str) -> Any:
     """What a name in an old module is today.
 
-    Args:
-        module: The old module.
-        name: The name in it.
-
     Returns:
         The object; an `OldModule` where it is a module; a class that raises when it is used where
         it can't exist any more; `MISSING` where no Ray had the name.

@@ -77,11 +77,7 @@ def _update_each(worker: Any, fetches: Mapping[str, Any]) -> None:
 
 
 class UpdateKL:
-    """Changes what KL divergence costs each policy, by what they told of the last update.
-
-    Args:
-        workers: The workers.
-    """
+    """Changes what KL divergence costs each policy, by what they told of the last update."""
 
     def __init__(self, workers: Any) -> None:
         self.workers = workers

@@ -328,11 +328,7 @@ _KEY = Path("~/ray_bootstrap_key.pem")
 
 
 def get_rsync_template_if_available(options: str = "") -> str | None:
-    """The template of rsync between the nodes of a cluster; None without one, or without rsync.
-
-    Args:
-        options: More for rsync.
-    """
+    """The template of rsync between the nodes of a cluster; None without one, or without rsync."""
     leave_out = " --exclude='checkpoint_tmp*'"
     return log_sync_template(options + leave_out)
 

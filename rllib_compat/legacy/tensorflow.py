@@ -37,9 +37,6 @@ class _TensorFlow(tuple[Any, ...]):
 def try_import_tf(error: bool = False) -> Any:
     """TensorFlow by its two APIs, and the number of its version.
 
-    Args:
-        error: Whether it has to be there.
-
     Returns:
         Three values, which also answer as TensorFlow 1's API does: one value until Ray 0.8.5.
 

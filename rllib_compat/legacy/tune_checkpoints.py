@@ -16,12 +16,7 @@ _NULL_MARKER, _TEMP_MARKER = ".null_marker", ".temp_marker"
 
 
 class QueueItem:
-    """A value in a queue that is ordered by priority.
-
-    Args:
-        priority: What it is compared by.
-        value: The value.
-    """
+    """A value in a queue that is ordered by priority."""
 
     def __init__(self, priority: Any, value: Any) -> None:
         self.priority, self.value = priority, value
@@ -153,9 +148,6 @@ class TrainableUtil:
     @staticmethod
     def get_checkpoints_paths(logdir: str) -> Any:
         """The checkpoints of a trial as a data frame: iterations and paths.
-
-        Args:
-            logdir: The trial's folder.
 
         Raises:
             ValueError: A checkpoint has no state of its trainable, or several.

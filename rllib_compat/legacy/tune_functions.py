@@ -154,11 +154,7 @@ def generate_plotly_dim_dict(df: Any, field: str) -> dict[str, Any]:
 
 
 class TuneGetNextExecutorEventError(error.TuneError):  # type: ignore[misc]  # Ray has no types
-    """Waiting for the next event of trials has failed.
-
-    Args:
-        traceback_str: What has happened.
-    """
+    """Waiting for the next event of trials has failed."""
 
     def __init__(self, traceback_str: str) -> None:
         super().__init__(traceback_str)
@@ -198,11 +194,6 @@ class PlacementGroupUtil:
 
 def delete_on_node(node_ip: str, path: str, return_future: bool = False) -> Any:
     """Removes a file or folder on a node.
-
-    Args:
-        node_ip: The node.
-        path: What is removed there.
-        return_future: Whether not to wait.
 
     Returns:
         Whether there was something, or the reference of that.

@@ -25,23 +25,14 @@ Given = TypeVar("Given")
 
 
 class TooManyResetAttemptsException(Exception):  # noqa: N818 - its name in Ray 1.10 – 2.10
-    """An environment has failed to reset as often as it may.
-
-    Args:
-        max_attempts: How often.
-    """
+    """An environment has failed to reset as often as it may."""
 
     def __init__(self, max_attempts: int) -> None:
         super().__init__(f"The environment has failed to reset {max_attempts} times.")
 
 
 class ResetOnExceptionWrapper(gym.Wrapper):
-    """Resets an environment that raises in a step, and tries again where it raises in a reset.
-
-    Args:
-        env: The environment.
-        max_reset_attempts: How often a reset may fail.
-    """
+    """Resets an environment that raises in a step, and tries again where it raises in a reset."""
 
     def __init__(self, env: Any, max_reset_attempts: int = 5) -> None:
         self.max_reset_attempts = max_reset_attempts

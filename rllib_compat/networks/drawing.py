@@ -21,9 +21,6 @@ from rllib_compat.neutral.spaces import Box, Space
 class Arrays:
     """Draws arrays, and keeps them by name.
 
-    Args:
-        rng: What they are drawn by.
-
     Attributes:
         drawn: The arrays so far.
     """

@@ -200,9 +200,6 @@ class Named:
     def require_inputs(self, have: Sequence[int]) -> None:
         """Makes sure that a network takes what the preprocessor makes of an observation.
 
-        Args:
-            have: The shape of what it takes.
-
         Raises:
             CheckpointError: It takes more or fewer numbers.
         """

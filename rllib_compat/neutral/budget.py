@@ -71,10 +71,6 @@ class Budget:
     def take_input(self, size: int, where: str | None = None) -> None:
         """Notes that a file of `size` bytes is read; what it may cost grows with it.
 
-        Args:
-            size: Its size.
-            where: What it is, for errors.
-
         Raises:
             BudgetExceededError: There is too much of it.
         """

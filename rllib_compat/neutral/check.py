@@ -54,10 +54,6 @@ def check(checkpoint: LegacyCheckpoint, budget: Budget | None = None) -> LegacyC
     Weights that are not finite are no error: they get a finding. A version of Ray that no Ray ever
     had is left out, with a finding, since rules compare versions.
 
-    Args:
-        checkpoint: What a reader has made.
-        budget: What the job may cost.
-
     Raises:
         CorruptCheckpointError: A field is not what it should be; the error names it.
         BudgetExceededError: There is more in it than the budget allows.

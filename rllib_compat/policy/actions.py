@@ -60,11 +60,6 @@ class ActionChooser:
 def make_chooser(network: Network, policy: PolicyState, settings: ModelSettings) -> ActionChooser:
     """How a policy chooses.
 
-    Args:
-        network: Its network.
-        policy: The policy, with its action space.
-        settings: What the config says.
-
     Raises:
         NotYetError: Its actions have no distribution that is known.
     """

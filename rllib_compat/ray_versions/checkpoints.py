@@ -59,11 +59,7 @@ def is_asked_for(algorithm: Any, name: str, components: Any, not_components: Any
 
 @contextmanager
 def path_for_ray(folder: str | Path) -> Iterator[str]:
-    """A path of a folder by which Ray finds it: pyarrow takes none that is no UTF-8.
-
-    Args:
-        folder: A folder that is there.
-    """
+    """A path of a folder by which Ray finds it: pyarrow takes none that is no UTF-8."""
     path = str(Path(folder).absolute())
     with ExitStack() as stack:
         if not path.isprintable():  # bytes that are no text are characters that can't be printed

@@ -116,11 +116,7 @@ class CompatMultiAgentEnvRunner(MultiAgentEnvRunner):  # type: ignore[misc]  # R
 
 
 class PipelineProxy:
-    """Stands in the place of a pipeline, which has all other attributes.
-
-    Args:
-        rays: The pipeline.
-    """
+    """Stands in the place of a pipeline, which has all other attributes."""
 
     def __init__(self, rays: ConnectorPipeline) -> None:
         self._rays = rays

@@ -279,12 +279,7 @@ _COUNTERS = {
 
 
 def plan_iterator(make: Callable[[], Iterator[Any]], **counters: int) -> Any:
-    """An iterator with the methods that plans are made of, `for_each` and the like.
-
-    Args:
-        make: Makes the generator of its items.
-        **counters: What is counted already.
-    """
+    """An iterator with the methods that plans are made of, `for_each` and the like."""
     from ray.util.iter import LocalIterator
     from ray.util.iter_metrics import SharedMetrics
 

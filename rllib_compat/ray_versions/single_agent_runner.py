@@ -198,13 +198,7 @@ def _calls_back(runner: EnvRunner) -> bool:
 
 
 class Rollout:
-    """One sample of an env runner, a step of all its environments at a time.
-
-    Args:
-        runner: The env runner.
-        bypass: How its steps go.
-        explore: Whether the module explores.
-    """
+    """One sample of an env runner, a step of all its environments at a time."""
 
     def __init__(self, runner: CompatEnvRunner, bypass: Bypass, *, explore: bool) -> None:
         self._runner, self._bypass, self._explore = runner, bypass, explore

@@ -209,12 +209,7 @@ def mark_restored_by_tune(trainable: Trainable, *, time_total: float) -> None:
 
 
 def finished_trial(old: OldTrial, experiment: Path) -> Any:
-    """A trial as a `Trial` that tells of it, and runs nothing.
-
-    Args:
-        old: What is left of it.
-        experiment: The experiment's folder.
-    """
+    """A trial as a `Trial` that tells of it, and runs nothing."""
     from ray.train._internal.storage import StorageContext
     from ray.tune.experiment import Trial
 

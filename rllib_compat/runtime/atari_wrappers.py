@@ -73,12 +73,7 @@ def _pixels(dim: int, frames: int) -> gymnasium.spaces.Box:
 
 
 class GameWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """What asks the game itself, whatever lies between.
-
-    Args:
-        env: The environment.
-        game: The game.
-    """
+    """What asks the game itself, whatever lies between."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], game: Any) -> None:
         super().__init__(env)

@@ -255,9 +255,6 @@ def _add_steps_before(batch: Any, episode: SingleAgentEpisode) -> None:
 class Samples:
     """All that one call of a runner's `sample()` gave, as the batch that `on_sample_end` took.
 
-    Args:
-        chunks: The episodes and parts of episodes.
-
     Attributes:
         batch: A `SampleBatch`, or with many agents a `MultiAgentBatch` by policy.
     """

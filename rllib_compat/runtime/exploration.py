@@ -37,10 +37,6 @@ class ParameterNoise(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     env runner have the noise of the one that began last, as they had. The deviations of several
     env runners are averaged where Ray merges what connectors know; old workers kept their own.
     Modules say in their `model_config` with what `initial_stddev` they begin.
-
-    Args:
-        input_observation_space: The space of what comes in.
-        input_action_space: The space of actions.
     """
 
     needs_no_batch = True
@@ -167,10 +163,6 @@ class RandomActions(Random):  # type: ignore[misc]  # Ray has no types
 
     def get_torch_exploration_action(self, action_dist: Any, explore: bool) -> Any:
         """Draws an action for each row of the batch; what is likeliest where nothing is explored.
-
-        Args:
-            action_dist: The distribution that the model gives.
-            explore: Whether to explore.
 
         Returns:
             The actions, and zeros in the place of log-probabilities.

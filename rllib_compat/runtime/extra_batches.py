@@ -51,11 +51,7 @@ class BatchBuilder:
         self._rows.setdefault((agent_id, policy_id), []).append(values)
 
     def postprocess_batch_so_far(self, episode: Any = None) -> None:
-        """Lets the policies postprocess what was added since the last time.
-
-        Args:
-            episode: The episode that they are told.
-        """
+        """Lets the policies postprocess what was added since the last time."""
         from ray.rllib.policy.sample_batch import SampleBatch
 
         rows, self._rows = self._rows, {}

@@ -49,10 +49,6 @@ def names_only_policy(algorithm: str, config: Mapping[str, Any]) -> bool:
     """Whether results of Ray 0.5 – 0.8 named the only policy of a trainer.
 
     Optimizers that replayed did, and PPO's for TensorFlow.
-
-    Args:
-        algorithm: The algorithm's name.
-        config: Its legacy config with all defaults.
     """
     torch = config.get("use_pytorch") or config.get("framework") == "torch"
     return (algorithm == "PPO" and not torch) or not config.keys().isdisjoint(_REPLAYING)

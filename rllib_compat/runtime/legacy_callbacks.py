@@ -139,11 +139,7 @@ class DefaultCallbacks:
 
 
 class MultiCallbacks(list[Any]):
-    """Several callbacks at once: a list of their classes, which is all that the config needs.
-
-    Args:
-        callback_class_list: The classes.
-    """
+    """Several callbacks at once: a list of their classes, which is all that the config needs."""
 
     IS_CALLBACK_CONTAINER = True
 

@@ -78,11 +78,7 @@ class FloatSpace(ConnectorV2):  # type: ignore[misc]  # Ray has no types
 
 @public("rllib_compat.adapters")
 class LegacyObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no types
-    """Preprocesses observations, or the parts of them that a preprocessor changes.
-
-    Args:
-        preprocessor: What is made of them.
-    """
+    """Preprocesses observations, or the parts of them that a preprocessor changes."""
 
     needs_no_batch = True
     replaces_observations = True
@@ -455,13 +451,7 @@ def _of_part(space: Space[Any]) -> Any:
 
 @public("rllib_compat.adapters")
 class GroupedObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no types
-    """Makes arrays of what the agents of a group observe, and writes them into the episode.
-
-    Args:
-        input_observation_space: The space of what comes in.
-        input_action_space: The space of actions.
-        multi_agent: Whether spaces are by agent.
-    """
+    """Makes arrays of what the agents of a group observe, and writes them into the episode."""
 
     def __init__(
         self,

@@ -82,12 +82,6 @@ def answer_to_old_names() -> None:
 def answer(of: object, kind: str, names: Names, name: str) -> Any:
     """What an object has by an old name.
 
-    Args:
-        of: The object.
-        kind: How old code called it.
-        names: The names that are there.
-        name: The one that is asked for.
-
     Raises:
         AttributeError: There is none; a `GoneError`, if an old object had it.
     """

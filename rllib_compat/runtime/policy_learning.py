@@ -30,10 +30,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class PolicyLearning:
     """Learns with one module of a learner.
 
-    Args:
-        learner: The learner.
-        policy_id: The module's id.
-
     Attributes:
         module: The module, with its critics and targets.
         config: The settings of this module.

@@ -24,10 +24,6 @@ def resolve_policy_id(policy_id: str, policies: Container[str]) -> str:
     """What a policy that old code asks for is called here.
 
     The one policy of many agents was the default one, too, where a config named none.
-
-    Args:
-        policy_id: Its id in old code.
-        policies: The ids that there are.
     """
     if policy_id in policies or policy_id not in (ONLY_POLICY, _OLDEST_ONLY_POLICY):
         return policy_id

@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 
 class RemoteWorker:
-    """A remote worker: `worker.foreach_env.remote(f)` runs there, and gives a reference.
-
-    Args:
-        actor: The actor of an env runner.
-    """
+    """A remote worker: `worker.foreach_env.remote(f)` runs there, and gives a reference."""
 
     def __init__(self, actor: Any) -> None:
         self.actor = actor

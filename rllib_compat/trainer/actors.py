@@ -97,11 +97,7 @@ def load_actor(path: str | Path, given: Given) -> Iterator[tuple[Actor, Report]]
 
 
 class AlgorithmActor:
-    """An algorithm that acts.
-
-    Args:
-        algorithm: The algorithm.
-    """
+    """An algorithm that acts."""
 
     def __init__(self, algorithm: Algorithm) -> None:
         self._inference = Inference(RunningAlgorithm(algorithm))

@@ -62,12 +62,7 @@ if TYPE_CHECKING:
 
 
 class Checkpoints:
-    """Writes and loads checkpoints of a running algorithm.
-
-    Args:
-        running: The algorithm.
-        builder: What made it.
-    """
+    """Writes and loads checkpoints of a running algorithm."""
 
     def __init__(self, running: RunningAlgorithm, builder: AlgorithmBuilder) -> None:
         self._running = running
@@ -170,10 +165,6 @@ class Restorer:
     """Puts checkpoints into a running algorithm.
 
     As ever, the config of the trainer counts, and not that of the checkpoint.
-
-    Args:
-        running: The algorithm.
-        builder: What made it.
     """
 
     def __init__(self, running: RunningAlgorithm, builder: AlgorithmBuilder) -> None:
@@ -312,10 +303,6 @@ class Restorer:
         """Builds the algorithm anew around old networks, if its modules are not theirs.
 
         Policies that the checkpoint does not have keep the modules of the trainer's config.
-
-        Args:
-            checkpoint: The state of policies with spaces.
-            networks: Their networks.
         """
         own = self._weights()
         networks = {name: network for name, network in networks.items() if name in own}

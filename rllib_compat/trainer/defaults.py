@@ -26,10 +26,6 @@ class DefaultConfig(dict[str, Any]):
     """What `get_default_config()` gave: a dict until Ray 1.13, a config with methods from 2.0 on.
 
     A method makes a config of what was changed in the dict, and goes on with that.
-
-    Args:
-        algorithm: The algorithm.
-        config: Its default config.
     """
 
     def __init__(self, algorithm: str, config: Mapping[str, Any]) -> None:

@@ -14,11 +14,7 @@ from rllib_compat.trainer.running import RunningAlgorithm
 
 
 class Exports:
-    """Exports policies of a running algorithm.
-
-    Args:
-        running: The algorithm.
-    """
+    """Exports policies of a running algorithm."""
 
     def __init__(self, running: RunningAlgorithm) -> None:
         self._running = running

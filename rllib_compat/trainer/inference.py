@@ -61,11 +61,7 @@ class Request:
 
 
 class Inference:
-    """Acts with the policies of an algorithm.
-
-    Args:
-        running: The algorithm.
-    """
+    """Acts with the policies of an algorithm."""
 
     def __init__(self, running: RunningAlgorithm) -> None:
         self._running = running

@@ -118,12 +118,7 @@ class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
     def get_trial_checkpoints_paths(
         self, trial: Trial | str, metric: str = "training_iteration"
     ) -> list[tuple[str, Any]]:
-        """The paths of a trial's checkpoints, each with its value of `metric`.
-
-        Args:
-            trial: A trial, or its folder.
-            metric: The key of the results.
-        """
+        """The paths of a trial's checkpoints, each with its value of `metric`."""
         pairs = self._get_trial_checkpoints_with_metric(trial, metric)
         return [(_path_of(checkpoint), value) for checkpoint, value in pairs]
 

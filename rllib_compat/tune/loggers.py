@@ -95,11 +95,7 @@ DEFAULT_LOGGERS = (JsonLogger, CSVLogger, TBXLogger)
 
 
 class LegacyLoggerCallback(LoggerCallback):  # type: ignore[misc]  # Ray has no types
-    """Runs loggers of one trial each in today's Tune.
-
-    Args:
-        logger_classes: Their classes, or one.
-    """
+    """Runs loggers of one trial each in today's Tune."""
 
     def __init__(self, logger_classes: Iterable[type] | type) -> None:
         if isinstance(logger_classes, type):

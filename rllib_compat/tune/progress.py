@@ -28,11 +28,7 @@ _KEYS = (
 
 
 class Progress(Callback):  # type: ignore[misc]  # Ray has no types
-    """Says a line for a trial's results.
-
-    Args:
-        say: Takes the line.
-    """
+    """Says a line for a trial's results."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say

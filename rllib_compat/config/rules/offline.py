@@ -92,10 +92,6 @@ def learns_on_old_stack(algorithm: str, config: Mapping[str, Any]) -> bool:
     Today's calls its policy `default_policy`, and reads recordings alone; MARWIL and BC have always
     learned from what they sampled, too, also with several policies.
 
-    Args:
-        algorithm: Its name.
-        config: The legacy config.
-
     Raises:
         ConfigError: No stack does.
     """

@@ -110,11 +110,7 @@ def identify_by_name(path: Path) -> ForeignFile | None:
 
 
 def identify(path: Path) -> ForeignFile | None:
-    """What a file is instead of a checkpoint's; None: it may be one.
-
-    Args:
-        path: A file that is there.
-    """
+    """What a file is instead of a checkpoint's; None: it may be one."""
     with open_regular(path) as file:
         head = file.read(_HEAD)
     if not head:

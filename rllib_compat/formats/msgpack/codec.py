@@ -155,10 +155,6 @@ def canonical(value: object, path: str = "$") -> Any:
     `numpy.float64`, `numpy.str_`, `IntEnum`, …) become the plain type, numpy scalars as keys the
     Python ones; arrays lose a subclass and their memory order, not their type or byte order.
 
-    Args:
-        value: Any value.
-        path: How errors shall call it.
-
     Raises:
         CheckpointError: Something in it has no form in msgpack; `where` is its path.
     """

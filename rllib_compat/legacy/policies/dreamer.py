@@ -58,11 +58,7 @@ __all__ = [
 
 
 class FreezeParameters:
-    """Keeps gradients out of weights within a `with` statement.
-
-    Args:
-        parameters: The weights.
-    """
+    """Keeps gradients out of weights within a `with` statement."""
 
     def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
         self.parameters = list(parameters)

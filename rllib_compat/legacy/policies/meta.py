@@ -192,11 +192,7 @@ def post_process_metrics(adapt_iter: int, workers: Any, metrics: dict[str, Any])
 
 
 class LinearFeatureBaseline:
-    """Returns as a linear function of observations, their squares, and time.
-
-    Args:
-        reg_coeff: How much weights cost.
-    """
+    """Returns as a linear function of observations, their squares, and time."""
 
     def __init__(self, reg_coeff: float = 1e-5) -> None:
         self._reg_coeff = reg_coeff

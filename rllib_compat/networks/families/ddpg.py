@@ -303,13 +303,7 @@ def _layer(found: dict[str, str | None], last_state: int) -> str:
 
 
 def _keras_names(actor: Sequence[int], critic: Sequence[int], *, twin: bool) -> list[str]:
-    """The names of an online network's variables, for arrays that were stored without any.
-
-    Args:
-        actor: The policy's hidden sizes.
-        critic: The critics' hidden sizes.
-        twin: Whether there are two critics.
-    """
+    """The names of an online network's variables, for arrays that were stored without any."""
     layers = [f"actor_hidden_{i}" for i in range(len(actor))] + ["actor_out"] * bool(actor)
     for name in ("q", "twin_q") if twin else ("q",):
         layers += [f"sequential/{name}_hidden_{i}" for i in range(len(critic))]

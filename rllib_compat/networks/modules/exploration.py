@@ -288,11 +288,7 @@ class Perturbed:
         raise NotImplementedError
 
     def renew_weight_noise(self, deviation: float) -> None:
-        """Draws other noise.
-
-        Args:
-            deviation: Its standard deviation.
-        """
+        """Draws other noise."""
         self.weight_noise = WeightNoise(self.perturbed(), deviation)
 
     def with_weight_noise(self) -> AbstractContextManager[None]:

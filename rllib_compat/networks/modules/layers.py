@@ -253,12 +253,7 @@ def beside_observation(batch: Mapping[str, Any], actions: object) -> Any:
 
 
 def numbers_of(told: Mapping[str, Any], actions: object) -> int:
-    """How many numbers of an observation are of the step before.
-
-    Args:
-        told: The model config.
-        actions: The action space.
-    """
+    """How many numbers of an observation are of the step before."""
     action, reward = (int(bool(told.get(key))) for key in LOOKING_BACK)
     return Previous(action, reward, choices_in(actions)).size
 

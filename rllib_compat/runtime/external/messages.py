@@ -27,9 +27,6 @@ _PROTOCOL = 4
 def read_request(body: bytes) -> dict[str, Any]:
     """A request of a client of Ray 0.5 – 2.x: its command and what belongs to it.
 
-    Args:
-        body: What was sent.
-
     Returns:
         The request; objects of classes are inert records.
 
@@ -94,12 +91,7 @@ def write_answer(answer: Mapping[str, Any]) -> bytes:
 
 
 class OldName:
-    """The name of a class or function of an old Ray, which is looked up where it is unpickled.
-
-    Args:
-        module: Its module.
-        name: Its name.
-    """
+    """The name of a class or function of an old Ray, which is looked up where it is unpickled."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module = module
@@ -116,12 +108,7 @@ class OldName:
 
 
 class OldCall:
-    """A call that is made where it is unpickled.
-
-    Args:
-        function: What is called.
-        args: Its arguments.
-    """
+    """A call that is made where it is unpickled."""
 
     def __init__(self, function: Callable[..., Any], args: tuple[object, ...]) -> None:
         self.function = function

@@ -192,10 +192,6 @@ def match_sampled_columns(batch: MutableMapping[str, Any], columns: Mapping[str,
 def require_actions_as_they_are(config: Mapping[str, Any], actions: object) -> None:
     """Refuses to normalize recorded actions of several parts, which are one vector each.
 
-    Args:
-        config: The policy's config.
-        actions: The parts of its action space.
-
     Raises:
         ConfigError: The config asks for it.
     """
