@@ -46,7 +46,7 @@ __version__ = "0.21.0"
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("envs", "wrappers"):
+    if name in ("envs", "vector", "wrappers"):
         return importlib.import_module(f"{__name__}.{name}")
     if hasattr(gymnasium, name):
         return getattr(gymnasium, name)

@@ -132,6 +132,9 @@ MODULES = _inverted(
         "rllib_compat.gym.logger": "gym.logger",
         "rllib_compat.gym.registration": "gym.envs.registration",
         "rllib_compat.gym.seeding": "gym.utils.seeding",
+        "rllib_compat.gym.vector": """
+            gym.vector gym.vector.async_vector_env gym.vector.sync_vector_env gym.vector.vector_env
+        """,
         "rllib_compat.gym.wrappers": "gym.wrappers",
         _WRAPPERS: """
             ray.rllib.env.atari_wrappers ray.rllib.env.wrappers.atari_wrappers
@@ -518,8 +521,6 @@ REMOVED = {
     "matplotlib or numpy, and return the picture from `render`",
     "gym.envs.robotics": "they are in the package gymnasium-robotics",
     "gym.spaces.utils": "`gym.spaces.flatten`, `flatdim` and `unflatten` do it for all spaces",
-    "gym.vector": "RLlib makes its own vector of environments (`num_envs_per_worker`); "
-    "`gymnasium.make_vec` makes others",
     "gym.wrappers.monitoring": "`gymnasium.wrappers.RecordVideo` records",
     "ray.rllib": 'see the guide: "What an old import gives"',
     "ray.rllib.agents": 'see the guide: "What an old import gives"',

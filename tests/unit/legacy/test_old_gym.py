@@ -139,3 +139,25 @@ def test_attributes_are_found_through_wrappers_of_gymnasium():
     assert (env.own, env.env.own) == ("mine", "mine")
     with pytest.raises(AttributeError):
         env.nothing  # noqa: B018
+
+
+def test_environments_of_a_vector_start_anew_at_once():
+    pair = gym.vector.SyncVectorEnv([Countdown, lambda: registration.TimeLimit(Countdown(), 2)])
+    assert pair.reset().tolist() == [[3.0], [3.0]]
+    pair.step([0, 1])
+    seen, rewards, dones, infos = pair.step([0, 1])
+    assert (seen.tolist(), rewards.tolist()) == ([[1.0], [3.0]], [1.0, 1.0])
+    assert (dones.tolist(), infos) == ([False, True], [{}, {"TimeLimit.truncated": True}])
+    assert len(pair.action_space.sample()) == pair.num_envs == 2
+
+
+def test_a_vector_of_a_name_seeds_each_environment_and_wraps_it():
+    poles = gym.vector.make("CartPole-v1", 2, wrappers=lambda env: registration.TimeLimit(env, 1))
+    poles.seed(5)
+    first = poles.reset()
+    assert not np.array_equal(*first)
+    assert poles.step((0, 0))[2].tolist() == [True, True]
+    poles.seed([5, 6])
+    assert np.array_equal(first, poles.reset())
+    with pytest.raises(RuntimeError, match="same observation space"):
+        gym.vector.SyncVectorEnv([Countdown, lambda: gym.make("CartPole-v1")])

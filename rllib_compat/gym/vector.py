@@ -1,0 +1,236 @@
+"""`gym.vector` until 0.21: several environments of the old API, stepped together."""
+
+from __future__ import annotations
+
+import copy as copies
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Space, Tuple
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
+
+from rllib_compat.gym.core import Env
+from rllib_compat.gym.registration import make as make_env
+
+__all__ = ["AsyncVectorEnv", "SyncVectorEnv", "VectorEnv", "VectorEnvWrapper", "make"]
+
+
+class VectorEnv(Env):
+    """What steps several environments together; subclasses say how.
+
+    Args:
+        num_envs: How many there are.
+        observation_space: The space of one of them.
+        action_space: The space of one of them.
+    """
+
+    is_vector_env = True
+
+    def __init__(self, num_envs: int, observation_space: Space[Any], action_space: Space[Any]):
+        self.num_envs = num_envs
+        self.single_observation_space, self.single_action_space = observation_space, action_space
+        self.observation_space = batch_space(observation_space, num_envs)
+        self.action_space = Tuple((action_space,) * num_envs)
+        self.closed = False
+        self._actions: Any = ()
+
+    def reset_async(self) -> None:
+        """Begins a reset."""
+
+    def reset_wait(self, **_: object) -> Any:
+        """Ends a reset, and returns the first observations."""
+        raise NotImplementedError
+
+    def reset(self, **_: object) -> Any:
+        """Starts all episodes, and returns the first observations."""
+        self.reset_async()
+        return self.reset_wait()
+
+    def step_async(self, actions: Any) -> None:
+        """Begins a step."""
+        self._actions = actions
+
+    def step_wait(self, **_: object) -> Any:
+        """Ends a step."""
+        raise NotImplementedError
+
+    def step(self, action: Any) -> Any:
+        """Takes a step in each: observations, rewards, dones, infos.
+
+        An episode that has ended starts anew at once: its observation is the first of the next.
+        """
+        self.step_async(action)
+        return self.step_wait()
+
+    def close_extras(self, **_: object) -> None:
+        """Closes what a subclass has."""
+
+    def close(self, **kwargs: object) -> None:
+        """Closes all environments, once."""
+        if not self.closed:
+            self.close_extras(**kwargs)
+            self.closed = True
+
+
+class SyncVectorEnv(VectorEnv):
+    """Steps environments one after the other.
+
+    Args:
+        env_fns: What makes each of them.
+        observation_space: The space of one; by default that of the first.
+        action_space: The space of one; by default that of the first.
+        copy: Whether each step returns arrays of its own.
+    """
+
+    def __init__(
+        self,
+        env_fns: Iterable[Callable[[], Any]],
+        observation_space: Space[Any] | None = None,
+        action_space: Space[Any] | None = None,
+        copy: bool = True,
+    ) -> None:
+        self.env_fns = list(env_fns)
+        self.envs = [env_fn() for env_fn in self.env_fns]
+        first = self.envs[0]
+        self.metadata = first.metadata
+        super().__init__(
+            len(self.envs),
+            observation_space or first.observation_space,
+            action_space or first.action_space,
+        )
+        if any(env.observation_space != self.single_observation_space for env in self.envs):
+            raise RuntimeError(
+                f"All environments need the same observation space: {self.single_observation_space}"
+            )
+        self.copy = copy
+        self.observations = create_empty_array(self.single_observation_space, self.num_envs)
+
+    def seed(self, seeds: Any = None) -> Any:
+        """Seeds each: with its own, or with consecutive ones from a number on."""
+        if seeds is None:
+            seeds = [None] * self.num_envs
+        elif isinstance(seeds, (int, np.integer)):
+            seeds = range(int(seeds), int(seeds) + self.num_envs)
+        return [env.seed(one) for env, one in zip(self.envs, seeds, strict=True)]
+
+    def reset_wait(self, **_: object) -> Any:
+        """Starts all episodes."""
+        return self._together([env.reset() for env in self.envs])
+
+    def step_wait(self, **_: object) -> Any:
+        """Takes a step in each."""
+        steps = [env.step(one) for env, one in zip(self.envs, self._actions, strict=True)]
+        observations, rewards, dones, infos = map(list, zip(*steps, strict=True))
+        for index in np.flatnonzero(dones):
+            observations[index] = self.envs[index].reset()
+        seen = self._together(observations)
+        return seen, np.array(rewards, float), np.array(dones, bool), infos
+
+    def _together(self, observations: list[Any]) -> Any:
+        space = self.single_observation_space
+        self.observations = concatenate(space, observations, self.observations)
+        return copies.deepcopy(self.observations) if self.copy else self.observations
+
+    def close_extras(self, **_: object) -> None:
+        """Closes each."""
+        for env in self.envs:
+            env.close()
+
+
+class AsyncVectorEnv(SyncVectorEnv):
+    """Steps environments in this process, with the results that processes of their own gave.
+
+    Args:
+        env_fns: What makes each of them.
+        observation_space: The space of one; by default that of the first.
+        action_space: The space of one; by default that of the first.
+        shared_memory, context, daemon, worker: How processes were made.
+        copy: Whether each step returns arrays of its own.
+    """
+
+    def __init__(
+        self,
+        env_fns: Iterable[Callable[[], Any]],
+        observation_space: Space[Any] | None = None,
+        action_space: Space[Any] | None = None,
+        shared_memory: bool = True,  # noqa: ARG002
+        copy: bool = True,
+        context: str | None = None,  # noqa: ARG002
+        daemon: bool = True,  # noqa: ARG002
+        worker: Any = None,
+    ) -> None:
+        if worker is not None:
+            raise NotImplementedError("Environments run in this process: `worker` is not called.")
+        super().__init__(env_fns, observation_space, action_space, copy)
+
+    def step_wait(self, **kwargs: object) -> Any:
+        """Takes a step in each; infos are a tuple, as of processes."""
+        *start, infos = super().step_wait(**kwargs)
+        return (*start, tuple(infos))
+
+
+class VectorEnvWrapper(VectorEnv):
+    """Passes everything on to the environments inside.
+
+    Args:
+        env: They.
+    """
+
+    def __init__(self, env: VectorEnv) -> None:
+        self.env = env
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.env, name)
+
+    def reset_async(self) -> None:
+        """Begins a reset."""
+        self.env.reset_async()
+
+    def reset_wait(self, **_: object) -> Any:
+        """Ends a reset, and returns the first observations."""
+        return self.env.reset_wait()
+
+    def step_async(self, actions: Any) -> None:
+        """Begins a step."""
+        self.env.step_async(actions)
+
+    def step_wait(self, **_: object) -> Any:
+        """Ends a step."""
+        return self.env.step_wait()
+
+    def seed(self, seeds: Any = None) -> Any:
+        """Seeds the environments inside."""
+        return self.env.seed(seeds)
+
+    def close(self, **kwargs: object) -> None:
+        """Closes the environments inside."""
+        self.env.close(**kwargs)
+
+
+def make(
+    id: str,  # noqa: A002
+    num_envs: int = 1,
+    asynchronous: bool = True,
+    wrappers: Any = None,
+    **kwargs: Any,
+) -> VectorEnv:
+    """Makes several environments of one name.
+
+    Args:
+        id: Its name.
+        num_envs: How many.
+        asynchronous: Whether they are an `AsyncVectorEnv`.
+        wrappers: A function around each, or several, the innermost first.
+        kwargs: What each is made with.
+    """
+
+    def make_one() -> Any:
+        env = make_env(id, **kwargs)
+        for wrap in [wrappers] if callable(wrappers) else wrappers or ():
+            env = wrap(env)
+        return env
+
+    return (AsyncVectorEnv if asynchronous else SyncVectorEnv)([make_one] * num_envs)
