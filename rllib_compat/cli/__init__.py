@@ -124,7 +124,7 @@ def _run(args: list[str] | None) -> int:
             code: Any = _cli.main(args, prog_name=PACKAGE, standalone_mode=False)
     except CompatError as error:
         click.secho("error: ", fg="red", bold=True, err=True, nl=False)
-        click.echo(str(error), err=True)
+        click.echo(error.for_command_line(), err=True)
         return error.exit_code
     except click.ClickException as error:
         error.show()

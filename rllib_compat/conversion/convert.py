@@ -128,10 +128,11 @@ def convert(
     to: str = "checkpointable",
     state_format: str = "pkl",
     algorithm: str | None = None,
-    config: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | str | Path | None = None,
     env: object = None,
     observation_space: object = None,
     action_space: object = None,
+    model: str | type | None = None,
     given: Given | None = None,
     prove: bool = True,
     inputs: int = 1000,
@@ -152,11 +153,12 @@ def convert(
             `msgpack` (all of it), `onnx` or `safetensors` (the networks, for other libraries).
         state_format: How the Checkpointable tree keeps its state: `pkl` or `msgpack`.
         algorithm: The algorithm that was trained, where the checkpoint does not say.
-        config: The trainer's config, likewise; `{}` for its defaults.
+        config: The trainer's config, likewise, or a file of it; `{}` for its defaults.
         env: The environment: a registered name, a class, or a function of the env config.
         observation_space: The environment's observations, likewise: a space of gymnasium or gym,
             or text like `Box(4,)`.
-        action_space: The environment's actions, likewise.
+        action_space: The environment's actions, likewise; another for each policy in a dict.
+        model: The RLModule that takes the weights of a custom model, or `module:Class`.
         given: The same as the command line's options; the other arguments go before it.
         prove: Whether old and new are compared before the target appears.
         inputs: How many random inputs they are compared on.
@@ -174,7 +176,7 @@ def convert(
         VerificationError: Old and new differ; nothing was written.
     """
     samples = Samples.of(inputs, observations, recorded)
-    facts = algorithm, config, env, observation_space, action_space
+    facts = algorithm, config, env, observation_space, action_space, model
     known_facts = (given or Given()).with_arguments(*facts)
     budget = budget or Budget()
     new = local_path(new)
@@ -218,10 +220,11 @@ def verify(
     new: str | Path,
     *,
     algorithm: str | None = None,
-    config: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | str | Path | None = None,
     env: object = None,
     observation_space: object = None,
     action_space: object = None,
+    model: str | type | None = None,
     given: Given | None = None,
     inputs: int = 1000,
     observations: str | Path | Mapping[str, Array] | None = None,
@@ -237,7 +240,7 @@ def verify(
         CheckpointError: One of them can't be read, or the old network is not known.
     """
     samples = Samples.of(inputs, observations, recorded)
-    facts = algorithm, config, env, observation_space, action_space
+    facts = algorithm, config, env, observation_space, action_space, model
     known_facts = (given or Given()).with_arguments(*facts)
     new = local_path(new)
     to = "checkpointable" if (new / "learner_group").is_dir() else "msgpack"

@@ -256,7 +256,7 @@ def _convert(job: Job, options: Mapping[str, Any]) -> Outcome:
         job.new.parent.mkdir(parents=True, exist_ok=True)
         done = convert(job.old, job.new, **options)
     except CompatError as error:
-        return Outcome(old, new, "refused", str(error), time.monotonic() - began)
+        return Outcome(old, new, "refused", error.for_command_line(), time.monotonic() - began)
     except Exception as error:  # one failure stops nothing; the log has its name
         said = f"{type(error).__name__}: {error}"
         return Outcome(old, new, "failed", said, time.monotonic() - began)

@@ -59,7 +59,7 @@ class Given:
     def with_arguments(
         self,
         algorithm: str | None = None,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, Any] | str | Path | None = None,
         env: object = None,
         observation_space: object = None,
         action_space: object = None,
@@ -67,11 +67,14 @@ class Given:
     ) -> Given:
         """The same with arguments of a call, where these are not None.
 
-        Spaces are those of all policies: gymnasium's, gym's, or text. A model may be the class.
+        Spaces are gymnasium's, gym's, or text; those of all policies, or a dict by policy id. A
+        config may be a file, and a model the class.
 
         Raises:
-            ConfigError: A space is none.
+            ConfigError: A space is none, or the config can't be read.
         """
+        if isinstance(config, (str, Path)):
+            config = _config_of(config)
         if isinstance(model, type):
             model = f"{model.__module__}:{model.__qualname__}"
         return replace(
@@ -85,13 +88,28 @@ class Given:
         )
 
 
+def _config_of(file: str | Path) -> Mapping[str, Any]:
+    from rllib_compat.config.files import read_data  # most configs are no files
+
+    config = read_data(str(file))
+    if not isinstance(config, Mapping):
+        raise ConfigError(f"{file} holds no dict.", fix="Give the params.json of the trial.")
+    return config
+
+
 def _with_space(known: Mapping[str | None, Space], space: object) -> Mapping[str | None, Space]:
     if space is None:
         return known
+    if isinstance(space, dict):
+        return {**known, **{policy: _space(of_policy) for policy, of_policy in space.items()}}
+    return {**known, None: _space(space)}
+
+
+def _space(space: object) -> Space:
     read = parse_repr(space) if isinstance(space, str) else spaces.from_object(space)
     if read is None:
         raise ConfigError(f"{space!r} is not a space.", fix="Give one of gymnasium, or 'Box(4,)'.")
-    return {**known, None: read}
+    return read
 
 
 #: More inputs prove no more, and take memory.

@@ -85,8 +85,7 @@ def require_algorithm(checkpoint: LegacyCheckpoint) -> None:
         raise MissingInformationError(
             f"The checkpoint does not say which algorithm wrote it.{several}",
             where=str(checkpoint.source.path),
-            fix=f"Give the one that was trained: --algorithm {example} "
-            f"(Python: algorithm={example!r}).",
+            fix=f"Give the one that was trained: --algorithm {example}.",
         )
 
 
@@ -287,7 +286,7 @@ def add_spaces_of_network(
             "The action space is neither in the checkpoint nor in its params, and "
             + _why_no_env_helps(config.get("env")),
             where=f"{here}.action_space",
-            fix=f"Give --action-space {policy.policy_id}='Discrete(2)' (Python: action_space=).",
+            fix=f"Give --action-space {policy.policy_id}='Discrete(2)'.",
         )
     if policy.observation_space is not None:
         return policy, notes

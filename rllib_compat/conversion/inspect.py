@@ -245,10 +245,11 @@ def inspect(
     path: str | Path,
     *,
     algorithm: str | None = None,
-    config: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | str | Path | None = None,
     env: object = None,
     observation_space: object = None,
     action_space: object = None,
+    model: str | type | None = None,
     given: Given | None = None,
     budget: Budget | None = None,
 ) -> Inspection:
@@ -259,11 +260,12 @@ def inspect(
     Args:
         path: A checkpoint file, its folder, or the trial's folder above it.
         algorithm: The algorithm that was trained, where the checkpoint does not say.
-        config: The trainer's config, likewise; `{}` for its defaults.
+        config: The trainer's config, likewise, or a file of it; `{}` for its defaults.
         env: The environment: a registered name, a class, or a function of the env config.
         observation_space: The environment's observations, likewise: a space of gymnasium or gym,
             or text like `Box(4,)`.
-        action_space: The environment's actions, likewise.
+        action_space: The environment's actions, likewise; another for each policy in a dict.
+        model: The RLModule that takes the weights of a custom model, or `module:Class`.
         given: The same as the command line's options; the other arguments go before it.
         budget: What the job may cost.
 
@@ -273,7 +275,7 @@ def inspect(
     Raises:
         CheckpointError: No layout fits, or a file is damaged.
     """
-    facts = algorithm, config, env, observation_space, action_space
+    facts = algorithm, config, env, observation_space, action_space, model
     given = (given or Given()).with_arguments(*facts)
     report = Report(f"Inspection of {path}")
     try:

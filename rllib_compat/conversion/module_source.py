@@ -118,14 +118,15 @@ def chain_of(policy: PolicyState) -> Chain:
             "The weights have no names.",
             where=where,
             fix="Write the RLModule yourself, and give it with --model: its arrays are matched by "
-            "their shapes. `inspect --arrays` lists them.",
+            "their shapes. `rllib-compat inspect OLD --arrays` lists them.",
         )
     chain, why = guess(plain_names(policy)[0], custom.inputs_of(policy), outputs)
     if chain is None:
         raise NotYetError(
             f"The custom model is not a plain chain of dense or convolution layers: {why}.",
             where=where,
-            fix="Write the RLModule yourself; `inspect --arrays` lists its arrays.",
+            fix="Write the RLModule yourself; `rllib-compat inspect OLD --arrays` lists its "
+            "arrays.",
         )
     return chain
 

@@ -200,7 +200,7 @@ def places_by_shape(
                 f"{numbers} of the list may be {' or '.join(names[0] for names in ours)}.",
                 where="--model",
                 fix=f'Say which is which: --weights-map \'{{"{theirs[0][0]}": "{ours[0][0]}"}}\'; '
-                "`inspect --arrays` lists them.",
+                "`rllib-compat inspect OLD --arrays` lists them.",
             )
         if ours:
             found.update(zip(theirs[0], ours[0], strict=True))
@@ -244,14 +244,14 @@ _KEYS = ("custom_model", "custom_model_config", "custom_options")
 _TORCH = {"kernel": "weight"}
 
 _FIX = (
-    "Write it as an RLModule, and give the class: --model my_package.my_module:MyRLModule (Python: "
-    "model=). `--write-model FILE.py` writes one if it is a plain chain of layers. `--to msgpack` "
-    "keeps the weights by name."
+    "Write it as an RLModule, and give the class: --model my_package.my_module:MyRLModule. "
+    "`rllib-compat convert OLD NEW --write-model FILE.py` writes one if it is a plain chain of "
+    "layers. `--to msgpack` keeps the weights by name."
 )
 
 
 _FIX_MODULE = (
-    "Give the RLModule's class, which builds the same layers: --model {model} (Python: model=). "
+    "Give the RLModule's class, which builds the same layers: --model {model}. "
     "`--to msgpack` keeps the weights by name."
 )
 

@@ -20,17 +20,15 @@ _CHECK = f"Check that the config (params.json) and the spaces belong to this che
 
 #: How a space is given, by its kind.
 _GIVE = {
-    "observation": "Give --observation-space 'Box(4,)' or --env CartPole-v1 (Python: "
-    "observation_space=, env=).",
-    "action": "Give --action-space 'Discrete(2)' or --env CartPole-v1 (Python: action_space=, "
-    "env=).",
+    "observation": "Give --observation-space 'Box(4,)' or --env CartPole-v1.",
+    "action": "Give --action-space 'Discrete(2)' or --env CartPole-v1.",
     "images": "Give --observation-space 'Box(0, 255, (84, 84, 4), uint8)' or --env.",
     "parts": "Give --observation-space \"Dict('camera': Box(0, 255, (84, 84, 3), uint8), …)\" or "
     "--env.",
     "bounds": "Give --action-space 'Box(-2, 2, (1,))', with bounds for each dimension where they "
-    "differ: 'Box([-2, 0], [2, 1], (2,))', or --env Pendulum-v1 (Python: action_space=, env=).",
+    "differ: 'Box([-2, 0], [2, 1], (2,))', or --env Pendulum-v1.",
     "both": "Give --observation-space 'Box(3,)' and --action-space 'Box(-2, 2, (1,))', or --env "
-    "Pendulum-v1 (Python: observation_space=, action_space=, env=).",
+    "Pendulum-v1.",
 }
 
 
@@ -65,8 +63,8 @@ def unknown_arrays(
         f"{len(left)} of the {len(found)} arrays do not belong to a {network} as it is known"
         f"{example}",
         where,
-        "If you wrote the network, give it as an RLModule: --model my_package.my_module:MyRLModule "
-        f"(Python: model=). {KEEPS}",
+        "If you wrote the network, give it as an RLModule: --model "
+        f"my_package.my_module:MyRLModule. {KEEPS}",
     )
 
 
@@ -153,7 +151,7 @@ def _bounds_of(space: Box) -> str:
     low, high = ("[" + ", ".join([bound] * space.flat_size()) + "]" for bound in ("-2", "2"))
     return (
         f"Give the bounds of each dimension: --action-space 'Box({low}, {high}, {space.shape})', "
-        "say, or --env with your environment (Python: action_space=, env=)."
+        "say, or --env with your environment."
     )
 
 

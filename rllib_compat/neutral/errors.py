@@ -21,14 +21,16 @@
     └── GoneError (AttributeError)    a legacy attribute that can't exist any more
 
 An error says three things: what was found, where (a path inside the config or the checkpoint),
-and what to do about it. The CLI prints them on three lines and ends with `exit_code`.
+and what to do about it. The CLI prints them on three lines and ends with `exit_code`. Advice names
+options of the command line (`--algorithm PPO`); `str` has the arguments of Python in their place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat.neutral.advice import for_python
 from rllib_compat.neutral.text import indented, printable
 
 if TYPE_CHECKING:
@@ -58,12 +60,19 @@ class CompatError(Exception):
         return _remake, (type(self), self.args), self.__dict__
 
     def __str__(self) -> str:
+        return self._text(for_python)
+
+    def for_command_line(self) -> str:
+        """What `str` says, with options of the command line."""
+        return self._text(str)
+
+    def _text(self, advise: Callable[[str], str]) -> str:
         # Text of a file in it can neither steer a terminal nor pass for a line of ours.
         lines = [indented(self.found)]
         if self.where:
-            lines.append(f"  where: {printable(self.where)}")
+            lines.append(f"  where: {printable(advise(self.where))}")
         if self.fix:
-            lines.append(f"  to do: {printable(self.fix)}")
+            lines.append(f"  to do: {printable(advise(self.fix))}")
         return "\n".join(lines)
 
 
@@ -92,12 +101,12 @@ class ConfigError(CompatError):
         super().__init__(found, where=where, fix=fix)
         self.findings = tuple(findings)
 
-    def __str__(self) -> str:
+    def _text(self, advise: Callable[[str], str]) -> str:
         rows = []
         for finding in self.findings:
-            hint = f" ({finding.hint})" if finding.hint else ""
+            hint = f" ({advise(finding.hint)})" if finding.hint else ""
             rows.append(f"  {finding.path}: {finding.message}{hint}")
-        return "\n".join([super().__str__(), *rows])
+        return "\n".join([super()._text(advise), *rows])
 
 
 class UnknownKeysError(ConfigError):
@@ -147,7 +156,7 @@ class MissingInformationError(CheckpointError):
 
 
 class TargetExistsError(CheckpointError):
-    """The output is there already, and `--overwrite` was not given."""
+    """The output is there already, and it was not said to overwrite it."""
 
 
 class FileSystemError(CheckpointError):

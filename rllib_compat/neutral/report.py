@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from rllib_compat.neutral.advice import for_python
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.text import printable
 
@@ -58,7 +59,8 @@ class Finding:
         verdict: What became of the thing.
         path: Where it was: `$.model.fcnet_hiddens`, `policies.p0.weights`, `.tune_metadata`.
         message: What happened, in one sentence.
-        hint: What to do about it, if anything.
+        hint: What to do about it, if anything, with options of the command line; text and logs
+            have arguments of Python in their place.
     """
 
     rule: str
@@ -194,7 +196,7 @@ class Report:
     def warn(self, logger: logging.Logger) -> None:
         """Logs what needs attention, where no report is printed."""
         for finding in self.at_least(Severity.WARNING):
-            logger.warning("%s: %s %s", finding.path, finding.message, finding.hint)
+            logger.warning("%s: %s %s", finding.path, finding.message, for_python(finding.hint))
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, for JSON."""
@@ -217,7 +219,7 @@ class Report:
         lines += [printable(f"  {name}: {value}") for name, value in self.facts.items()]
         for f in self.findings:
             mark = {Severity.INFO: " ", Severity.WARNING: "!", Severity.ERROR: "✗"}[f.severity]
-            hint = f" → {f.hint}" if f.hint else ""
+            hint = f" → {for_python(f.hint)}" if f.hint else ""
             lines.append(f"{mark} {f.path}: {f.verdict.value}: {f.message}{hint}")
         return "\n".join(lines)
 

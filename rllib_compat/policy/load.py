@@ -14,6 +14,7 @@ from rllib_compat.conversion.identify import drop_weightless, identify_networks,
 from rllib_compat.formats import layouts
 from rllib_compat.networks import AnyNetwork, ModelSettings, Network, custom
 from rllib_compat.networks.observation_filter import can_hold, with_filter
+from rllib_compat.neutral.advice import for_python
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import MissingInformationError, NotConvertibleError, NotYetError
 from rllib_compat.neutral.report import Severity
@@ -29,7 +30,7 @@ def load_policy(
     policy_id: str | None = None,
     *,
     algorithm: str | None = None,
-    config: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | str | Path | None = None,
     observation_space: object = None,
     action_space: object = None,
     explore: bool = False,
@@ -45,7 +46,8 @@ def load_policy(
         path: The checkpoint.
         policy_id: Which policy; None: the only one.
         algorithm: The algorithm that was trained, where the checkpoint does not say.
-        config: The trainer's config, where the checkpoint has none; `{}` for its defaults.
+        config: The trainer's config, where the checkpoint has none, or a file of it; `{}` for its
+            defaults.
         observation_space: The environment's observations, where the checkpoint has none:
             a space of gymnasium or gym, or text like `Box(4,)`.
         action_space: The environment's actions, likewise.
@@ -93,7 +95,7 @@ def load_policy(
     policy = _policy(checkpoint, state, network, explore)
     for finding in policy.findings:
         if finding.severity is not Severity.INFO:
-            logger.warning("%s: %s (%s)", finding.path, finding.message, finding.hint)
+            logger.warning("%s: %s (%s)", finding.path, finding.message, for_python(finding.hint))
     return policy
 
 

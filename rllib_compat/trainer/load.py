@@ -41,7 +41,7 @@ def load(
     policy_mapping_fn: Callable[..., str] | None = None,
     policies_to_train: Collection[str] | Callable[..., bool] | None = None,
     algorithm: str | None = None,
-    config: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | str | Path | None = None,
     observation_space: object = None,
     action_space: object = None,
     model: str | type | Mapping[str, Any] | None = None,
@@ -60,7 +60,7 @@ def load(
         policy_mapping_fn: Which policy an agent has, as a function of any era's signature.
         policies_to_train: Ids of the policies to train, or a function; all that were, by default.
         algorithm: The algorithm that was trained, where the checkpoint does not tell it.
-        config: The trainer's config, likewise; `{}` for its defaults.
+        config: The trainer's config, likewise, or a file of it; `{}` for its defaults.
         observation_space: The environment's observations, likewise: a space of gymnasium or gym, or
             text like `Box(4,)`.
         action_space: The environment's actions, likewise.

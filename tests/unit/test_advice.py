@@ -1,16 +1,22 @@
 """What errors, reports and old names advise is there: pages, verbs, flags, modules, classes."""
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import click
+import pytest
 
 import rllib_compat
 import rllib_compat.cli
+from rllib_compat import Given
+from rllib_compat.errors import CompatError
+from rllib_compat.neutral.advice import ARGUMENTS, for_python
 from rllib_compat.registry import old_names
+from rllib_compat.upgrade import upgrade
 
 PACKAGE = Path(rllib_compat.__file__).parent
 GUIDE = Path(__file__).parents[2] / "migration_guide"
@@ -108,6 +114,64 @@ def test_verbs_and_flags_that_advice_names_are_there():
     known = flags()
     asked = {(p, f) for p, text in ADVICE for f in re.findall(r"(?<![\w-])--[a-z][\w-]*", text)}
     assert {(p, flag) for p, flag in asked if flag not in known | OF_OTHERS} == set()
+
+
+#: Options of verbs that have no counterpart in Python, and one that is named beside its argument.
+OF_VERBS_ALONE = {
+    "--data",
+    "--legacy-ray",
+    "--queue-trials",
+    "--recursive",
+    "--run",
+    "--num-workers",
+}
+OF_VERBS_ALONE |= {"--video-dir", "--write-model"}
+
+
+def test_callers_of_python_read_arguments():
+    """Each option that advice names is an argument of a function that somebody may have called."""
+    functions = [rllib_compat.convert, rllib_compat.load, rllib_compat.translate, Given]
+    functions += [upgrade]
+    known = {name for call in functions for name in inspect.signature(call).parameters}
+    for place, text in ADVICE:
+        text = text.replace("--{}-space", "--action-space")
+        outside = re.sub(r"`[^-`][^`]*`", "", text)
+        options = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", outside)) - OF_OTHERS - OF_VERBS_ALONE
+        shown = re.sub(r"`[^-`][^`]*`", "", for_python(text))
+        assert "--" not in re.sub("|".join(OF_OTHERS | OF_VERBS_ALONE), "", shown), place
+        for option in options:
+            argument = re.findall(r"(\w+)=", ARGUMENTS[option])
+            assert set(argument) <= known, (place, option)
+
+
+@pytest.mark.parametrize(
+    ("option", "argument"),
+    [
+        ("Give --config params.json.", 'Give config="params.json".'),
+        ("or --config '{}' if", "or config={} if"),
+        ("the right --config, or", "the right config=…, or"),
+        ("--env with your environment", "env=… with your environment"),
+        (
+            "--action-space p='Box([-2, 0], [2, 1], (2,))'.",
+            'action_space={"p": "Box([-2, 0], [2, 1], (2,))"}.',
+        ),
+        ("--policy a --policy 'b c' and more", 'given=Given(policies=["a", "b c"]) and more'),
+        ("--algorithm DQN, if", 'algorithm="DQN", if'),
+        ("`--to msgpack` keeps all", '`to="msgpack"` keeps all'),
+        ("`rllib-compat convert --to onnx`", "`rllib-compat convert --to onnx`"),
+        ('--weights-map \'{"0": "enc"}\'; see', 'given=Given(weights_map={"0": "enc"}); see'),
+        (
+            "--num-gpus N, or --keep-resources",
+            "given=Given(num_gpus=N), or given=Given(keep_resources=True)",
+        ),
+        ("--lr 3", "--lr 3"),
+    ],
+)
+def test_an_option_becomes_an_argument(option, argument):
+    assert for_python(option) == argument
+    error = CompatError("Found.", fix=option)
+    assert str(error).endswith(argument)
+    assert error.for_command_line().endswith(option)
 
 
 def test_modules_that_advice_names_are_there():

@@ -72,7 +72,7 @@ def test_what_is_there_already_is_not_touched(tmp_path, make):
         target.mkdir()
         if make == "directory":
             (target / "old").write_text("old")
-    with pytest.raises(TargetExistsError, match="--overwrite"), atomic_directory(target):
+    with pytest.raises(TargetExistsError, match="overwrite=True"), atomic_directory(target):
         raise AssertionError("must not be reached")
     assert os.path.lexists(target)
     assert names(tmp_path) == ["new"]

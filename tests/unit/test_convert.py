@@ -377,7 +377,7 @@ def test_a_policy_class_that_two_algorithms_had_is_no_answer(tmp_path, name, can
 def test_arrays_of_another_algorithm_than_the_folders_are_told_whose_they_are(tmp_path):
     checkpoint = algorithm_of(tmp_path, "0.8.5/dqn-tf-nodueling", "PPO_CartPole-v0_0_2020")
     assert checkpoint.algorithm == "PPO"
-    with pytest.raises(CheckpointError, match="--algorithm DQN, if it was"):
+    with pytest.raises(CheckpointError, match='algorithm="DQN", if it was'):
         identify_networks(checkpoint, Given())
 
 

@@ -147,7 +147,7 @@ def test_an_empty_config_that_was_given_means_rays_defaults(trial):
     (trial / "params.pkl").unlink()
     (trial / "params.json").unlink()
     (trial / "case.json").unlink()
-    with pytest.raises(MissingInformationError, match=r"--config '\{\}'"):
+    with pytest.raises(MissingInformationError, match=r"config=\{\}"):
         convert(trial / "checkpoint_2", "unused", dry_run=True)
     assert convert(trial / "checkpoint_2", "unused", config={}, dry_run=True).networks
 

@@ -57,7 +57,7 @@ def test_one_network_that_is_not_known_does_not_hold_back_the_others():
     first, *others = league.policies.values()
     weights = {**first.weights, "my_own.layer": next(iter(first.weights.values()))}
     league = league.with_policies([replace(first, weights=weights), *others])
-    with pytest.raises(CheckpointError, match=f"--policy {others[0].policy_id}") as caught:
+    with pytest.raises(CheckpointError, match=f'policies=."{others[0].policy_id}"') as caught:
         prepare(league, Given())
     assert f"--policy {first.policy_id}" not in str(caught.value)
     wanted = tuple(policy.policy_id for policy in others)

@@ -98,7 +98,7 @@ def analyses(folder):
     """What this Ray's analyses say of an experiment's folder."""
     found = {}
     state = str(sorted(folder.glob("experiment_state-*.json"))[-1])
-    made = {"Analysis": lambda: tune.Analysis(str(folder))} if RAY < (2,) else {}
+    made = {"Analysis": lambda: tune.Analysis(str(folder))} if RAY < (1, 13) else {}
     made["ExperimentAnalysis"] = lambda: tune.ExperimentAnalysis(state)
     for kind, make in made.items():
         found[kind] = answers(make(), folder)

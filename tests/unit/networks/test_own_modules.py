@@ -65,7 +65,7 @@ def test_a_module_of_ones_own_is_told_as_one(case, change, name, tmp_path):
         convert(folder, tmp_path / "new", dry_run=True)
     known = name == "my_package.MyModule"
     model = "my_package:MyModule" if known else "my_package.my_module:MyRLModule"
-    assert f"--model {model} " in caught.value.fix
+    assert f"--model {model}. " in caught.value.fix
     done = convert(folder, tmp_path / "kept", to="msgpack", inputs=2)
     assert (done.largest_difference or 0) == 0
 
