@@ -2,13 +2,17 @@
 
 import ast
 import inspect
+import json
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import rllib_compat
 import rllib_compat.cli
@@ -19,6 +23,7 @@ from rllib_compat.registry import old_names
 from rllib_compat.upgrade import upgrade
 
 PACKAGE = Path(rllib_compat.__file__).parent
+MUSEUM = Path(__file__).parents[1] / "legacy"
 GUIDE = Path(__file__).parents[2] / "migration_guide"
 
 
@@ -183,3 +188,58 @@ def test_modules_that_advice_names_are_there():
     asked = [sys.executable, "-c", ABSENT, *sorted(named)]
     absent = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
     assert set(absent) <= NEEDS_MORE
+
+
+def convert_in_python(path, advised):
+    """The error of a call with arguments as advice writes them, if it raises one."""
+    arguments = {name: ast.literal_eval(value) for name, value in advised.items()}
+    try:
+        rllib_compat.convert(path, "new", to="onnx", dry_run=True, inputs=3, **arguments)
+    except CompatError as error:
+        return str(error)
+    return None
+
+
+def convert_by_command(path, advised):
+    """The same of a command."""
+    options = [part for name, value in advised.items() for part in (name, *shlex.split(value))]
+    command = ["convert", str(path), "new", "--to", "onnx", "--dry-run", "-n", "3", *options]
+    error = CliRunner().invoke(verbs(), command, standalone_mode=False).exception
+    assert error is None or isinstance(error, CompatError), (command, error)
+    return error and error.for_command_line()
+
+
+@pytest.mark.parametrize(
+    ("convert", "written"),
+    [
+        (convert_in_python, r"(\w+)=(\"[^\"]+\"|\{.*?\})"),
+        (convert_by_command, r"(--[a-z-]+) ((?:\w+=)?'[^']+'|[\w.-]*\w)"),
+    ],
+    ids=["Python", "command line"],
+)
+@pytest.mark.parametrize("case", ["ppo-torch-share-tanh", "ppo-tf-cont", "ddpg-torch-asym2"])
+def test_who_follows_advice_converts_a_checkpoint_alone(
+    case, convert, written, tmp_path, monkeypatch
+):
+    """A checkpoint's file is all there is; the config lies in the current folder.
+
+    Who follows advice puts the facts of the checkpoint in the place of those of an example.
+    """
+    folder = MUSEUM / "0.8.5" / case
+    known = json.loads((folder / "case.json").read_text())
+    facts = known["policies"]["default_policy"] | {"algorithm": known["algo"]}
+    here, alone = tmp_path / "mine" / "here", tmp_path / "old" / "alone"
+    here.mkdir(parents=True)
+    alone.mkdir(parents=True)
+    shutil.copy(folder / "params.json", here)
+    path = shutil.copy(folder / known["checkpoint"], alone)
+    monkeypatch.chdir(here)
+    advised = {}
+    while error := convert(path, advised):
+        new = dict(re.findall(written, error.partition("to do: ")[2]))
+        name = next((name for name in new if name not in advised), None)
+        assert name, error
+        example = re.search(r"\w+\(.*\)|PPO", new[name])
+        fact = facts.get(name.strip("-").replace("-", "_"))
+        advised[name] = new[name].replace(example[0], fact) if example and fact else new[name]
+    assert len(advised) > 1
