@@ -43,7 +43,7 @@ class A2CConfig(SynchronousConfig):
     schedules = {"entropy_coeff": "weight of the entropy"}
     settings = {
         "use_gae": "Whether advantages are estimated with `lambda_`, and a fragment's last value "
-        "stands for what follows it.",
+        "estimates the rest of the return.",
         "use_critic": "Whether a critic is learned and subtracted from the returns.",
         "lambda_": "The weight of later steps in the estimates.",
         "vf_loss_coeff": "The weight of the critic's loss.",

@@ -114,7 +114,7 @@ class CRRConfig(RemovedAlgorithmConfig):
         super().validate()
         if not self.num_learners and not self.dataset_num_iters_per_learner:
             raise ConfigError(
-                "A local learner has to be told how many passes over the data an iteration makes.",
+                "A local learner needs the number of passes over the data in an iteration.",
                 where="dataset_num_iters_per_learner",
                 fix="offline_data(dataset_num_iters_per_learner=1)",
             )

@@ -83,7 +83,7 @@ class DDPGConfig(RemovedAlgorithmConfig):
         "(`PrioritizedEpisodeReplayBuffer`), with `capacity` in steps, `alpha` and `beta`. It is "
         "merged with the default if that is of the same type.",
         "store_buffer_in_checkpoints": "Whether checkpoints hold what it replays; not where Ray's "
-        "own buffers are used, of which a warning tells.",
+        "own buffers are used, which a warning names.",
         "training_intensity": "How many steps are learned from for each one that is sampled. "
         "None: one update for each fragment that is sampled.",
     }

@@ -275,7 +275,8 @@ class ShardedReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no t
         if self._actors[number] is not actor:  # that was done already
             return
         logger.warning(
-            "A shard of the replay buffer has died, and is made anew; what it held is lost: %s",
+            "A shard of the replay buffer has died and is replaced by an empty one; its contents "
+            "are lost: %s",
             error,
         )
         self._actors[number] = self._start()
@@ -319,14 +320,15 @@ class DistributedReplayConfig(RemovedAlgorithmConfig):
         "the algorithm.",
         "max_requests_in_flight_per_replay_worker": "For how many batches a shard is asked at "
         "once; None: without a limit.",
-        "max_weight_sync_delay": "After how many of its steps an env runner gets new weights.",
+        "max_weight_sync_delay": "An env runner receives new weights after so many of its own "
+        "steps.",
         "worker_side_prioritization": "Whether env runners say how wrong the network is about "
         "what they have sampled, from which its first priority is made. Otherwise it is the "
         "greatest that any had.",
         "per_worker_exploration": "Whether each env runner explores by a share of its own, from "
-        "0.4 to 0.4 ** 8. Results then tell of the episodes of the last third alone.",
+        "0.4 to 0.4 ** 8. Results then count only the episodes of the last third.",
         "prioritized_replay_eps": "What is added to each error.",
-        "debug_replay": "Whether results tell how many bytes the first shard holds.",
+        "debug_replay": "Whether results include the size of the first shard in bytes.",
     }
 
     def explore_as_worker(self, module: RLModule, worker: int) -> None:
@@ -439,7 +441,7 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
             raise CompatError(
                 f"All {self.config.num_env_runners} env runners have died.",
                 where="env_runners",
-                fix="restart_failed_env_runners=True lets Ray make them anew.",
+                fix="restart_failed_env_runners=True lets Ray replace them.",
             )
 
     def _take_samples(self) -> None:

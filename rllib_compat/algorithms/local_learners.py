@@ -60,7 +60,7 @@ def set_weights(env_runner: EnvRunner, weights: Weights) -> None:
     modules = _modules(learner)
     if others := weights.keys() ^ modules.keys():
         raise ConfigError(
-            f"Env runners were told of other modules than the learner has: {sorted(others)}.",
+            f"Env runners have other modules than the learner: {sorted(others)}.",
             where="policies",
             fix="Say all policies in the config; they can't come and go where env runners learn.",
         )

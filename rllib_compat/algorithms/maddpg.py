@@ -203,7 +203,7 @@ class MADDPGConfig(RemovedAlgorithmConfig):
     }
     settings = {
         "agent_id": "The place of a policy's agent among all that the critics see: a number for "
-        "each policy. None: they stand in the order of the policies' names.",
+        "each policy. None: the order of the policies' names.",
         "use_local_critic": "Whether a critic sees its own agent alone, as DDPG's does.",
         "actor_lr": "The actors' learning rate, or a schedule `[[step, rate], …]`.",
         "critic_lr": "That of the critics.",

@@ -47,7 +47,7 @@ def restore_folders(
         try:
             manifest = extract(checkpoint, files, remote=store or False)
         except CheckpointError as error:
-            logger.warning("No environment gets its folder back: %s", error)
+            logger.warning("No environment's folder was restored: %s", error)
             return
         runners = {str(runner): runner for runner in runners_of(algorithm)}
         for stored in manifest.folders:
@@ -57,7 +57,7 @@ def restore_folders(
                     raise RunnerError("there is no such runner now")
                 _send(partial(_asked, runner, timeout), stored.env, files / stored.place, take)
             except RunnerError as error:
-                logger.warning("%s does not get its folder back: %s", stored.place, error)
+                logger.warning("the folder of %s was not restored: %s", stored.place, error)
 
 
 def _asked(runner: Any, timeout: float, function: Callable[..., Any], **arguments: Any) -> Any:

@@ -175,7 +175,7 @@ def _converted(convert: Convert, value: object, at: Context) -> Outcome:
     try:
         return convert(value, at)
     except (TypeError, ValueError, LookupError, AttributeError) as error:
-        message = f"{value!r:.60} is not what this key ever took ({error})"
+        message = f"{value!r:.60} is not a valid value of this key ({error})"
         return refuse(message, "give it a value of the right kind, or take it out")
 
 

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 AUTO = "auto"
 
 _ANY = (Version("0"), Version("9999"))
-_HINT = "legacy_ray (--legacy-ray) says another Ray; 'today' takes today's defaults"
+_HINT = "legacy_ray (--legacy-ray) sets another Ray; 'today' takes the installed Ray's defaults"
 
 #: What the user's code has shown in this process.
 _noted: dict[Evidence, None] = {}
@@ -58,7 +58,7 @@ class Era:
         """A row that says what was inferred, and why."""
         if not self.because:
             return
-        which = f"Ray {self.ray}" if self.ray else "today's Ray"
+        which = f"Ray {self.ray}" if self.ray else "the installed Ray"
         message = f"taken as written for {which}, because of {', '.join(self.because)}"
         if self.against:
             message += f"; against it: {', '.join(self.against)}"

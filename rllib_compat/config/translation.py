@@ -91,7 +91,7 @@ class Translation:
         refused = [f for f in self.report if f.verdict is Verdict.REFUSED]
         if refused:
             raise RefusedKeysError(
-                f"{len(refused)} part(s) of the {self.legacy_algorithm} config can't be kept.",
+                f"{len(refused)} settings of the {self.legacy_algorithm} config are refused.",
                 findings=refused,
             )
         config = configs.todays_config(self.algorithm)

@@ -213,8 +213,8 @@ def _about_unknown(findings: list[Finding], on_unknown: OnUnknown) -> list[Findi
     unknown = [finding for finding in findings if is_unknown(finding)]
     if unknown and on_unknown == "error":
         raise UnknownKeysError(
-            f"{len(unknown)} key(s) that no Ray from 0.5 on had.",
-            fix="mend them, take them out, or pass on_unknown='warn'",
+            f"{len(unknown)} keys that no Ray from 0.5 on had.",
+            fix="correct or remove them, or pass on_unknown='warn'",
             findings=unknown,
         )
     severity = Severity.WARNING if on_unknown == "warn" else Severity.INFO

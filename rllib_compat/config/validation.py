@@ -235,7 +235,7 @@ def _describe(rule: str, problem: Problem, origin: Origin) -> Finding:
         message = f"{found}: RLlib's own; the installed Ray has its own, too"
         return _finding(rule, problem.path, message, "", Severity.INFO)
     if reason is Reason.OURS:
-        message = f"{found}: this package's own, which is made anew"
+        message = f"{found}: this package's own, which is created again"
         return _finding(rule, problem.path, message, "", Severity.INFO)
     if reason is Reason.RECORD:
         message = f"{found}: code that was kept with the config is not executed"
@@ -252,7 +252,7 @@ def _describe(rule: str, problem: Problem, origin: Origin) -> Finding:
         Severity.ERROR,
         Verdict.REFUSED,
         problem.path,
-        f"{found} is not what this key ever took: {wrong}",
+        f"{found} is not a valid value of this key: {wrong}",
         "give it a value of the right kind, or take it out",
     )
 

@@ -298,7 +298,7 @@ def _with_policies(
             "policy-mapping",
             Verdict.RESET,
             "policy_mapping_fn",
-            "the mapping function is code and was not executed; an agent now gets the policy of "
+            "the mapping function is code and was not executed; an agent now has the policy of "
             "its own name",
             "to train on: rllib_compat.load(NEW, env=MyEnv, policy_mapping_fn=my_function)",
         )
@@ -329,7 +329,7 @@ def _to_train(
             path,
             "which policies are trained is decided by code, which was not executed; all of them "
             "are trained now",
-            "before training goes on: config.multi_agent(policies_to_train=[…])",
+            "before you continue training: config.multi_agent(policies_to_train=[…])",
         )
         return None, [reset] if sources else []
     trained, unknown = _ids(checkpoint, named)

@@ -378,7 +378,7 @@ def result_of(plan: Plan) -> str:
     use = {
         Form.ALGORITHM: "resumes training",
         Form.MODULES: "inference only (RLModule.from_checkpoint)",
-        Form.MSGPACK: "kept whole, readable without Ray; convert it once more to train on",
+        Form.MSGPACK: "complete, readable without Ray; to train from it, convert it again",
         Form.ONNX: "a model for onnxruntime and others, for each policy",
         Form.SAFETENSORS: "arrays by name, for each policy",
     }[plan.form]

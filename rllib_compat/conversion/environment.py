@@ -307,10 +307,10 @@ def _unknown_env(name: str | None, why: str | None) -> Finding:
     elif why is not None:
         message = f"the environment {name!r} can't be made here; the checkpoint loads, and has "
         message += f"its spaces: {why}"
-        hint = "before training goes on, install what is missing"
+        hint = "before you continue training, install what is missing"
     else:
         message = f"the environment {name!r} is not known on this machine; the checkpoint loads, "
         message += "and has its spaces"
-        hint = f"before training goes on: ray.tune.register_env({name!r}, lambda config: "
+        hint = f"before you continue training: ray.tune.register_env({name!r}, lambda config: "
         hint += "MyEnv(config)), in each program that loads it"
     return Finding.warning("environment", Verdict.DERIVED, "config.env", message, hint)

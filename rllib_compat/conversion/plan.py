@@ -123,7 +123,7 @@ def _plan_onnx(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork])
             "network",
             Verdict.DROPPED,
             f"policies.{policy_id}",
-            "what it computes is not known: it gets no ONNX model",
+            "its computation is not known: no ONNX model is written",
             "`--to safetensors` keeps weights by their names",
         )
         for policy_id in unknown
@@ -163,7 +163,7 @@ def _why_not_trainable(
         return "it holds modules alone, without the algorithm and config that trained them"
     algorithm = registry.of(checkpoint.algorithm)
     if not algorithm.reader:
-        return f"today's Ray has no {algorithm.name}"
+        return f"the installed Ray has no {algorithm.name}"
     recurrent = any(n.graph.recurrent for n in known(networks).values())
     if algorithm.reader == "q" and algorithm.becomes in ("DQN", "APEX") and recurrent:
         # Ray's prioritized buffer dies of an error by step (`update_priorities`, 2.40 - 2.60).

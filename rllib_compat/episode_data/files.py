@@ -157,7 +157,7 @@ def _column(name: str, values: list[Any]) -> tuple[Any, Any]:
 
     try:
         if any(_has_dict(value) for value in values):
-            raise pa.ArrowInvalid("a dict would get the keys of all others")
+            raise pa.ArrowInvalid("a dict would have the keys of all others")
         array = pa.array(values)
         if name.startswith(("running/", "final/")) and not name.endswith("/count"):
             number, several = pa.float64(), pa.list_(pa.float64())

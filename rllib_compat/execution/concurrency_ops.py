@@ -44,7 +44,7 @@ def Concurrently(  # noqa: N802
         f"Flows have no mode {mode!r}.": mode not in _WAITS,
         "Flows that take no turns have no weights.": weights and mode == "async",
         "Of flows that all give what they have, none is waited for.": set(weights) == {"*"},
-        f"Flows {sorted(shown)} of {len(ops)} can't go on.": not shown <= set(indexes),
+        f"Flows {sorted(shown)} of {len(ops)} can't continue.": not shown <= set(indexes),
     }
     for problem in (text for text, found in problems.items() if found):
         raise ConfigError(

@@ -72,7 +72,7 @@ def why_not_ours(folder: Path) -> str | None:
         if not found:
             return None
         if found.get(NAME) is None:
-            return f"it holds {min(found)[:100]!a}, and no {NAME} that tells who wrote that"
+            return f"it holds {min(found)[:100]!a}, and no {NAME} that says what wrote it"
         try:
             written = _read(folder)
         except CorruptCheckpointError as error:

@@ -29,7 +29,7 @@ class ModelCatalog(_Todays):  # type: ignore[misc]  # Ray has no types
             GoneError: Always.
         """
         raise GoneError(
-            f"Preprocessors of one's own ({preprocessor_class.__name__}) are gone.",
+            f"Custom preprocessors ({preprocessor_class.__name__}) are gone.",
             where=f"ModelCatalog.register_custom_preprocessor({preprocessor_name!r})",
             fix="put its transform() into a gym.ObservationWrapper around the environment",
         )

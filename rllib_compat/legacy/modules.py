@@ -260,7 +260,7 @@ class _Removed(type):
             CompatError: Always, of this kind.
         """
         name, last = next(c.__dict__["_removed"] for c in cls.__mro__ if "_removed" in c.__dict__)
-        place = "gymnasium" if name.startswith("gym.") else "today's Ray"
+        place = "gymnasium" if name.startswith("gym.") else "the installed Ray"
         raise kind(
             f"`{name}` is not in {place}; the last that had it was about {last}.",
             where=name,

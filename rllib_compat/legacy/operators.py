@@ -71,7 +71,9 @@ def _update_each(worker: Any, fetches: Mapping[str, Any]) -> None:
         if policy_id in fetches:
             policy.update_kl(_stats(fetches, policy_id)["kl"])
         else:
-            logger.warning("Nothing is told of the policy %r: its KL costs stay.", policy_id)
+            logger.warning(
+                "There are no results of the policy %r: its KL coefficient stays.", policy_id
+            )
 
     for_each(update)
 
@@ -297,7 +299,7 @@ def warn_about_bad_reward_scales(config: Any, result: Any) -> Any:
     if times > 200:
         logger.warning(
             "Rewards are %s times as large as vf_clip_param, so that values need as many "
-            "iterations to get there: raise vf_clip_param.",
+            "iterations to reach them: raise vf_clip_param.",
             times,
         )
     return result

@@ -39,7 +39,7 @@ _FLAGS: dict[str, dict[str, Any]] = {
     "--framework": {"choices": ["tf", "tf2", "tfe", "torch"], "help": "as the config's key"},
     "-v": {"help": "log_level INFO"},
     "-vv": {"help": "log_level DEBUG"},
-    "--resume": {"help": "go on with an experiment"},
+    "--resume": {"help": "continue an experiment"},
     "--trace": {"help": "eager_tracing"},
     "--env": {"type": str, "help": "an environment"},
     "--torch": {"help": "--framework torch"},

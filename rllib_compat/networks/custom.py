@@ -196,7 +196,7 @@ def places_by_shape(
         if len(ours) > 1 or (ours and len(theirs) > 1):
             numbers = " and ".join(names[0] for names in theirs)
             raise CheckpointError(
-                "The weights have no names, and arrays of one shape can't be told apart: "
+                "The weights have no names, and arrays of the same shape are ambiguous: "
                 f"{numbers} of the list may be {' or '.join(names[0] for names in ours)}.",
                 where="--model",
                 fix=f'Say which is which: --weights-map \'{{"{theirs[0][0]}": "{ours[0][0]}"}}\'; '

@@ -59,7 +59,7 @@ def require_components(policy: PolicyState) -> list[Component]:
     if space is None:
         raise refusals.needed(
             "The network takes observations of several parts; the observation space is needed to "
-            "tell them apart.",
+            "separate them.",
             "parts",
             f"policies.{policy.policy_id}.observation_space",
         )

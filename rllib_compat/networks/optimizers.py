@@ -161,7 +161,7 @@ def from_torch(
     if len(steps) > 1:
         raise CheckpointError("its parameters were updated a different number of times")
     if max(steps) >= _MOST_STEPS:
-        raise CheckpointError("nobody makes so many updates")
+        raise CheckpointError("the number of updates is too large to be real")
     table = network.names if group.modules else (Move(names[0], names[0]),)
     mean, square = (
         _canonical(table, {name: slots[number][kind] for name, number in pairs})
@@ -197,7 +197,10 @@ def with_idle_critic(state: Adam, trained: Mapping[str, Array]) -> Adam:
 
 def scaled(state: Adam, scale: float) -> Adam:
     """The state that Adam would be in, had all gradients been multiplied by a number."""
-    note = f"its moments were multiplied by {scale:g} and {scale**2:g}, as today's gradients are"
+    note = (
+        f"its moments were multiplied by {scale:g} and {scale**2:g}, as gradients are "
+        f"in the installed Ray"
+    )
     return replace(
         state,
         mean={name: scale * array for name, array in state.mean.items()},
@@ -375,7 +378,7 @@ def plan(
         try:
             states = read(policies[policy_id], network)
         except CheckpointError as error:
-            message = f"{_subject(network)} anew: {error.found}"
+            message = f"{_subject(network)} reset: {error.found}"
             findings.append(_finding(policy_id, Verdict.RESET, message))
             continue
         if states is None:

@@ -43,7 +43,7 @@ def name_vision(
     outputs = policy.action_space and distribution_inputs(policy.action_space)
     if not outputs:
         raise refusals.needed(
-            "The weights have no names; the action space is needed to tell them apart.",
+            "The weights have no names; the action space is needed to identify them.",
             "action",
             where_of(policy),
         )

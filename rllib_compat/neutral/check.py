@@ -111,7 +111,7 @@ def _check_policy(policy_id: object, policy: object, walk: _Walk) -> None:
         raise _wrong("policies", f"an id of a policy is not safe: {why}")
     where = f"policies.{policy_id}"
     if not isinstance(policy, PolicyState) or policy.policy_id != policy_id:
-        raise _wrong(where, "what stands under this id is not the policy of this id")
+        raise _wrong(where, "the policy under this id has another id")
     _check_fields(policy, PolicyState, where)
     if isinstance(policy.weights, np.ndarray) and policy.weights.ndim != 1:
         raise _wrong(f"{where}.weights", "an array of all weights should be one vector")

@@ -248,7 +248,7 @@ class Policy:
             raise CheckpointError(
                 "This policy has no state, and got one.",
                 where=self._where,
-                fix="Leave `state` out; `policy.is_recurrent` tells which policies have one.",
+                fix="Leave `state` out; `policy.is_recurrent` says whether a policy has one.",
             )
 
 

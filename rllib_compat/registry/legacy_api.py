@@ -17,13 +17,13 @@ _SESSION = "no TensorFlow session is behind it: call policy.model, or its module
 _TARGETS = "they are in the module: policy.model.rl_module.get_target_network_pairs()"
 _OPTIMIZERS = "they are policy.optimizer()"
 _SCHEDULE = "schedules are the learner's, and policy.cur_lr is what is used now"
-_TOLD = "learn_on_batch() tells it in `learner_stats`, or policy.model has it"
+_RETURNED = "learn_on_batch() returns it in `learner_stats`, or policy.model has it"
 _WEIGHTS = "load the weights yourself and call trainer.set_weights()"
 _TRAINER = "call trainer.add_policy()"
 _FAILURES = "failed workers are replaced by Ray, if restart_failed_env_runners is set"
 _STORAGE = "Ray synchronizes what is below the storage_path of tune.run"
 _ONE_CALL = "Ray calls a worker one method at a time"
-_RECORDED = "today's env runner notes each step; a connector may change it"
+_RECORDED = "the env runner records each step; a connector may change it"
 
 #: Object → name → what took its place.
 GONE: Mapping[str, Mapping[str, str]] = {
@@ -32,7 +32,7 @@ GONE: Mapping[str, Mapping[str, str]] = {
         "import_policy_model_from_h5": _WEIGHTS,
         "make_local_evaluator": "it is trainer.workers.local_worker()",
         "make_remote_evaluators": f"set num_workers in the config; {_GROUP} makes them",
-        "on_worker_failures": "Ray tells Algorithm.restore_env_runners",
+        "on_worker_failures": "Ray calls Algorithm.restore_env_runners",
         "restore_workers": _FAILURES,
         "from_state": "call from_checkpoint()",
         "evaluation_dataset": "set evaluation_config['input'] to the recordings",
@@ -82,8 +82,8 @@ GONE: Mapping[str, Mapping[str, str]] = {
         "target_model": _TARGETS,
         "target_models": _TARGETS,
         "q_func_vars": "they are policy.model.variables()",
-        "compute_td_error": "learn_on_batch() tells `td_error`",
-        "td_error": "learn_on_batch() tells `td_error`",
+        "compute_td_error": "learn_on_batch() returns `td_error`",
+        "td_error": "learn_on_batch() returns `td_error`",
         "q_values": "compute_actions() gives `q_values` among what it computed",
         "target_q_model": _TARGETS,
         "target_q_func_vars": _TARGETS,
@@ -101,9 +101,9 @@ GONE: Mapping[str, Mapping[str, str]] = {
                 "log_alpha_value",
                 "log_pis_t",
             ],
-            _TOLD,
+            _RETURNED,
         ),
-        **dict.fromkeys(("policy_t", "q_t", "target_entropy"), _TOLD),
+        **dict.fromkeys(("policy_t", "q_t", "target_entropy"), _RETURNED),
         "actor_optim": _OPTIMIZERS,
         "critic_optims": _OPTIMIZERS,
         "alpha_optim": _OPTIMIZERS,

@@ -77,7 +77,8 @@ ROWS = (
     Algorithm(
         "DDPPO",
         ours=True,
-        why="this package has it for the new API stack; the loss is that of today's PPO",
+        why="this package has it for the new API stack; the loss is that of the installed Ray's "
+        "PPO",
         derives="PPO",
         own_policy=False,
         distributes=True,

@@ -156,7 +156,7 @@ def resolve(source: object) -> Any:
         unknown = [name for name in source if name not in CALLBACK_EVENTS]
         if unknown:
             raise ConfigError(
-                f"No Ray ever called {', '.join(map(repr, unknown))}.",
+                f"No Ray called the events {', '.join(map(repr, unknown))}.",
                 where="$.callbacks",
                 fix=f"the events are {', '.join(CALLBACK_EVENTS)}",
             )

@@ -138,5 +138,5 @@ def _missing(name: str | None) -> NoReturn:
         f"The checkpoint's environment `{shown}` {found}; weights can be used without it, training "
         "can not.",
         where="$.env",
-        fix=f"{fix} before Algorithm.from_checkpoint(…), then training goes on",
+        fix=f"{fix} before Algorithm.from_checkpoint(…), then continue training",
     )

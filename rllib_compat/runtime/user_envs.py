@@ -110,6 +110,6 @@ class RemoteEnvMethod:
             raise LegacyEnvError(
                 f"{self.name}() raised {kind.__name__}: {value}\n{trace}",
                 where=f"environment {self.index}, in a process of its own",
-                fix="mend the method, or set remote_worker_envs to False to see it here",
+                fix="correct the method, or set remote_worker_envs to False to see it here",
             )
         return ray.put(result)

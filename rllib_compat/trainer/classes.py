@@ -20,13 +20,13 @@ def trainer_class(name: str) -> type[Trainer]:
     """The class of a legacy name like `PPOTrainer`, `ImpalaAgent` or `SAC`.
 
     Raises:
-        ConfigError: No trainer of RLlib was ever called so.
+        ConfigError: RLlib has had no trainer called so.
     """
     if name in ("Trainer", "Agent"):
         return Trainer
     algorithm = registry.class_names().get(name)
     if algorithm is None:
-        raise ConfigError(f"No trainer of RLlib was ever called {name!r}.")
+        raise ConfigError(f"RLlib has had no trainer called {name!r}.")
     members: dict[str, object] = {
         "__doc__": f"The Trainer of {algorithm}.",
         "__module__": "rllib_compat",  # where pickle finds it again
@@ -132,7 +132,7 @@ def build_trainer(
         plain = own and how == "assumed"
         if how == "assumed" and not plain:
             raise ConfigError(
-                f"Nothing tells which algorithm {name!r} is.",
+                f"The algorithm of {name!r} is not known.",
                 where="build_trainer()",
                 fix="derive from one: PPOTrainer.with_updates(name=…, default_config=…)",
             )

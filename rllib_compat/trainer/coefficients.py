@@ -82,7 +82,7 @@ def load(folder: Path) -> Coefficients:
         raise CorruptCheckpointError(
             f"It does not hold the coefficients of learners: {error}.",
             where=str(folder / FILE),
-            fix="Without this file, learners go on with the coefficients of the config.",
+            fix="Without this file, learners continue with the coefficients of the config.",
         ) from error
 
 

@@ -193,7 +193,7 @@ def _method(name: str, first: str) -> Callable[..., LegacyConfig]:
         return self
 
     call.__name__ = name
-    call.__doc__ = "Sets what it is told, and returns the config."
+    call.__doc__ = "Sets these settings, and returns the config."
     return call
 
 

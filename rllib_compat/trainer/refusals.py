@@ -151,7 +151,7 @@ def refused(error: Exception, translation: Translation) -> CompatError | None:
     if isinstance(error, TypeError) and _NO_OUTPUTS in str(error) and model.get("free_log_std"):
         return ConfigError(
             "Where the old API stack puts an LSTM or attention behind a network, that has no layer "
-            "of means and free_log_std nothing to stand beside: no Ray built it.",
+            "of means and free_log_std no place: no Ray built it.",
             where="model.free_log_std",
             fix="Leave it out.",
         )
@@ -161,7 +161,7 @@ def refused(error: Exception, translation: Translation) -> CompatError | None:
     if not _is_others(error) or any(_is_own(key, translation.legacy_config) for key in keys):
         return None
     said = " ".join(str(error).split())
-    found = f"{type(error).__name__}: {said}" if said else f"{type(error).__name__} without a word"
+    found = f"{type(error).__name__}: {said}" if said else f"{type(error).__name__} alone"
     if _noise_on_weights(translation.legacy_config):
         return ConfigError(
             f"Policies of {translation.legacy_algorithm} can't be built with 'ParameterNoise', nor "
@@ -235,7 +235,8 @@ def divergence_of(error: Exception) -> CompatError | None:
         "The network gives no numbers any more: its weights, or what it observes, have grown too "
         "large.",
         where="train()",
-        fix="Begin anew, or from a checkpoint before, with a smaller lr, with grad_clip, or with "
+        fix="Start again, or from an earlier checkpoint, with a smaller lr, with grad_clip, or "
+        "with "
         "observations of about -1 to 1: networks took images as bytes of 0 - 255, so divide them "
         "in the environment, or set observation_filter to MeanStdFilter where the space has "
         "floats. (Of bytes it makes bytes, 255 of what is negative, as from Ray 1.10 on.)",

@@ -54,7 +54,7 @@ def draw(trials: Sequence[Trial], out: Path, *, axis: str, overwrite: bool = Fal
     names = panels(trials)
     if not names:
         raise CheckpointError(
-            "None of these results tells returns, lengths or recorded data.",
+            "None of these results has returns, lengths or recorded data.",
             where=", ".join(str(trial.path) for trial in trials),
             fix="--data PATH draws any number in them.",
         )

@@ -80,7 +80,7 @@ CHECKPOINT_CONFIG = {
 DROPPED = {
     "global_checkpoint_period": "set TUNE_GLOBAL_CHECKPOINT_S",
     "queue_trials": "trials wait for resources anyway",
-    "ray_auto_init": "Ray is started if nobody has",
+    "ray_auto_init": "Ray is started if it is not running",
     "run_errored_only": "give resume='AUTO+ERRORED_ONLY'",
     "server_port": "there is no server",
     "sync_function": "what is below storage_path is synchronized by Ray",

@@ -160,7 +160,9 @@ def _prepared(
     if translation.refused:
         refused = [f for f in report if f.verdict is Verdict.REFUSED]
         raise RefusedKeysError(
-            f"{name} can't be trained on today's Ray.", where=f"{name}.config", findings=refused
+            f"{name} can't be trained on the installed Ray.",
+            where=f"{name}.config",
+            findings=refused,
         )
     spec = _known_arguments(name, spec, report)
     spec["config"] = config

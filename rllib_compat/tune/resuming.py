@@ -58,7 +58,7 @@ def take_up(folder: Path, trainable: object, given: Mapping[str, Any]) -> None:
                 fix="Give the same config again: tune.run(…, config=CONFIG, resume=True).",
             )
         if one.results and not one.checkpoints and one.status != "TERMINATED":
-            logger.warning("Trial %s begins anew: it has no checkpoint.", one.trial_id)
+            logger.warning("Trial %s starts from zero: it has no checkpoint.", one.trial_id)
         one.config = config
         one.stop = one.stop or (dict(stop) if isinstance(stop, Mapping) else {})
         trials.append(tune.unfinished_trial(one, folder, trainable, given))
@@ -66,7 +66,7 @@ def take_up(folder: Path, trainable: object, given: Mapping[str, Any]) -> None:
     name, state = tune.experiment_state_of(trials)
     with atomic_file(folder / name) as file:
         file.write(state.encode())
-    logger.info("%s was written by an old Ray: it goes on from its last checkpoints.", folder)
+    logger.info("%s was written by an old Ray: it continues from its last checkpoints.", folder)
 
 
 def _move_pickles(folder: Path) -> None:

@@ -57,9 +57,9 @@ class Trainable(ray.tune.Trainable):  # type: ignore[misc]  # Ray has no types
         place = os.path.relpath(saved, checkpoint_dir)
         if not _is_inside(place):
             raise CheckpointError(
-                "`_save` returned a path outside of the checkpoint, which nobody would keep.",
+                "`_save` returned a path outside of the checkpoint, so it would be lost.",
                 where=os.fspath(saved),
-                fix="write into the folder that `_save` gets, and return a path in it",
+                fix="write into the folder that `_save` is called with, and return a path in it",
             )
         Path(checkpoint_dir, _SAVED).write_text(place, "utf-8")
         return None

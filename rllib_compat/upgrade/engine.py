@@ -78,7 +78,7 @@ def upgrade(
         raise CompatError(
             f"{path} can't be parsed: {error}",
             where=path,
-            fix="mend it, or leave it out; Python 2 has to become Python 3 first (2to3)",
+            fix="correct it, or leave it out; Python 2 has to become Python 3 first (2to3)",
         ) from error
     changes: list[Change] = []
     wrapper = MetadataWrapper(module, unsafe_skip_copy=True)

@@ -70,7 +70,10 @@ def input_of_offline(value: Any, context: Context) -> Outcome:
         # Translating needs no recordings; training does.
         message = f"{error.found} Training will need it"
         return Outcome(settings, None, message, Severity.WARNING, error.fix or "")
-    message = "its JSON files are converted to episodes, which today's readers want whole"
+    message = (
+        "its JSON files are converted to episodes, since the installed Ray reads "
+        "complete episodes only"
+    )
     return Outcome(settings, message=message)
 
 

@@ -119,7 +119,7 @@ def keep_distributed(value: object, context: Context) -> Outcome:
 def worker_side_prioritization(value: object, context: Context) -> Outcome:
     """Whether env runners say the first priorities."""
     if context.legacy_algorithm == "APEX_DDPG":
-        return drop("env runners have no critics: new steps get the greatest priority of all")
+        return drop("env runners have no critics: new steps have the greatest priority")
     return keep_distributed(value, context)
 
 

@@ -75,14 +75,14 @@ GONE = (
         "LunarLander",
         (1, 2),
         3,
-        "wind and turbulence, off by default, begin anew with each episode, and resets with one "
+        "wind and turbulence, off by default, restart with each episode, and resets with one "
         "seed are alike; rewards and limits stay those of version 2",
     ),
     Gone(
         "LunarLanderContinuous",
         (1, 2),
         3,
-        "wind and turbulence, off by default, begin anew with each episode, and resets with one "
+        "wind and turbulence, off by default, restart with each episode, and resets with one "
         "seed are alike; rewards and limits stay those of version 2",
     ),
     Gone("BipedalWalker", (1, 2), 3, "lidar gives the closest trace, not the furthest"),

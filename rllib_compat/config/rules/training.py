@@ -72,7 +72,8 @@ def num_gpus(value: object, context: Context) -> Outcome:
         return Outcome(settings, message=message)
     return Outcome(
         settings,
-        message=f"{message}, which make today's passes over a batch, in other minibatches",
+        message=f"{message}, which make the installed Ray's passes over a batch, in other "
+        f"minibatches",
         severity=Severity.WARNING,
         hint="a single learner (num_gpus: 1) makes those of the config's Ray",
     )
@@ -185,7 +186,7 @@ def factor(value: object, context: Context) -> Outcome:
     settings = {context.target: value}
     if not isinstance(value, (int, float)) or 0 <= value <= 1:
         return Outcome(settings)
-    message = f"{value:g} is not between 0 and 1; it is computed with as it is, as every Ray did"
+    message = f"{value:g} is not between 0 and 1; it is used as it is, as in every Ray"
     return Outcome(settings, message=message, severity=Severity.WARNING)
 
 
@@ -337,8 +338,8 @@ def use_gae(value: object, context: Context) -> Outcome:
     cut = context.get("batch_mode") != "complete_episodes" and context.algorithm != "APPO"
     if not value and context.stack == "old" and cut:
         return refuse(
-            "without GAE, PPO learns from whole episodes alone, in every Ray: nothing tells what "
-            "a cut one would still have given",
+            "without GAE, PPO learns from whole episodes alone, in every Ray: the rest of "
+            "a cut one's return is not known",
             'set batch_mode to "complete_episodes"',
         )
     if value or context.stack == "old":

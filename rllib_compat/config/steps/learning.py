@@ -119,7 +119,7 @@ REPLAY = (
     ),
     Step(
         "priorities",
-        "Every release's prioritized buffers began with these exponents; some of today's begin "
+        "Every release's prioritized buffers began with these exponents; some of Ray's now begin "
         "with others, or with none.",
         algorithms=REPLAYING,
         stack="new",
@@ -176,7 +176,7 @@ def _ends_above_zero(epsilon: object) -> bool:
 EXPLORATION = (
     Step(
         "soft_q",
-        "Soft Q drew actions by their values, whatever epsilon was; today's modules know both.",
+        "Soft Q drew actions by their values, whatever epsilon was; the new modules do both.",
         stack="new",
         reads=(TEMPERATURE, EPSILON),
         sets={EPSILON: 0.0},
@@ -199,7 +199,7 @@ EXPLORATION = (
     ),
     Step(
         "exploration_config",
-        "What stands in `exploration_config` and what comes from keys of its own is put together.",
+        "The settings of `exploration_config` and those of separate keys are merged.",
         stack="old",
         reads=(EXPLORATION_CONFIG,),
         sets={EXPLORATION_CONFIG: COMPUTED},
@@ -242,7 +242,8 @@ GRADIENTS = (
     Step(
         "grad_clip",
         "DQN, R2D2, SAC and DDPG clipped each variable's gradient by its norm where they ran on "
-        "TensorFlow (`minimize_and_clip`). Torch, today's Ray and all other algorithms clip by the "
+        "TensorFlow (`minimize_and_clip`). Torch, the installed Ray and all other algorithms "
+        "clip by the "
         "norm of all gradients together.",
         algorithms=("DQN", "APEX", "R2D2", "SAC", "CQL", "DDPG", "APEX_DDPG", "TD3"),
         stack="new",

@@ -85,14 +85,15 @@ def _writes_fragments(given: SettingsView) -> bool:
 STEPS = (
     Step(
         "cql_rates",
-        "CQL has a rate for each network, as SAC; today's `validate()` wants no `lr` with them.",
+        "CQL has a rate for each network, as SAC; the installed Ray's `validate()` refuses `lr` "
+        "beside them.",
         algorithms=("CQL",),
         stack="new",
         sets={"training.lr": None},
     ),
     Step(
         "offline",
-        "A local learner has to be told how many passes over the data an iteration makes.",
+        "A local learner needs the number of passes over the data in an iteration.",
         algorithms=OFFLINE,
         stack="new",
         reads=(PASSES, "learners.num_learners"),
@@ -104,7 +105,7 @@ STEPS = (
     Step(
         "drawn_episodes",
         "Ray draws whole episodes from recordings, and puts all steps with one id into one "
-        "sequence: an episode that is drawn twice is told apart here.",
+        "sequence: an episode that is drawn twice has a new id each time.",
         algorithms=OFFLINE,
         stack="new",
         sets={"offline_data.prelearner_class": ImportedName("rllib_compat.adapters", "PreLearner")},
@@ -113,7 +114,7 @@ STEPS = (
     ),
     Step(
         "spaces",
-        "Without evaluation, offline algorithms make no environment, so they have to be told its "
+        "Without evaluation, offline algorithms make no environment, so the config sets its "
         "spaces.",
         algorithms=OFFLINE,
         stack="new",
@@ -142,8 +143,8 @@ STEPS = (
     ),
     Step(
         "output_of_old_stack",
-        "The old API stack's writers know no episodes; today's `validate()` asks for whole ones "
-        "unless it is told otherwise.",
+        "The old API stack's writers know no episodes; now `validate()` requires complete ones "
+        "by default.",
         stack="old",
         reads=(OUTPUT,),
         sets={WHOLE_EPISODES: False},

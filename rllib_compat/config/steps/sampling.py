@@ -204,7 +204,7 @@ def _whole_rounds(given: SettingsView, context: Context) -> Change | None:
         {name: -(-rounds * per_round // (learners if name == BATCH else 1))},
         f"fragments come in rounds of {per_round} steps ({fragment} × {envs} environments × "
         f"{max(runners, 1)} env runners); {rounds} of them make {rounds * per_round} steps, which "
-        f"is what RLlib trained on when it was told {total}",
+        f"is what RLlib trained on for the setting {total}",
     )
 
 
@@ -230,14 +230,14 @@ def _one_step_at_least(given: SettingsView, _: Context) -> Change | None:
     """The old Rays' default was 0, which is what a config of theirs says that says nothing."""
     if given.get(SAMPLED):
         return None
-    return Change({SAMPLED: 1}, "no iteration ends before a step was sampled, as ever")
+    return Change({SAMPLED: 1}, "no iteration ends before a step was sampled, as in every Ray")
 
 
 def _one_update_at_least(given: SettingsView, context: Context) -> Change | None:
     trained = context.get("multiagent.policies_to_train", context.get("policies_to_train"))
     if given.get(TRAINED) or trained in ([], ()):
         return None
-    return Change({TRAINED: 1}, "no iteration ends before an update, as ever")
+    return Change({TRAINED: 1}, "no iteration ends before an update, as in every Ray")
 
 
 def _gpu_in_this_process(given: SettingsView, _: Context) -> Change | None:
@@ -333,8 +333,8 @@ BATCHES = (
     ),
     Step(
         "learner",
-        "IMPALA and APPO learned in the trainer's own process. Today they have a learner's unless "
-        "told otherwise, which waits for a CPU that the machine may not have. (Ray 2.41 and 2.42 "
+        "IMPALA and APPO learned in the trainer's own process. Today they have a learner's by "
+        "default, which waits for a CPU that the machine may not have. (Ray 2.41 and 2.42 "
         "ask for that one.)",
         algorithms=("IMPALA", "APPO"),
         stack="new",
@@ -385,7 +385,7 @@ BATCHES = (
     ),
     Step(
         "first_update",
-        "An iteration of IMPALA or APPO ended with an update, of which its result told. Today one "
+        "An iteration of IMPALA or APPO ended with an update, which its result included. Today one "
         "ends without, where fewer steps than a train batch were sampled.",
         algorithms=("IMPALA", "APPO"),
         stack="new",
@@ -528,7 +528,7 @@ SEQUENCES = (
     ),
     Step(
         "lstm",
-        "A module with an LSTM has to be told how long its sequences are.",
+        "A module with an LSTM needs the length of its sequences.",
         reads=(LSTM, SEQUENCE_LENGTH),
         sets={SEQUENCE_LENGTH: COMPUTED},
         key="model.use_lstm",

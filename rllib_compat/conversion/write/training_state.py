@@ -237,7 +237,7 @@ def _noise(config: Any, checkpoint: LegacyCheckpoint, steps: int) -> Finding:
     from rllib_compat.networks.modules import exploration
 
     kind, settings = exploration.check(config.exploration_noise)
-    message = f"{kind} goes on by the config's schedule, after {steps} steps"
+    message = f"{kind} continues by the config's schedule, after {steps} steps"
     if settings:
         message += f": its scale is {exploration.scale(settings, steps):.4g}"
     states = (policy.exploration for policy in checkpoint.policies.values())
@@ -256,11 +256,11 @@ def _epsilons(config: Any, checkpoint: LegacyCheckpoint, steps: int) -> Iterator
             message = f"epsilon follows from the steps sampled: {now:.4g}"
             yield Finding.info("epsilon", Verdict.DERIVED, path, message)
         elif abs(then - now) <= _NEAR:
-            message = f"epsilon goes on at {now:.4g} (stored: {then:.4g})"
+            message = f"epsilon continues at {now:.4g} (stored: {then:.4g})"
             yield Finding.info("epsilon", Verdict.EXACT, path, message)
         else:
             message = f"epsilon was {then:.4g}; by the config's schedule it is {now:.4g} now"
-            hint = "set config.training(epsilon=…) to another schedule before training goes on"
+            hint = "set config.training(epsilon=…) to another schedule before you continue training"
             yield Finding.warning("epsilon", Verdict.DERIVED, path, message, hint)
 
 
@@ -360,7 +360,7 @@ def _epsilon_findings(filters: Mapping[str, ObservationFilter]) -> list[Finding]
                     "observation-filter",
                     Verdict.DERIVED,
                     f"policies.{policy_id}.observation_filter",
-                    f"today's filter adds {_EPSILON:g} to each deviation, the old one added "
+                    f"the new filter adds {_EPSILON:g} to each deviation, the old one added "
                     f"{old.epsilon:g}; the smallest deviation is {smallest:.2e}, so that entry "
                     f"comes out {off:.1%} smaller",
                 )
@@ -395,7 +395,7 @@ def _set_weight_noise(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> lis
     state = {"deviations": {k if multi_agent else "": v for k, v in stored.items()}}
     algorithm.env_runner.set_state({"env_to_module_connector": {"ParameterNoise": state}})
     shown = ", ".join(f"{deviation:.4g}" for deviation in stored.values())
-    message = f"noise on weights goes on with the deviation that it had ({shown})"
+    message = f"noise on weights continues with its stored deviation ({shown})"
     path = "policies.*.exploration"
     return [Finding.info("weight-noise", Verdict.EXACT, path, message)]
 

@@ -405,7 +405,7 @@ def _read_other_connectors(folder: Folder) -> dict[str, Any]:
             if known and not _CHANGING.fullmatch(label.rpartition(".")[2]):
                 continue
             states[f"connector {place.name}"] = _read_state(folder, f"{path}/state") or {}
-            message = f"the connector {label} stands between environment and module; its state is "
+            message = f"the connector {label} is between environment and module; its state is "
             message += "kept, and a policy that acts without Ray goes past it"
             hint = "give such a policy what the connector makes of observations"
             folder.findings.append(Finding.warning("connector", Verdict.NOTE, path, message, hint))

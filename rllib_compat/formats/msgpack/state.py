@@ -336,7 +336,7 @@ def _check_stand_in(record: StandIn) -> None:
             break
         ref = getattr(ref, "ref", None)
     if not isinstance(ref, GlobalRef):
-        raise ValueError("a stand-in that stands for nothing")
+        raise ValueError("a stand-in without a name")
 
 
 class _Decoder:

@@ -248,7 +248,7 @@ def _note_what_ray_misses(policy: PolicyState, form: _RayForm, path: str) -> Non
         form.warn(
             f"{path}.observation_filter",
             "kept for rllib-compat; Ray's msgpack form has no place for it, so that Ray's own "
-            "restore starts it anew",
+            "restore starts it from zero",
         )
     for name in ("learner_weights", "learner_optimizer"):
         if getattr(policy, name) is not None:

@@ -147,7 +147,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     )
     notes = [] if times == 1.0 else [named.note(_TWICE)]
     regret = named.note(
-        "what was regretted so far is in no checkpoint: it is summed up anew",
+        "checkpoints do not hold the cumulative regret: it starts from zero",
         code="regret",
         verdict=Verdict.RESET,
     )

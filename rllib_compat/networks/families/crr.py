@@ -77,7 +77,9 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     where = where_of(policy)
     assert isinstance(policy.weights, dict)
     if policy.action_space is None:
-        raise refusals.needed("The action space tells what critics take.", "action", where)
+        raise refusals.needed(
+            "The action space is needed: it decides the critics' inputs.", "action", where
+        )
     table = module_names_in(_STACKS, policy.weights) if policy.is_module else _OLD
     named = Named.take(policy, settings, policy.weights, "torch", table, of="CRR network")
     named.require(*(f"{stack}.out.{p}" for stack in (POLICY, CRITIC) for p in ("kernel", "bias")))

@@ -199,7 +199,7 @@ def _read_named(policy: PolicyState, settings: ModelSettings) -> Reading:
     outputs = None if policy.action_space is None else deterministic_inputs(policy.action_space)
     if outputs is None:
         raise refusals.needed(
-            "The action space is needed to tell what the network gives.",
+            "The action space is needed: it decides the network's outputs.",
             "action",
             f"policies.{policy.policy_id}.action_space",
         )

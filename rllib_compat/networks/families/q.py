@@ -58,7 +58,8 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
             f"{settings.algorithm} asks its network without states, and so learned with "
             f"{_MEMORIES[memory]} in no Ray.",
             where=f"model.{memory}",
-            fix="Train R2D2, or leave it out. legacy_ray='today' makes today's networks, which may "
+            fix="Train R2D2, or leave it out. legacy_ray='today' makes the installed Ray's "
+            "networks, which may "
             "have an LSTM.",
         )
     head = Head.of(settings)
@@ -222,7 +223,7 @@ def _require_stored(named: Named, head: Head, *, noisy: bool) -> None:
             "The noisy layers of the Q-head are not in this checkpoint. Ray "
             "0.8.1 – 0.8.5 on TensorFlow and 0.8.6 – 1.0 on torch left them out when they saved.",
             where=named.where,
-            fix="That Ray restores such a checkpoint with a random head, too. Train it anew.",
+            fix="That Ray restores such a checkpoint with a random head, too. Train a new policy.",
         )
     one = "state" in named and named.gives("state") == 1
     if named.torch and one and head.num_atoms > 1:
@@ -231,7 +232,7 @@ def _require_stored(named: Named, head: Head, *, noisy: bool) -> None:
             "num_atoms > 1, torch policies up to Ray 1.4 normalised over the batch instead of the "
             "atoms.",
             where=named.where,
-            fix="There is no network that gives what it gave. Train it anew.",
+            fix="There is no network that computes the same. Train a new policy.",
         )
 
 

@@ -50,7 +50,9 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     where, space = where_of(policy), policy.action_space
     assert isinstance(policy.weights, dict)
     if space is None:
-        raise refusals.needed("The action space tells what critics take.", "action", where)
+        raise refusals.needed(
+            "The action space is needed: it decides the critics' inputs.", "action", where
+        )
     if not isinstance(space, (Box, Discrete)):
         raise refusals.not_yet(f"RNNSAC with the actions {space}", where)
     if isinstance(space, Box) and not settings.config.get("normalize_actions", True):

@@ -297,7 +297,7 @@ def _trunks(policy: PolicyState, names: Mapping[str, Array]) -> Trunks:
     for kind, space in (("action", policy.action_space), ("observation", policy.observation_space)):
         if space is None:
             raise refusals.needed(
-                f"The {kind} space is needed to tell what goes into policy and critics.",
+                f"The {kind} space is needed: it decides the inputs of policy and critics.",
                 kind,
                 f"policies.{policy.policy_id}.{kind}_space",
             )

@@ -56,7 +56,7 @@ class ModelV2Encoder(nn.Module):
         asked = {n for n in self.model.view_requirements if not n.startswith(("obs", "state_"))}
         if asked:
             raise ConfigError(
-                f"{type(self.model).__name__} gets observations and states, and asks for "
+                f"{type(self.model).__name__} is called with observations and states, and needs "
                 f"{', '.join(sorted(asked))}.",
                 where=f"model.{CUSTOM_MODEL}",
                 fix="Put that into the observations, by a wrapper around the environment.",

@@ -343,7 +343,8 @@ def _not_one_pixel(settings: ModelSettings, image: tuple[int, ...], size: Pair) 
         "policies need one; every Ray up to 2.x refused them.",
         where="model.conv_filters",
         fix="Let the kernel of the last one be as large as what it gets: that is not padded, the "
-        "others are. legacy_ray='today' makes today's networks, which take all of them.",
+        "others are. legacy_ray='today' makes the installed Ray's networks, which take all of "
+        "them.",
     )
 
 

@@ -110,7 +110,7 @@ class ServedEnv:
         agents = info.values() if self._multi_agent else [info]
         if any(isinstance(i, dict) and i.get("training_enabled") is False for i in agents):
             raise LegacyEnvError(
-                "start_episode(training_enabled=False): today's env runners learn from all steps.",
+                "start_episode(training_enabled=False): training uses all steps of an env runner.",
                 where="$.env",
                 fix="pass api_stack='old', or leave such episodes out",
             )

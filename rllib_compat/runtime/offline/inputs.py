@@ -126,7 +126,8 @@ def _refuse_parquet(sources: Sequence[str | Path]) -> None:
             raise ConfigError(
                 "There is Parquet, not recordings in JSON; Ray would run what is pickled in it.",
                 where=f"$.input: {path}",
-                fix="give the JSON files that `output` wrote; if you trust these, say how today's "
+                fix="give the JSON files that `output` wrote; if you trust these, say how the "
+                "installed "
                 'Ray is to read them: `input_read_method="read_parquet"`',
             )
 

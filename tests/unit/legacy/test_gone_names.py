@@ -12,7 +12,7 @@ def test_what_is_gone_says_so_however_it_is_used():
     gone = lookup("ray.rllib.agents.dyna", "DEFAULT_CONFIG")
     uses = (dict, list, len, gone.__class__.__call__)
     for use in (*uses, lambda c: {**c}, lambda c: c["lr"], lambda c: "lr" in c, lambda c: c.copy()):
-        with pytest.raises(CompatError, match="is not in today's Ray"):
+        with pytest.raises(CompatError, match="is not in the installed Ray"):
             use(gone)
     assert gone
 

@@ -96,7 +96,7 @@ def test_a_built_trainer_knows_its_algorithm():
         built = build_trainer(**given)
         assert built.algorithm_name == "PPO"
         assert built.__name__ == given["name"]
-    with pytest.raises(ConfigError, match="Nothing tells"):
+    with pytest.raises(ConfigError, match="is not known"):
         build_trainer("Mine", default_config={"lr": 1.0})
 
 
