@@ -27,17 +27,17 @@ __all__ = ["main"]
 _VERBS = {
     "artifacts": "List, check and unpack what simulators wrote, inside a checkpoint.",
     "completion": "Print what bash, zsh or fish needs to complete commands and options.",
-    "config": "Translate a legacy config and show what becomes of every key.",
+    "config": "Translate a legacy config and show the result for every key.",
     "convert": "Convert a legacy checkpoint and prove that the numbers are the same.",
-    "demo": "Convert a bundled Ray 0.8.5 checkpoint, load it and train on.",
-    "doctor": "Tell what is installed, what works with it, and what to install.",
+    "demo": "Convert a bundled Ray 0.8.5 checkpoint, load it and continue training.",
+    "doctor": "Show what is installed, what works with it, and what to install.",
     "evaluate": "Play a trained policy of any Ray, as `rllib rollout` and `evaluate` did.",
-    "inspect": "Tell what is inside a checkpoint, without Ray and without running it.",
-    "plot": "Draw what trials of any Ray have logged, in one picture.",
+    "inspect": "Show what is inside a checkpoint, without Ray and without running it.",
+    "plot": "Plot what trials of any Ray have logged, in one picture.",
     "recorder": "Print a script that records outputs in the old Ray, for --recorded.",
-    "run": "Run an old script as it is, with the imports of its time.",
+    "run": "Run an old script unchanged, with the imports of its Ray.",
     "train": "Train from an experiment file or from flags, as `rllib train` did.",
-    "upgrade": "Rewrite old code, for this package or for today's Ray alone.",
+    "upgrade": "Rewrite old code, for this package or for the installed Ray alone.",
     "verify": "Compare an old checkpoint with a converted one.",
 }
 
@@ -89,7 +89,7 @@ class _Verbs(click.Group):
 )
 @click.version_option(package_name=PACKAGE, prog_name=PACKAGE)
 def _cli() -> None:
-    """Legacy RLlib configs and checkpoints (Ray 0.5 - 2.x) on today's Ray."""
+    """Legacy RLlib configs and checkpoints (Ray 0.5 - 2.x) on the installed Ray."""
 
 
 def _not_installed(error: Exception) -> str | None:
@@ -100,7 +100,7 @@ def _not_installed(error: Exception) -> str | None:
 
 
 def main(args: list[str] | None = None) -> NoReturn:
-    """Runs the command line; every error of this package is told in three lines, and is exit 2."""
+    """Runs the command line; every error of this package takes three lines, and is exit 2."""
     code = _run(args)
     if args is None and not any(library in sys.modules for library in _STARTING):
         _end_at_once(code)

@@ -40,7 +40,7 @@ def command(
     as_json: bool,
     **how: Any,
 ) -> int:
-    """Translates the legacy config in FILE and tells what becomes of every key.
+    """Translates the legacy config in FILE and shows the result for every key.
 
     FILE is params.json, params.pkl, a YAML file of Tune with one or several experiments, or
     file.py:NAME for a dict in a Python file. Nothing in a pickle is run. The exit code is 1 if

@@ -1,15 +1,16 @@
-"""`rllib-compat convert`: a legacy checkpoint becomes one that today's Ray reads."""
+"""`rllib-compat convert`: converts a legacy checkpoint to one that the installed Ray reads."""
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rllib_compat.cli import options, output
+from rllib_compat.cli import answers, options, output
 
 if TYPE_CHECKING:
     from rllib_compat.conversion.convert import Conversion
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     help="How a Checkpointable tree keeps its state (msgpack: Ray 2.41 on).",
 )
 @click.option("--overwrite", is_flag=True, help="Replace NEW if it is a converted checkpoint.")
-@click.option("--dry-run", is_flag=True, help="Tell what would be done, write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and write nothing.")
 @click.option("--no-verify", is_flag=True, help="Write even if old and new were not compared.")
 @options.inputs_option
 @options.recorded_option
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     metavar="FILE.py",
     help="Write an RLModule for a custom model of plain layers, to edit and give to --model.",
 )
+@answers.option
 @click.option("--recursive", is_flag=True, help="Convert all checkpoints below OLD into NEW.")
 @click.option(
     "--jobs",
@@ -69,6 +71,7 @@ def command(
     inputs: int,
     recorded: Path | None,
     write_model: Path | None,
+    hints: tuple[Path, ...],
     recursive: bool,
     jobs: int,
     as_json: bool,
@@ -93,22 +96,24 @@ def command(
       rllib-compat convert checkpoint-100 new --write-model my_model.py
       rllib-compat convert checkpoint-100 new --dry-run -v
       rllib-compat convert ~/ray_results converted --recursive --jobs 4
+      rllib-compat convert ~/ray_results converted --recursive --hints converted/hints.yaml
     """
     how: dict[str, Any] = {
         "to": to,
         "state_format": state_format,
-        "given": options.given(**known),
         "prove": not no_verify,
         "inputs": inputs,
         "overwrite": overwrite,
         "dry_run": dry_run,
     }
+    known_of = answers.Answers(hints, known)
     if recursive:
         if recorded:
             raise click.UsageError("--recorded is of one checkpoint; leave out --recursive.")
         return _convert_below(
-            old, new, jobs, as_json=as_json, verbose=verbose, strict=strict, **how
+            old, new, known_of, jobs, as_json=as_json, verbose=verbose, strict=strict, **how
         )
+    how["given"] = known_of.given(old)
     if write_model is not None:
         return _write_model(old, new, write_model, how["given"], recorded)
     from rllib_compat import convert
@@ -168,13 +173,10 @@ def show(done: Conversion, verbose: int) -> None:
             output.say(line)
 
 
-#: How many lines the table of a whole folder may take without `-v`, and a cell of it.
-_LINES, _CELL = 20, 100
-
-
 def _convert_below(
     old: Path,
     new: Path,
+    known: answers.Answers,
     jobs: int,
     *,
     as_json: bool,
@@ -186,7 +188,8 @@ def _convert_below(
 
     Args:
         old: The folder.
-        new: The folder that gets all the new ones, and the log.
+        new: The folder that receives all the new ones, and the log.
+        known: What is known of each.
         jobs: How many are converted at once.
         as_json: Whether stdout gets JSON.
         verbose: Whether the table has those, too, that need no attention.
@@ -196,38 +199,54 @@ def _convert_below(
     Returns:
         The exit code.
     """
-    from dataclasses import asdict
+    from contextlib import suppress
+    from dataclasses import asdict, replace
 
     from rich.console import Console
-    from rich.progress import track
+    from rich.progress import MofNCompleteColumn, Progress
 
     from rllib_compat.conversion.convert_many import LOG, convert_many, find_jobs
 
-    found = find_jobs(old, new)
+    checkpoints = find_jobs(old, new)
+    found = [replace(job, given=known.given(job.old.relative_to(old))) for job in checkpoints]
     output.progress(f"{len(found)} checkpoints below {old}")
-    outcomes = list(
-        track(
-            convert_many(found, new / LOG, processes=jobs, **options),
-            "converting",
-            total=len(found),
-            console=Console(stderr=True),
-        )
-    )
-    needy = [o for o in outcomes if not o.is_done or o.warnings]
+    outcomes: list[Outcome] = []
+    shown_columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+    with (
+        suppress(KeyboardInterrupt),  # what was done until then is summed up
+        Progress(*shown_columns, console=Console(stderr=True)) as bar,
+    ):
+        task = bar.add_task("converting", total=len(found))
+        for outcome in convert_many(found, new / LOG, processes=jobs, **options):
+            outcomes.append(outcome)
+            bar.update(task, advance=1, description=_counts(outcomes))
+    groups = answers.group(outcomes)
+    skeleton = answers.write_skeleton(groups, old, new)
     if as_json:
         output.emit_json([asdict(outcome) for outcome in outcomes])
     else:
-        columns = ("checkpoint", "status", "largest difference", "warnings", "what happened")
-        rows = sorted(outcomes if verbose else needy, key=lambda o: (o.is_done, o.old))
         if verbose:
+            columns = ("checkpoint", "status", "largest difference", "warnings", "what happened")
+            rows = sorted(outcomes, key=lambda o: (o.is_done, o.old))
             output.table("", columns, [_outcome_row(o, old) for o in rows])
-        elif rows:
-            short = [(Path(o.old).relative_to(old), o.status, _in_short(o)) for o in rows]
-            output.table("", (columns[0], columns[1], columns[-1]), short, most=_LINES)
-        counts = Counter(o.status for o in outcomes)
-        shown = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+        answers.show(groups, old, verbose)
+        shown = _counts(outcomes)
+        if left := len(found) - len(outcomes):
+            shown += f", {left} left"
+        if warned := sum(o.is_done and o.warnings > 0 for o in outcomes):
+            shown += f" ({warned} with warnings; -v shows them)"
         output.say(f"{shown}; the log is {new / LOG}")
+        if skeleton is not None:
+            output.say(f"next: write your answers into {skeleton}, and run the command again with")
+            output.say(f"  --hints {shlex.quote(str(skeleton))}")
+    if len(outcomes) < len(found):
+        return 2
     return int(any(not o.is_done or (strict and o.warnings) for o in outcomes))
+
+
+def _counts(outcomes: Sequence[Outcome]) -> str:
+    counts = Counter(outcome.status for outcome in outcomes)
+    return ", ".join(f"{count} {status}" for status, count in counts.most_common())
 
 
 def _outcome_row(outcome: Outcome, old: Path) -> tuple[object, ...]:
@@ -239,10 +258,3 @@ def _outcome_row(outcome: Outcome, old: Path) -> tuple[object, ...]:
         outcome.warnings or "",
         tuple(outcome.message.split("\n")),
     )
-
-
-def _in_short(outcome: Outcome) -> str:
-    """Why a checkpoint needs attention, on one line; the log has all."""
-    if outcome.is_done:
-        return f"{outcome.warnings} warnings"
-    return output.cut_text(outcome.message.partition("\n")[0], _CELL)

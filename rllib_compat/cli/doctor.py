@@ -65,7 +65,8 @@ def command(as_json: bool) -> int:
     """
     if _installed(PACKAGE) is None:
         raise CompatError(
-            "The package is not installed, only its files are there: nothing tells what it needs.",
+            "The package is not installed, only its files are there: its requirements are not "
+            "known.",
             fix="pip install . in its folder",
         )
     packages = list(_packages())

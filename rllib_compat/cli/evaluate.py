@@ -67,7 +67,7 @@ def command(
     strict: bool,
     **given: Any,
 ) -> int:
-    """Plays a trained policy of any Ray, and tells what it got.
+    """Plays a trained policy of any Ray, and prints its returns.
 
     CHECKPOINT is a file or folder of any Ray from 0.5 on, converted or not; nothing in it is
     executed. Algorithms that Ray has removed play, too. Ray is not started.

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rllib_compat.cli import options, output
+from rllib_compat.cli import answers, options, output
 from rllib_compat.neutral.budget import Budget
-from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.errors import CompatError, UnknownLayoutError
 
 if TYPE_CHECKING:
     from rllib_compat.conversion.inspect import Inspection, PolicySummary
@@ -27,6 +27,8 @@ _SPACE = 60
 @click.argument("checkpoint", type=options.LocalPath())
 @click.option("--globals", "names", is_flag=True, help="List every class and function it names.")
 @click.option("--arrays", is_flag=True, help="List every array with its shape and type.")
+@click.option("--recursive", is_flag=True, help="Show a row for each checkpoint below a folder.")
+@answers.option
 @options.given_options
 @options.json_option
 @options.verbose_option
@@ -35,29 +37,41 @@ def command(
     checkpoint: Path,
     names: bool,
     arrays: bool,
+    recursive: bool,
+    hints: tuple[Path, ...],
     as_json: bool,
     verbose: int,
     strict: bool,
     **known: Any,
 ) -> int:
-    """Tells what is inside a CHECKPOINT of any Ray, without Ray and without running it.
+    """Shows what is inside a CHECKPOINT of any Ray, without Ray and without running it.
 
-    CHECKPOINT is a checkpoint file, its folder, or the trial's folder above it.
+    CHECKPOINT is a checkpoint file, its folder, or the trial's folder above it. Of a folder with
+    several trials, it shows a table of their checkpoints.
 
     \b
     Examples:
       rllib-compat inspect ~/ray_results/PPO/PPO_CartPole-v0_0/checkpoint_100
+      rllib-compat inspect --recursive ~/ray_results
       rllib-compat inspect --json checkpoint-100 | jq .policies
       rllib-compat inspect --arrays checkpoint-100
       rllib-compat inspect --globals checkpoint-100
     """
     from rllib_compat import inspect
+    from rllib_compat.cli import overview
+    from rllib_compat.formats.layouts import search
 
+    known_of = answers.Answers(hints, known)
+    if recursive:
+        return overview.show(checkpoint, known_of, as_json=as_json, everything=True)
     budget = Budget()
     listed = _names(checkpoint, budget) if names else None
     try:
-        found = inspect(checkpoint, given=options.given(**known), budget=budget)
-    except CompatError:
+        found = inspect(checkpoint, given=known_of.given(checkpoint), budget=budget)
+    except CompatError as error:
+        unknown = isinstance(error, UnknownLayoutError) and checkpoint.is_dir()
+        if unknown and listed is None and search.suggest(checkpoint):
+            return overview.show(checkpoint, known_of, as_json=as_json, everything=verbose > 0)
         # What a file names is rows even if nothing else of it can be.
         if listed is not None:
             output.emit_json(_plain(listed)) if as_json else _show_names(listed)

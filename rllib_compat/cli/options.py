@@ -250,7 +250,7 @@ on_unknown_option = click.option(
     "--on-unknown",
     type=click.Choice(["error", "warn", "pass"]),
     default="error",
-    help="What to do with keys that no Ray ever had.",
+    help="What to do with keys that no Ray had.",
 )
 inputs_option = click.option(
     "-n",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     type=options.LocalPath(dir_okay=False),
     default=Path("plot.png"),
     show_default=True,
-    help="The picture; its suffix tells the format.",
+    help="The picture; its suffix selects the format.",
 )
 @click.option(
     "--x",

@@ -40,7 +40,7 @@ _OURS = str(Path(__file__).parents[1])
     "--old-ray",
     metavar="PATH",
     help="A Ray (a wheel, site-packages, a folder ray) whose ray.rllib.examples.env, .models and "
-    ".policy the script gets.",
+    ".policy the script imports.",
 )
 @options.legacy_ray_option
 @click.argument("script")

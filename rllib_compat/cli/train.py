@@ -68,9 +68,9 @@ class _Json(click.ParamType):  # type: ignore[type-arg,unused-ignore] # click 8.
     "--restore",
     type=options.LocalPath(),
     metavar="CHECKPOINT",
-    help="Go on from a checkpoint of any Ray.",
+    help="Continue from a checkpoint of any Ray.",
 )
-@click.option("--resume", is_flag=True, help="Go on with an experiment that was interrupted.")
+@click.option("--resume", is_flag=True, help="Continue an experiment that was interrupted.")
 @click.option(
     "--max-failures",
     type=click.IntRange(-1),

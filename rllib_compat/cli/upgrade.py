@@ -32,7 +32,7 @@ _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages", "ve
     "target",
     type=click.Choice(["compat", "native"]),
     default="compat",
-    help="Code that uses this package, or today's Ray alone.  [default: compat]",
+    help="Code that uses this package, or only the installed Ray.  [default: compat]",
 )
 @click.option("--diff", is_flag=True, help="Print the changes, and write nothing.")
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if something would change.")

@@ -30,6 +30,8 @@ from rllib_compat.neutral.frozen import frozen
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
+    from rllib_compat.conversion.given import Given
+
 #: The file in the output folder that has a line of JSON for each conversion.
 LOG = "conversions.jsonl"
 #: Seconds that a process has to clean up.
@@ -43,10 +45,12 @@ class Job:
     Attributes:
         old: The checkpoint.
         new: The folder to make.
+        given: What is known of this one; None: what is known of all.
     """
 
     old: Path
     new: Path
+    given: Given | None = None
 
 
 @frozen
@@ -56,12 +60,14 @@ class Outcome:
     Attributes:
         old: The checkpoint.
         new: The folder that was to be made.
-        status: `converted`, `there already`, `refused` (with the reason) or `failed` (a crash).
+        status: `converted`, `already converted`, `refused` (with the reason) or `failed` (a crash).
         message: What the conversion said last, or the error.
         seconds: How long it took.
         facts: The head of the report: algorithm, Ray, layout, …
         warnings: How many rows of the report need attention.
         largest_difference: The largest absolute difference of the proof; None without one.
+        reason: Why it was refused or failed, in one line.
+        fix: What to do about it.
     """
 
     old: str
@@ -72,11 +78,13 @@ class Outcome:
     facts: Mapping[str, Any] | None = None
     warnings: int = 0
     largest_difference: float | None = None
+    reason: str = ""
+    fix: str = ""
 
     @property
     def is_done(self) -> bool:
         """Whether the new checkpoint is there."""
-        return self.status in ("converted", "there already")
+        return self.status in ("converted", "already converted")
 
 
 def find_jobs(folder: str | Path, out: str | Path) -> list[Job]:
@@ -151,7 +159,7 @@ def _outcomes(
     there: Sequence[Job], waiting: list[Job], processes: int, options: Mapping[str, Any]
 ) -> Iterator[Outcome]:
     for job in there:
-        yield Outcome(str(job.old), str(job.new), "there already", "it was not converted again")
+        yield Outcome(str(job.old), str(job.new), "already converted", "it was not converted again")
     workers = [_Worker(options) for _ in range(min(processes, len(waiting)))]
     try:
         for worker in workers:
@@ -201,7 +209,7 @@ class _Worker:
         except (EOFError, OSError):
             self._process.join()
             died = f"the process died with exit code {self._process.exitcode}"
-            outcome = Outcome(str(self.job.old), str(self.job.new), "failed", died)
+            outcome = Outcome(str(self.job.old), str(self.job.new), "failed", died, reason=died)
         self.job = None
         return outcome
 
@@ -254,12 +262,17 @@ def _convert(job: Job, options: Mapping[str, Any]) -> Outcome:
     old, new, began = str(job.old), str(job.new), time.monotonic()
     try:
         job.new.parent.mkdir(parents=True, exist_ok=True)
-        done = convert(job.old, job.new, **options)
+        known = options if job.given is None else {**options, "given": job.given}
+        done = convert(job.old, job.new, **known)
     except CompatError as error:
-        return Outcome(old, new, "refused", error.for_command_line(), time.monotonic() - began)
+        reason, fix = error.found.partition("\n")[0], error.fix or ""
+        seconds = time.monotonic() - began
+        return Outcome(
+            old, new, "refused", error.for_command_line(), seconds, reason=reason, fix=fix
+        )
     except Exception as error:  # one failure stops nothing; the log has its name
         said = f"{type(error).__name__}: {error}"
-        return Outcome(old, new, "failed", said, time.monotonic() - began)
+        return Outcome(old, new, "failed", said, time.monotonic() - began, reason=said)
     facts = dict(done.report.facts)
     return Outcome(
         old,

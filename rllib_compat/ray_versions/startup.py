@@ -84,33 +84,30 @@ def quiet_ray(*, num_cpus: int, job_config: object = None) -> Iterator[None]:
             ray.shutdown()
 
 
-#: What Ray logs through. Algorithms set the level of `ray.rllib` anew when they are built, so those
-#: that deprecations are logged by have one of their own: until Ray 2.48, and since 2.50.
-_LOGGERS = (
-    "ray",
-    "ray.rllib",
-    "ray.tune",
-    "ray.rllib.utils.deprecation",
-    "ray._common.deprecation",
-)
-
-
 @contextmanager
 def quiet_logs() -> Iterator[None]:
-    """Of what Ray says in the block, errors only: the rest is about its own old parts."""
-    import ray.rllib  # noqa: F401  its import sets levels, so it comes before ours
+    """Of what Ray says in the block, errors only: the rest is about its own old parts.
 
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    levels = [logger.level for logger in loggers]
+    The handlers filter, as algorithms set the levels of Ray's loggers when they are built.
+    """
+    import ray.rllib  # noqa: F401  its import adds handlers, so it comes before ours
+
+    loggers = (None, "ray", "ray.rllib", "ray.tune")
+    handlers = {handler for name in loggers for handler in logging.getLogger(name).handlers}
     try:
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
+        for handler in handlers:
+            handler.addFilter(_is_worth_saying)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        for handler in handlers:
+            handler.removeFilter(_is_worth_saying)
+
+
+def _is_worth_saying(record: logging.LogRecord) -> bool:
+    """Whether a record is an error, or not Ray's."""
+    return record.levelno >= logging.ERROR or record.name.partition(".")[0] != "ray"
 
 
 def count_gpus() -> float:

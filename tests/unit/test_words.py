@@ -1,5 +1,6 @@
-"""The guide is plain technical English: words that `migration_guide/style.md` replaces stay out."""
+"""Pages and messages are plain technical English: the words that `style.md` replaces stay out."""
 
+import ast
 import re
 
 import pytest
@@ -8,15 +9,41 @@ from tests import docs
 
 #: Generated pages, whose words are those of rules and tables, and the page with the words itself.
 LEFT_OUT = ("rules/", "style.md", "architecture.md", "old_examples.md", "legacy_objects.md")
-WORDS = re.compile(
+_PHRASES = (
     r"no array shows|\bis told\b|\banew\b|\baloud\b|without a word|\bin silence\b|of one's own"
     r"|\bdies? of\b|\bkept whole\b"
+)
+WORDS = re.compile(_PHRASES)
+#: In messages also words that pages have in other senses.
+IN_MESSAGES = re.compile(
+    rf"{_PHRASES}|\b(to|was|were|been) told\b|\btells?\b|\bonce more\b|\bgo(es)? on\b|\bmend\b"
+    r"|\bstands? (in|on|under|beside|for|between)\b|\bnobody\b|\bno Ray ever\b|\bof today\b"
 )
 GUIDE = [
     page
     for page in docs.documents()
     if page.parent.name in ("migration_guide", "start") or page.parent == docs.ROOT
 ]
+_SCOPES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _messages(source):
+    """The texts of a module that a user may read: those of several words, and help texts.
+
+    Docstrings of `command` are help texts, others are not counted.
+    """
+    tree = ast.parse(source)
+    docstrings = {
+        id(scope.body[0].value)
+        for scope in ast.walk(tree)
+        if isinstance(scope, _SCOPES)
+        and getattr(scope, "name", "") != "command"
+        and isinstance(scope.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and " " in text and id(node) not in docstrings:
+            yield node.lineno, text
 
 
 @pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
@@ -26,3 +53,14 @@ def test_a_page_has_none_of_the_words_that_its_readers_stumble_on(page):
     text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
     places = [text[max(word.start() - 40, 0) : word.end() + 20] for word in WORDS.finditer(text)]
     assert places == []
+
+
+def test_messages_and_help_texts_have_none_of_them_either():
+    package = docs.ROOT / "rllib_compat"
+    found = [
+        f"{file.relative_to(package)}:{line}: {text[:80]}"
+        for file in sorted(package.rglob("*.py"))
+        for line, text in _messages(file.read_text("utf-8"))
+        if IN_MESSAGES.search(text)
+    ]
+    assert found == []

@@ -1,0 +1,180 @@
+"""The file of `--hints`: options for many checkpoints at once, each for those that it names."""
+
+from __future__ import annotations
+
+import glob
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rllib_compat.cli import options, output
+from rllib_compat.neutral.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rllib_compat.conversion.convert_many import Outcome
+    from rllib_compat.conversion.given import Given
+
+#: The key of an entry that has its globs; all others are options.
+_PATHS = "checkpoints"
+#: What differs between two refusals for the same reason: quoted names, numbers, lists, policies.
+_DETAILS = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|\([^)]*\)|\S*\d\S*|Policy \S+")
+#: An option and its example in an advice.
+_OPTION = re.compile(r"--([a-z][a-z-]*)(?: (?:(?:\w+=)?(?:'([^']*)'|\"([^\"]*)\")|(\w[\w.:-]*)))?")
+#: How many reasons are shown without `-v`, and how much of each.
+_MOST, _LONGEST = 10, 300
+
+option = click.option(
+    "--hints",
+    multiple=True,
+    type=options.LocalPath(exists=True, dir_okay=False),
+    metavar="FILE.yaml",
+    help="Options for the checkpoints that it names; `convert --recursive` writes its skeleton.",
+)
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@options.given_options
+@options.target_options
+def _entry(**_: object) -> None:
+    """Parses the options of an entry as those of the command line."""
+
+
+class Answers:
+    """What files of `--hints` say, in their order; later entries replace the options of earlier.
+
+    Args:
+        files: The files.
+        known: The options of the command line, which hold where no entry says otherwise.
+    """
+
+    def __init__(self, files: Sequence[Path], known: Mapping[str, Any]) -> None:
+        self._known = dict(known)
+        self._entries = [entry for file in files for entry in _read(file)]
+
+    def given(self, path: PurePath) -> Given:
+        """What is known of a checkpoint.
+
+        Args:
+            path: The checkpoint, as globs name it: below the folder that is converted.
+        """
+        known = dict(self._known)
+        names = [part.as_posix() for part in (path, *path.parents)]
+        for globs, answers in self._entries:
+            if any(fnmatchcase(name, pattern) for name in names for pattern in globs):
+                known |= answers
+        return options.given(**known)
+
+
+def _read(file: Path) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    """The entries of a file: globs, and options by the names of their parameters."""
+    from rllib_compat.formats.files import read_yaml
+    from rllib_compat.neutral.budget import Budget
+
+    entries = read_yaml(file, Budget(), str(file))
+    if not isinstance(entries, list) or not all(
+        isinstance(entry, dict) and entry.get(_PATHS) for entry in entries
+    ):
+        raise ConfigError(
+            "It is not a list of entries, each with `checkpoints` and options.",
+            where=str(file),
+            fix="Write, for example: - {checkpoints: 'PPO_*', algorithm: PPO}",
+        )
+    for number, entry in enumerate(entries, 1):
+        globs = entry.pop(_PATHS)
+        arguments = [text for name, value in entry.items() for text in _arguments(name, value)]
+        try:
+            context = _entry.make_context("hints", arguments)
+        except click.ClickException as error:
+            where = f"{file}: entry {number}"
+            fix = "Write an option of `rllib-compat convert` without its dashes, and its value."
+            raise ConfigError(error.format_message(), where=where, fix=fix) from error
+        default = click.core.ParameterSource.DEFAULT
+        source = context.get_parameter_source
+        said = {k: v for k, v in context.params.items() if source(k) is not default}
+        yield [str(g) for g in (globs if isinstance(globs, list) else [globs])], said
+
+
+def _arguments(name: object, value: object) -> Iterator[str]:
+    """An option of an entry as the command line has it."""
+    for one in value if isinstance(value, list) else [value]:
+        text = one if isinstance(one, str) else json.dumps(one, default=str)
+        yield f"--{str(name).replace('_', '-')}" + ("" if one is True else f"={text}")
+
+
+def group(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
+    """What was refused or failed, by its reason; the most frequent reason first."""
+    groups: dict[tuple[str, ...], list[Outcome]] = {}
+    for outcome in outcomes:
+        if not outcome.is_done:
+            reason = _DETAILS.sub("…", outcome.reason)
+            groups.setdefault((outcome.status, reason), []).append(outcome)
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def show(groups: Sequence[Sequence[Outcome]], old: Path, verbose: int) -> None:
+    """Prints each reason, what to do about it, and a command that tries that on one checkpoint."""
+    shown = groups if verbose else groups[:_MOST]
+    for outcomes in shown:
+        first = outcomes[0]
+        output.say(f"{len(outcomes)} {first.status}: {output.cut_text(first.reason, _LONGEST)}")
+        output.say(f"  first: {PurePath(first.old).relative_to(old)}")
+        if first.fix:
+            output.say(f"  to do: {output.cut_text(first.fix, _LONGEST)}")
+        for name, example in list(examples(first.fix))[:1]:
+            command = ["rllib-compat", "convert", first.old, first.new, f"--{name}", example or "…"]
+            output.say(f"  command: {shlex.join(command)}")
+    if left := len(groups) - len(shown):
+        output.say(f"{left} more reasons (-v shows them)")
+
+
+def examples(advice: str) -> Iterator[tuple[str, str]]:
+    """Options that an advice names, with their examples."""
+    names = {name for param in _entry.params for name in param.opts} | {"--to"}
+    for name, *values in _OPTION.findall(advice):
+        if f"--{name}" in names:
+            yield name, next(filter(None, values), "")
+
+
+def write_skeleton(groups: Sequence[Sequence[Outcome]], old: Path, folder: Path) -> Path | None:
+    """Writes a file with an entry for each reason, whose options wait for their values.
+
+    What files say of themselves is in comments and quoted texts only.
+
+    Args:
+        groups: The reasons.
+        old: The folder that was converted.
+        folder: Where to write: the first of `hints.yaml`, `hints-2.yaml`, … that is not there.
+
+    Returns:
+        The file; None where no option solves any of the reasons.
+    """
+    from rllib_compat.formats.atomic import atomic_file
+    from rllib_compat.neutral.text import printable
+
+    lines = [
+        "# An entry for each reason. Remove the # before an option, write your value, and run the",
+        "# command again with --hints and this file. A glob such as PPO_* may replace paths.",
+    ]
+    for outcomes in groups:
+        wanted = [(name, text) for name, text in examples(outcomes[0].fix) if name != "to"]
+        if not wanted:
+            continue
+        lines += ["", f"# {len(outcomes)}: {printable(outcomes[0].reason)}"]
+        lines += [f"# {printable(outcomes[0].fix)}", f"- {_PATHS}:"]
+        paths = (PurePath(o.old).relative_to(old).as_posix() for o in outcomes)
+        lines += [f"    - {json.dumps(glob.escape(path))}" for path in paths]
+        lines += [f"  # {name}: {json.dumps(example)}" for name, example in wanted]
+    if not lines[2:]:
+        return None
+    text = ("\n".join(lines) + "\n").encode()
+    files = (folder / f"hints{number}.yaml" for number in ("", *range(2, 1000)))
+    file = next(f for f in files if not f.exists() or f.read_bytes() == text)
+    with atomic_file(file) as out:
+        out.write(text)
+    return file

@@ -1,0 +1,101 @@
+"""All checkpoints below a folder in one table, for `inspect`."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rllib_compat.cli import output
+from rllib_compat.cli.answers import Answers, examples
+from rllib_compat.neutral.errors import CompatError
+
+#: How many lines the table may take where it is not asked for all.
+_LINES = 39
+_COLUMNS = ("checkpoint", "Ray", "algorithm", "environment", "env steps", "return", "verdict")
+_READY, _NEEDS, _UNREADABLE = "ready", "needs", "unreadable"
+
+
+def show(folder: Path, known: Answers, *, as_json: bool, everything: bool) -> int:
+    """Prints a row for each checkpoint below a folder, and counts.
+
+    Args:
+        folder: The folder.
+        known: What is known of each.
+        as_json: Whether to print JSON.
+        everything: Whether the table has all rows.
+
+    Returns:
+        The exit code: 1 if any can't be read.
+    """
+    from rllib_compat.formats.layouts import search
+
+    last = functools.cache(_returns)
+    rows = [_row(path, folder, known, last) for path in search.find_checkpoints(folder)]
+    if as_json:
+        output.emit_json([dict(zip(_COLUMNS, row, strict=True)) for row in rows])
+    else:
+        output.table(
+            "", _COLUMNS, [_cells(row) for row in rows], most=None if everything else _LINES
+        )
+        counts = Counter(row[-1] for row in rows)
+        shown = ", ".join(f"{count} {what}" for what, count in counts.most_common())
+        output.say(f"checkpoints: {shown}")
+    return int(any(row[-1] == _UNREADABLE for row in rows))
+
+
+def _row(path: Path, folder: Path, known: Answers, last: Any) -> tuple[Any, ...]:
+    from rllib_compat import inspect
+    from rllib_compat.conversion import prepare
+
+    name = path.relative_to(folder)
+    given = known.given(name)
+    try:
+        found = inspect(path, given=given)
+    except CompatError as error:
+        output.progress(f"{path}: {error.found}")
+        return str(name), None, None, None, None, None, _UNREADABLE
+    verdict = _READY
+    try:
+        if given.model is None:  # your module has to take the weights, whatever is found here
+            prepare(found.checkpoint, given, to="onnx")  # as strict as for Ray, and needs no Ray
+    except CompatError as error:
+        verdict = f"{_NEEDS} {_short(error)}"
+    return (
+        str(name),
+        found.ray_version,
+        found.algorithm,
+        found.environment,
+        found.counters.env_steps,
+        last(path.parent).get(found.counters.iteration),
+        verdict,
+    )
+
+
+def _short(error: CompatError) -> str:
+    """The option that a checkpoint needs, or else the reason for which none helps."""
+    name, _ = next(examples(error.fix or ""), ("", ""))
+    return f"--{name}" if name else f"attention: {output.cut_text(error.found, 30)}"
+
+
+def _returns(folder: Path) -> dict[float, float]:
+    """The mean return of each iteration of the trial that a folder is in."""
+    from rllib_compat.trials import find_trials, read_trial
+
+    with contextlib.suppress(CompatError):
+        file, *others = find_trials(folder)
+        if others:
+            return {}
+        points = read_trial(file, axis="iterations").curves.get("episode return", ())
+        return {point.x: point.mean for point in points}
+    return {}
+
+
+def _cells(row: Sequence[Any]) -> list[str]:
+    return [
+        "" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+        for cell in row
+    ]
