@@ -25,7 +25,9 @@ _PATHS = "checkpoints"
 #: What differs between two refusals for the same reason: quoted names, numbers, lists, policies.
 _DETAILS = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|\([^)]*\)|\S*\d\S*|Policy \S+")
 #: An option and its example in an advice.
-_OPTION = re.compile(r"--([a-z][a-z-]*)(?: (?:(?:\w+=)?(?:'([^']*)'|\"([^\"]*)\")|(\w[\w.:-]*)))?")
+_OPTION = re.compile(
+    r"--([a-z][a-z-]*)(?: (?:(?:\w+=)?(?:'([^']*)'|\"([^\"]*)\")|(\w(?:[\w.:-]*\w)?)))?"
+)
 #: How many reasons are shown without `-v`, and how much of each.
 _MOST, _LONGEST = 10, 300
 

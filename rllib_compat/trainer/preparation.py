@@ -245,8 +245,8 @@ def fit_gpus(
             raise ConfigError(
                 f"The config asks for a GPU ({key}={asked}), and there is none.",
                 where=key,
-                fix=f"Set {key} to {none}. If there is one, look whether torch.cuda.is_available()"
-                " and whether ray.init() was told of num_gpus.",
+                fix=f"Set {key} to {none}. If there is one, check torch.cuda.is_available() and"
+                " the num_gpus of ray.init().",
             )
         fitted[key] = none
         message = f"there is no GPU; it was {asked}"

@@ -99,7 +99,7 @@ def test_one_failure_stops_nothing_and_a_second_run_goes_on(results, tmp_path):
     assert statuses.pop("PPO_b/checkpoint_3/checkpoint-3") == "refused"
     assert set(statuses.values()) == {"converted"}
     again = list(convert_folder(jobs, log, to="msgpack", inputs=5))
-    assert sorted(o.status for o in again) == ["refused", *["already converted"] * 3]
+    assert sorted(o.status for o in again) == [*["already converted"] * 3, "refused"]
     logged = [json.loads(line) for line in log.read_text().splitlines()]
     assert len(logged) == 8
 
