@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import rllib_compat as compat
-from rllib_compat import artifacts, episode_data
+from rllib_compat import Given, artifacts, episode_data
 from rllib_compat.cli import main
 from rllib_compat.errors import CompatError, FileSystemError
 from rllib_compat.formats import local_path, storage_path
@@ -154,6 +154,15 @@ def find_old_ray(path):
 
 #: What is read by each argument, and what is told of it.
 READS = {
+    "Given.with_arguments config": ("ppo.json", lambda path: Given().with_arguments(config=path)),
+    "convert config": ("ppo.json", lambda path: convert(config=path)),
+    "inspect config": ("ppo.json", lambda p: compat.inspect(OLD, config=p, **PPO).report.facts),
+    "load config": ("ppo.json", lambda path: Given().with_arguments(config=path)),
+    "load_policy config": (
+        "ppo.json",
+        lambda p: compat.load_policy(OLD, config=p, **PPO).policy_id,
+    ),
+    "verify config": ("ppo.json", lambda path: verify(config=path)),
     "activate old_ray": ("old", find_old_ray),
     "adapters.as_parquet source": ("recordings", list_parquet),
     "artifacts.extract checkpoint": ("artifacts", extract),
@@ -184,6 +193,7 @@ WRITES = {
 def files(forms, tmp_path):
     """One of each thing that is read."""
     shutil.copytree(OLD, tmp_path / "old")
+    (tmp_path / "ppo.json").write_text('{"env": "CartPole-v0"}')
     shutil.copy(OLD / "expected.npz", tmp_path / "recorded.npz")
     np.savez(tmp_path / "observations.npz", obs=np.zeros((3, 4), np.float32))
     compat.convert(OLD, "new", to="msgpack", inputs=5, **PPO)
