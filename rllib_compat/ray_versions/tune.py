@@ -202,6 +202,26 @@ def mark_restored(trainable: Trainable, *, iteration: int) -> None:
     trainable._timesteps_since_restore = 0
 
 
+#: What `Trainable.restore` takes from the result of a checkpoint → where a trainable counts it.
+_COUNTERS = {
+    "training_iteration": "_iteration",
+    "time_total_s": "_time_total",
+    "timesteps_total": "_timesteps_total",
+    "episodes_total": "_episodes_total",
+}
+
+
+def counters(trainable: Any) -> dict[str, Any]:
+    """What a trainable has counted so far, by the names in its results."""
+    return {name: getattr(trainable, own) for name, own in _COUNTERS.items()}
+
+
+def count_on(trainable: Any, counted: Mapping[str, Any]) -> None:
+    """Makes a trainable go on from what `counters` gave."""
+    for name in counted.keys() & _COUNTERS.keys():
+        setattr(trainable, _COUNTERS[name], counted[name])
+
+
 def mark_restored_by_tune(trainable: Trainable, *, time_total: float) -> None:
     """Says that Tune has restored a trainable, after so many seconds of training."""
     trainable._time_total = time_total

@@ -9,10 +9,12 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import ray.tune
 
+from rllib_compat.formats import pickles
 from rllib_compat.ray_versions import tune
 
 __all__ = [
@@ -223,4 +225,38 @@ def _with_checkpoint_dir(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(config, checkpoint_dir=folder)
 
     del train.__wrapped__  # Tune looks at the signature
+    mixed = (*getattr(train, "__mixins__", ()), CountingOn)
+    train.__mixins__ = mixed  # type: ignore[attr-defined]
     return train
+
+
+class CountingOn:
+    """A base of the class that Tune makes of a function: its trial counts on from a checkpoint.
+
+    Today's Tune keeps what was counted with an experiment; until Ray 2.6 each checkpoint had it.
+    """
+
+    def save_checkpoint(self, checkpoint_dir: str = "") -> Any:
+        """What the function reported last; its checkpoint has what was counted, too."""
+        saved = super().save_checkpoint(checkpoint_dir)  # type: ignore[misc]  # of Tune's class
+        if saved.checkpoint is not None:
+            saved.checkpoint.update_metadata(tune.counters(self))
+        return saved
+
+    def load_checkpoint(self, saved: Any) -> None:
+        """Goes on from a checkpoint; one of `tune.run(restore=…)` comes without its result."""
+        super().load_checkpoint(saved)  # type: ignore[misc]  # of Tune's class
+        if not saved.metrics:
+            tune.count_on(self, _counted(saved.checkpoint))
+
+
+def _counted(checkpoint: Any) -> dict[str, Any]:
+    """What was counted until a checkpoint, by the names in results; empty where it is not told."""
+    if told := checkpoint.get_metadata():
+        return dict(told)
+    with checkpoint.as_directory() as folder:
+        if not (file := Path(folder, ".tune_metadata")).is_file():
+            return {}
+        told = pickles.load(file).value  # data: nothing in it is imported or called
+    names = {"iteration": "training_iteration", "time_total": "time_total_s"}
+    return {names.get(name, name): value for name, value in told.items()}

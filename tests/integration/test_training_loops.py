@@ -12,7 +12,6 @@ CASES = loops_here.recorded(loops_here.WITH_PROCESSES.__contains__, ["1.13.0-a_p
 #: What is not as it was yet, and why.
 OPEN = {
     "workers_of_a_trainer": "env runners in other processes have no critic, and say so",
-    "a_tune_function_with_checkpoints": "a restored function counts its iterations from 0",
 }
 
 

@@ -11,6 +11,7 @@ from ray import tune as ray_tune
 from ray.train import Checkpoint
 
 import rllib_compat as compat
+import tests.legacy
 from rllib_compat import tune
 from rllib_compat.errors import RefusedKeysError
 from rllib_compat.tune.loggers import LegacyLoggerCallback, Logger
@@ -262,6 +263,22 @@ def test_a_function_gets_the_folder_that_it_goes_on_from(ran, monkeypatch, tmp_p
         )
         assert function({}) == state
     assert (function.__name__, [*inspect.signature(function).parameters]) == ("train", ["config"])
+
+
+def test_a_function_counts_on_from_the_checkpoint_of_an_old_ray(ran):
+    def train(config, checkpoint_dir=None):
+        """Goes on from it."""
+
+    class Trial:
+        def load_checkpoint(self, saved):
+            """What Tune's class does is tested with Ray."""
+
+    tune.run(train)
+    trial = type("Mixed", (*ran[0][0].__mixins__, Trial), {})()
+    folder = Path(tests.legacy.__file__).parent / "2.0.1/ppo-torch-meanstd/ckpt/checkpoint_000002"
+    trial.load_checkpoint(SimpleNamespace(metrics={}, checkpoint=Checkpoint(str(folder))))
+    assert trial._iteration == 2
+    assert trial._time_total > 0
 
 
 def test_the_progress_of_whoever_learns_from_records_is_that_of_its_evaluation():
