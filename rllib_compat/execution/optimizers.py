@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 #: What is timed → the name of the time, and that of the throughput, in `stats()`.
 _TIMES = {
     "sample": ("sample_time_ms", "sample_peak_throughput"),
+    "load": ("load_time_ms", None),
     "grad": ("grad_time_ms", "opt_peak_throughput"),
     "replay": ("replay_time_ms", None),
     "update": ("update_time_ms", None),
@@ -35,7 +36,10 @@ class PolicyOptimizer:
         num_steps_trained: Those that were learned from.
         learner_stats: What the policies told last.
         episode_history: The last episodes, which fill up what is told of new ones.
+        names_policies: Whether the stats of the only policy have its name, too.
     """
+
+    names_policies = False
 
     def __init__(self, workers: Workers) -> None:
         from ray.util.timer import _Timer
@@ -149,11 +153,12 @@ class PolicyOptimizer:
         return batch
 
     def _note(self, told: dict[str, Any], steps: int) -> dict[str, Any]:
-        """Notes what was learned; the only policy's stats stand without its name."""
+        """Notes what was learned; most tell the only policy's stats without its name."""
         self._timers["grad"].push_units_processed(steps)
         self.num_steps_trained += steps
         told = {policy: stats.get("learner_stats", stats) for policy, stats in told.items()}
-        self.learner_stats = told[ONLY_POLICY] if set(told) == {ONLY_POLICY} else told
+        unnamed = set(told) == {ONLY_POLICY} and not self.names_policies
+        self.learner_stats = told[ONLY_POLICY] if unnamed else told
         return self.learner_stats
 
 
@@ -191,7 +196,7 @@ class SyncSamplesOptimizer(PolicyOptimizer):
         from ray.rllib.utils.sgd import do_minibatch_sgd
 
         self._send_weights()
-        batch = self._sample(self.train_batch_size)
+        batch = self._loaded(self._sample(self.train_batch_size))
         local = self.workers.local_worker()
         known = {policy: local.get_policy(policy) for policy in local.get_policies_to_train()}
         passes, size = self.num_sgd_iter, self.sgd_minibatch_size
@@ -200,9 +205,15 @@ class SyncSamplesOptimizer(PolicyOptimizer):
             told = dict(do_minibatch_sgd(batch, known, local, passes, size, fields))
         return self._note(told, batch.count)
 
+    def _loaded(self, batch: Any) -> Any:
+        """What is learned from of a batch: all of it."""
+        return batch
+
 
 class LocalMultiGPUOptimizer(SyncSamplesOptimizer):
-    """The same, by the arguments of what learned with several GPUs; learners do so today.
+    """The same for a batch that was kept on GPUs, in minibatches that are all of one size.
+
+    It took policies of TensorFlow alone; this one takes those that the workers have.
 
     Args:
         workers: The workers.
@@ -213,9 +224,11 @@ class LocalMultiGPUOptimizer(SyncSamplesOptimizer):
         train_batch_size: How many steps a batch has at least.
         num_gpus: Means nothing: the config says it.
         standardize_fields: The columns that get a mean of 0 and a deviation of 1.
-        shuffle_sequences: Means nothing: minibatches are shuffled.
+        shuffle_sequences: Means nothing: minibatches are shuffled, before each time.
         _fake_gpus: Means nothing.
     """
+
+    names_policies = True
 
     def __init__(
         self,
@@ -234,6 +247,19 @@ class LocalMultiGPUOptimizer(SyncSamplesOptimizer):
         super().__init__(
             workers, num_sgd_iter, train_batch_size, sgd_batch_size, standardize_fields
         )
+
+    def _loaded(self, batch: Any) -> Any:
+        """The steps that fill minibatches, drawn from all; recurrent policies learn from all."""
+        from ray.rllib.policy.sample_batch import MultiAgentBatch
+
+        with self._timers["load"]:
+            parts = batch.as_multi_agent().policy_batches
+            for policy, part in parts.items():
+                if not {"state_in_0", "state_out_0"} & part.keys():
+                    part.shuffle()
+                    size = min(self.sgd_minibatch_size, part.count)
+                    parts[policy] = part[: part.count - part.count % size]
+            return MultiAgentBatch(parts, sum(part.count for part in parts.values()))
 
 
 class SyncReplayOptimizer(PolicyOptimizer):

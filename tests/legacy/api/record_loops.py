@@ -94,6 +94,28 @@ def make_workers(policy, fragment):
     return WorkerSet(env_creator=lambda context: LINE(), **given)
 
 
+def make_gpu_workers():
+    """Workers of a policy of TensorFlow, which `LocalMultiGPUOptimizer` insisted on."""
+    from ray.rllib.agents.ppo.ppo import DEFAULT_CONFIG
+    from ray.rllib.agents.ppo.ppo_tf_policy import PPOTFPolicy
+
+    config = dict(DEFAULT_CONFIG, rollout_fragment_length=training_loops.STEPS, num_workers=0)
+    return WorkerSet(OLD.make_env, policy=PPOTFPolicy, trainer_config=config)
+
+
+def watch_minibatches(optimizer):
+    """The sizes of the minibatches that an optimizer for GPUs takes from now on."""
+    sizes = []
+    for of_policy in optimizer.optimizers.values():
+
+        def optimize(*given, own=of_policy, call=of_policy.optimize):
+            sizes.append(own._loaded_per_device_batch_size)
+            return call(*given)
+
+        of_policy.optimize = optimize
+    return sizes
+
+
 def run_tune(function, **more):
     folder = tempfile.mkdtemp()
     return tune.run(function, verbose=0, local_dir=folder, **more).trials[0]
@@ -109,6 +131,7 @@ def last_checkpoint(trial):
 
 OLD = SimpleNamespace(
     COMMON_CONFIG=COMMON_CONFIG,
+    LocalMultiGPUOptimizer=find("optimizers", "LocalMultiGPUOptimizer"),
     Policy=Policy,
     Pushing=training_loops.make_policy(Policy),
     RandomPolicy=find("examples.policy.random_policy", "RandomPolicy")
@@ -124,6 +147,7 @@ OLD = SimpleNamespace(
     get=ray.get,
     last_checkpoint=last_checkpoint,
     make_env=lambda context=None: gym.make("CartPole-v1"),
+    make_gpu_workers=make_gpu_workers,
     make_workers=make_workers,
     SyncBatchReplayOptimizer=find("optimizers", "SyncBatchReplayOptimizer"),
     SyncReplayOptimizer=find("optimizers", "SyncReplayOptimizer"),
@@ -133,6 +157,7 @@ OLD = SimpleNamespace(
     settings={"use_pytorch": True, "use_exec_api": True} if IS_0_8 else {"framework": "torch"},
     trainer=make_trainer,
     tune=run_tune,
+    watch_minibatches=watch_minibatches,
 )
 if not IS_0_8:
     OLD.WorkerSet = lambda creator, **rest: WorkerSet(env_creator=creator, **rest)

@@ -133,12 +133,33 @@ def replaying_optimizers(ray):
     }
 
 
+def an_optimizer_of_gpus(ray):
+    """The policy optimizer of Ray 0.5 – 0.8 that kept a batch on GPUs; here on the CPU."""
+    if ray.LocalMultiGPUOptimizer is None:
+        return None
+    workers = ray.make_gpu_workers()
+    arguments = {"sgd_batch_size": 16, "num_sgd_iter": 2, "train_batch_size": 100}
+    optimizer = ray.LocalMultiGPUOptimizer(workers, standardize_fields=["rewards"], **arguments)
+    minibatches = ray.watch_minibatches(optimizer)
+    told = [sorted(optimizer.step()) for _ in range(2)]
+    result = optimizer.collect_metrics(180)
+    return {
+        "told": told,
+        "minibatches": [len(minibatches), sorted(set(minibatches))],
+        "counted": [optimizer.num_steps_sampled, optimizer.num_steps_trained, optimizer.save()],
+        "learner": sorted(result["info"]["learner"]),
+        "keys": sorted(result),
+        "info": sorted(result["info"]),
+    }
+
+
 LOOPS = (
     workers_and_a_policy,
     learn_in_the_worker,
     gradients,
     batches_together,
     an_optimizer,
+    an_optimizer_of_gpus,
     replaying_optimizers,
 )
 

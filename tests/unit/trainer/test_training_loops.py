@@ -1,6 +1,7 @@
 """Training loops of one's own around workers give what they gave in the old Rays."""
 
 import json
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -33,6 +34,7 @@ def test_a_loop_takes_the_same_steps_and_its_results_have_the_same_keys(loop, ra
         pytest.skip("this Ray had none")
     rays = SimpleNamespace(
         COMMON_CONFIG=old("agents.trainer", "COMMON_CONFIG"),
+        LocalMultiGPUOptimizer=old("optimizers", "LocalMultiGPUOptimizer"),
         Policy=Policy,
         SampleBatch=old("policy.sample_batch", "SampleBatch"),
         SyncBatchReplayOptimizer=old("optimizers", "SyncBatchReplayOptimizer"),
@@ -42,13 +44,28 @@ def test_a_loop_takes_the_same_steps_and_its_results_have_the_same_keys(loop, ra
         collect_metrics=old("evaluation.metrics", "collect_metrics"),
         make_env=lambda _: gymnasium.make("CartPole-v1"),
         policy_argument="policy" if ray == "0.8.5" else "policy_class",
+        watch_minibatches=watch_minibatches,
     )
+    rays.make_gpu_workers = partial(training_loops.make_workers, rays)
     found = loop(rays)
     for name, value in recorded.items():
         if name in ("keys", "info"):
             assert set(found[name]) >= set(value)
         else:
             assert found[name] == value
+
+
+def watch_minibatches(optimizer):
+    """The sizes of the minibatches that are learned from, from now on."""
+    policy, sizes = optimizer.workers.local_worker().get_policy(), []
+    learn = policy.learn_on_batch
+
+    def learn_on_batch(batch):
+        sizes.append(batch.count)
+        return learn(batch)
+
+    policy.learn_on_batch = learn_on_batch
+    return sizes
 
 
 ALONE = loops_here.recorded(
