@@ -34,7 +34,9 @@ def _with_schedules(config: Any) -> dict[str, Any]:
     separate = dict(config)
     for name in ("lr", "entropy_coeff"):
         if isinstance(schedule := separate.get(name), list):
-            separate |= {name: schedule[0][1], f"{name}_schedule": schedule}
+            first = separate.get(f"initial_{name}")
+            first = schedule[0][1] if first is None else first
+            separate |= {name: first, f"{name}_schedule": schedule}
     return separate
 
 

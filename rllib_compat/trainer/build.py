@@ -132,14 +132,15 @@ class AlgorithmBuilder:
         # Until Ray 2.40, the first error in an environment or a callback reached the user.
         restart = any(translation.legacy_config.get(key) for key in RESTARTING)
         config.fault_tolerance(restart_failed_env_runners=restart)
+        legacy = translation.legacy_training
         if config.enable_env_runner_and_connector_v2:
-            legacy = translation.legacy_training
             keeps_integers = legacy is not None and legacy.filter_keeps_integers
             add_preprocessors(config, filter_keeps_integers=keeps_integers)
             if config.env is None:
                 self._stand_in(config)
             configs.keep_env_runners(config, config.observation_space, config.action_space)
         else:
+            config.initial_lr = None if legacy is None else legacy.initial_lr
             old_stack.patch_multi_agent_batches()
         use_compat_env_runners(config)
         limit_overrides_cache(config)
@@ -147,7 +148,7 @@ class AlgorithmBuilder:
         self.name_networks(config)
         if config.enable_rl_module_and_learner:
             use_reporting_learner(config)
-            if (legacy := translation.legacy_training) is not None:
+            if legacy is not None:
                 from rllib_compat.algorithms import legacy_learners  # it needs torch
 
                 legacy_learners.use_legacy_learners(config, legacy)
