@@ -30,6 +30,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
+import tree
 from ray.rllib.models import ModelCatalog
 from ray.rllib.models.torch.torch_modelv2 import TorchModelV2
 from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space
@@ -404,7 +405,8 @@ class Case:
             }
         for key, more in RECURRENT.get(self.algorithm, {}).items():
             told[key] = {**more, **told.get(key, {})}
-        told |= {"env": self.env, "env_config": {"seen": self.seen, "acts": self.acts}}
+        given = {"algorithm": self.algorithm, "seen": self.seen, "acts": self.acts}
+        told |= {"env": self.env, "env_config": given}
         if self.several_agents:
             return told
         ray = self.ray if self.tells else None
@@ -461,6 +463,7 @@ class TwoAgents:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.alone = Steps(config)
+        self.acts = matrix_inputs.acted(config["algorithm"], config["acts"])
 
     def reset(self) -> dict[int, Any]:
         """Gives what both see."""
@@ -470,7 +473,7 @@ class TwoAgents:
     def step(self, actions: Mapping[int, Any]) -> tuple[dict[Any, Any], ...]:
         """Takes a step for each."""
         for action in actions.values():
-            assert fits(action, self.alone.action_space), action
+            assert fits(action, self.acts), action
         self.steps += 1
         seen = {agent: self.alone.reset()[0] for agent in actions}
         done = {"__all__": self.steps == 10}
@@ -637,7 +640,7 @@ def train(case: Case, folder: str) -> CompatError | None:
     policy, seen = matrix_inputs.observed(case.algorithm, case.seen)
     acts = matrix_inputs.acted(case.algorithm, case.acts)
     if case.several_agents:
-        policy, seen, acts = "one", seen, cases.space(case.acts, gym.spaces)
+        policy = "one"
     try:
         for iteration in (1, 2):
             assert trainer.train()["training_iteration"] == iteration
@@ -652,18 +655,29 @@ def train(case: Case, folder: str) -> CompatError | None:
             for part, array in arrays.items():
                 np.testing.assert_array_equal(array, weights[name][part])
         states = first_states(other, policy)
+        is_new = other.algorithm.config.enable_rl_module_and_learner
         before = {"state": states} if states else {}
         if "attention, steps before" in case.says and acts.shape is not None:
             before |= {
                 "prev_action": np.zeros((2, *acts.shape), acts.dtype),
                 "prev_reward": np.zeros(2, np.float32),
             }
+        elif "steps before" in case.says and not is_new:
+            # The policies of that stack need both, as those of old Rays did.
+            before |= {"prev_action": _first_action(acts), "prev_reward": 0.0}
         action = other.compute_single_action(seen, policy_id=policy, **before)
         assert fits(action[0] if states else action, acts), action
         assert other.train()["training_iteration"] == 3
     finally:
         other.stop()
     return None
+
+
+def _first_action(space: gym.Space[Any]) -> Any:
+    """What stands for the action before the first, as policies are given it: zeros, flattened."""
+    parts = tree.flatten(get_base_struct_from_space(space))
+    zeros = [np.zeros(part.shape, part.dtype) for part in parts]
+    return zeros[0] if len(zeros) == 1 else np.concatenate([part.ravel() for part in zeros])
 
 
 def saved_weights(trainer: Any, path: str) -> dict[str, Any]:

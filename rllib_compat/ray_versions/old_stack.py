@@ -344,6 +344,22 @@ def _with_dones(columns: dict[str, Any]) -> dict[str, Any]:
     return columns
 
 
+def keep_sizes_of_lstms_integers() -> None:
+    """Lets networks of the old API stack give an LSTM the actions before.
+
+    How many numbers those are is one of numpy's (Gymnasium's `Discrete.n`), and torch takes none.
+    """
+    from ray.rllib.models.torch.recurrent_net import LSTMWrapper
+
+    def size(model: Any) -> int:
+        return int(vars(model)["action_dim"])
+
+    def set_size(model: Any, size: Any) -> None:
+        vars(model)["action_dim"] = int(size)
+
+    LSTMWrapper.action_dim = property(size, set_size)
+
+
 def patch_multi_agent_batches() -> None:
     """Lets batches of several policies take what MARWIL and BC give them.
 

@@ -35,9 +35,10 @@ def add_preprocessors(
     if not (isinstance(made, partial) and made.func is with_preprocessors):
         multi_agent = configs.is_multi_agent(config)
         keeps = getattr(config, "keeps_observations", ())
-        structured = multi_agent and _flatten_policies(config, keeps)
+        legacy = legacy_preprocessor(config)
+        structured = multi_agent and _flatten_policies(config, keeps, legacy)
         made = partial(with_preprocessors, made, multi_agent, structured=structured)
-        if (legacy := legacy_preprocessor(config)) is not None:
+        if legacy is not None:
             made = partial(made, legacy=legacy)
         if keeps:
             made = partial(made, keeps=keeps)
@@ -66,7 +67,9 @@ def remove_preprocessors(config: AlgorithmConfig, spaces: Mapping[str, Any]) -> 
         config.multi_agent(policies=policies)
 
 
-def _flatten_policies(config: AlgorithmConfig, keeps: tuple[str, ...]) -> bool:
+def _flatten_policies(
+    config: AlgorithmConfig, keeps: tuple[str, ...], legacy: LegacyPreprocessor | None
+) -> bool:
     """Gives modules the flat spaces of their policies; says whether any was structured.
 
     Environments go on with the spaces that the policies were given, and so do policies that take a
@@ -75,7 +78,7 @@ def _flatten_policies(config: AlgorithmConfig, keeps: tuple[str, ...]) -> bool:
     import gymnasium
     import numpy as np
 
-    from rllib_compat.runtime.observation_connectors import with_original
+    from rllib_compat.runtime.observation_connectors import space_after, with_original
 
     policies = dict(config.policies) if isinstance(config.policies, dict) else {}
     structured = False
@@ -84,6 +87,7 @@ def _flatten_policies(config: AlgorithmConfig, keeps: tuple[str, ...]) -> bool:
         if space is None or _is_kept(space, keeps):
             continue
         if not _is_vector_or_image(space):
+            space = space if legacy is None else space_after(legacy, space)
             shape = (gymnasium.spaces.flatdim(space),)
             policies[name] = copy.copy(spec)
             flat = gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float32)

@@ -28,6 +28,7 @@ class CompatRolloutWorker(old_stack.LegacyPolicyWorker, RolloutWorker):  # type:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         old_stack_names.answer_to_old_names()
+        old_stack.keep_sizes_of_lstms_integers()
         super().__init__(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:

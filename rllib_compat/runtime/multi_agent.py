@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -300,11 +301,15 @@ class LiveSpaces(Mapping[Any, Any]):
     Args:
         env: The environment.
         name: "action_spaces" or "observation_spaces".
+        changes: What connectors in front make of a space.
     """
 
-    def __init__(self, env: MultiAgentAdapter, name: str) -> None:
+    def __init__(
+        self, env: MultiAgentAdapter, name: str, changes: Sequence[Callable[[Any], Any]] = ()
+    ) -> None:
         self._env = env
         self._name = name
+        self._changes = changes
         self._made: dict[Any, tuple[Any, Any]] = {}
 
     def __getitem__(self, agent: object) -> Any:
@@ -313,7 +318,10 @@ class LiveSpaces(Mapping[Any, Any]):
         space = getattr(self._env, self._name)[agent]
         known, struct = self._made.get(agent, (None, None))
         if known is not space:
-            struct = get_base_struct_from_space(space)
+            changed = space
+            for change in self._changes:
+                changed = change(changed)
+            struct = get_base_struct_from_space(changed)
             self._made[agent] = (space, struct)
         return struct
 
@@ -326,10 +334,20 @@ class LiveSpaces(Mapping[Any, Any]):
 
 def track_agent_spaces(env_runner: EnvRunner) -> None:
     """Makes a runner's connectors look at the spaces that its environment has now."""
+    from rllib_compat.runtime.observation_connectors import LegacyObservations
+
     env = env_runner.env
     envs = [e.unwrapped for e in environments.sub_environments(getattr(env, "unwrapped", env))]
     adapter = next((e for e in envs if isinstance(e, MultiAgentAdapter)), None)
     if adapter is None:
         return
-    tables = {kind: LiveSpaces(adapter, f"{kind}_spaces") for kind in ("action", "observation")}
+    changes = [
+        partial(connector.recompute_output_observation_space, input_action_space=None)
+        for connector in connectors.env_to_module(env_runner).connectors
+        if isinstance(connector, LegacyObservations)
+    ]
+    tables = {
+        "action": LiveSpaces(adapter, "action_spaces"),
+        "observation": LiveSpaces(adapter, "observation_spaces", changes),
+    }
     connectors.set_agent_spaces(env_runner, tables, adapter.observation_spaces)

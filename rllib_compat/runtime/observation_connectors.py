@@ -90,7 +90,7 @@ class LegacyObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     def recompute_output_observation_space(
         self,
         input_observation_space: gym.Space[Any],
-        input_action_space: gym.Space[Any],  # noqa: ARG002 (Ray passes it by name)
+        input_action_space: object,  # noqa: ARG002 (Ray passes it by name)
     ) -> gym.Space[Any]:
         """The same space with floats in the place of what is changed."""
         space: gym.Space[Any] = space_after(self._preprocessor, input_observation_space)

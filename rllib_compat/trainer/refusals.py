@@ -115,6 +115,8 @@ _OTHERS = ("ray", "torch", "gymnasium", "numpy")
 _FOR_WHOLE_SAC = "unexpected keyword argument 'policy_model_config'"
 #: What a network without a last layer says of `free_log_std`.
 _NO_OUTPUTS = "unsupported operand type(s) for %: 'NoneType'"
+#: What SAC's networks say of observations within observations.
+_NESTED = "expected Tensor as element"
 #: What the catalog of SAC says of actions that are no vector.
 _DISCRETE = re.compile(r"Discrete\(.*\)")
 #: Keys that name code of the user's own, which Ray calls: it may be what is wrong.
@@ -162,6 +164,14 @@ def refused(error: Exception, translation: Translation) -> CompatError | None:
         return None
     said = " ".join(str(error).split())
     found = f"{type(error).__name__}: {said}" if said else f"{type(error).__name__} alone"
+    if isinstance(error, TypeError) and _NESTED in str(error):
+        return ConfigError(
+            f"On the old API stack {translation.legacy_algorithm} takes a Dict or Tuple of arrays, "
+            "and none within another, as policies of old Rays did; only that stack has "
+            f"{', '.join(keys)}.",
+            where="the environment's observation space",
+            fix="Flatten the inner Dict or Tuple in the environment, or take these keys out.",
+        )
     if _noise_on_weights(translation.legacy_config):
         return ConfigError(
             f"Policies of {translation.legacy_algorithm} can't be built with 'ParameterNoise', nor "

@@ -155,6 +155,7 @@ REPLAY = (
 
 BATCH_MODE = "env_runners.batch_mode"
 EXPLORATION_CONFIG = "env_runners.exploration_config"
+UNPREPROCESSED = "experimental._disable_preprocessor_api"
 
 
 def _one_by_one(given: SettingsView, _: Context) -> Change | None:
@@ -204,6 +205,17 @@ EXPLORATION = (
         reads=(EXPLORATION_CONFIG,),
         sets={EXPLORATION_CONFIG: COMPUTED},
         change=_one_by_one,
+    ),
+    Step(
+        "preprocessed",
+        "PG left observations of several parts as they are from Ray 1.10 on, and Curiosity's "
+        "networks take vectors only.",
+        algorithms=("PG",),
+        stack="old",
+        reads=(EXPLORATION_CONFIG, UNPREPROCESSED),
+        sets={UNPREPROCESSED: False},
+        when=lambda g: g.get(f"{EXPLORATION_CONFIG}.type") == "Curiosity",
+        message="Curiosity needs observations as vectors",
     ),
     Step(
         "epsilon_greedy",

@@ -51,6 +51,7 @@ CASES = [
     ({"burn_in": 20, "model": {"use_lstm": True}}, "R2D2"),
     ({"env_task_fn": max}, "PPO"),
     ({"soft_q": True}, "DQN"),
+    ({"exploration_config": {"type": "Curiosity"}}, "PG"),
     ({"parameter_noise": True}, "DQN"),
     ({"num_gpus": 2}, "R2D2"),
     ({"remote_worker_envs": True}, "QMIX"),
