@@ -271,7 +271,6 @@ def distribution_inputs(space: Space) -> int | None:
     if isinstance(space, Box):
         return 2 * space.flat_size()
     if isinstance(space, (TupleSpace, DictSpace)):
-        inner = space.spaces.values() if isinstance(space, DictSpace) else space.spaces
-        parts = [distribution_inputs(part) for part in inner]
+        parts = [distribution_inputs(part) for part in space.parts()]
         return None if None in parts else sum(p for p in parts if p is not None)
     return None

@@ -67,7 +67,7 @@ class Space:
     original_space: Space | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        parts = [*self._parts(), *([] if self.original_space is None else [self.original_space])]
+        parts = [*self.parts(), *([] if self.original_space is None else [self.original_space])]
         if not all(isinstance(part, Space) for part in parts):
             raise ValueError("a part of a space is not a space")
         size = 1 + sum(part.part_count for part in parts)
@@ -81,7 +81,7 @@ class Space:
     part_count = 1  # spaces in it, itself and shared ones included, as often as they are met
     height = 1
 
-    def _parts(self) -> Iterable[Any]:
+    def parts(self) -> Iterable[Any]:
         """The spaces that it is made of."""
         return ()
 
@@ -216,7 +216,8 @@ class TupleSpace(Space):
 
     spaces: tuple[Space, ...]
 
-    def _parts(self) -> Iterable[Any]:
+    def parts(self) -> Iterable[Any]:
+        """The spaces in their order."""
         if type(self.spaces) is not tuple:
             raise ValueError("the parts of a Tuple are not a tuple")
         return self.spaces
@@ -232,7 +233,8 @@ class DictSpace(Space):
 
     spaces: dict[Any, Space] = field(default_factory=dict)
 
-    def _parts(self) -> Iterable[Any]:
+    def parts(self) -> Iterable[Any]:
+        """The spaces in the order of their names."""
         if not isinstance(self.spaces, dict):
             raise ValueError("the parts of a Dict are not a dict")
         if not all(isinstance(name, (str, int)) for name in self.spaces):
@@ -251,7 +253,8 @@ class Repeated(Space):
     child_space: Space
     max_len: int
 
-    def _parts(self) -> Iterable[Any]:
+    def parts(self) -> Iterable[Any]:
+        """The space of all elements."""
         return (self.child_space,)
 
     def _check(self) -> None:
@@ -311,6 +314,23 @@ def dict_space(parts: Mapping[Any, Space | None]) -> DictSpace | None:
     """Makes a `DictSpace`; None if a part is of a kind that has no record."""
     known = {name: part for name, part in parts.items() if part is not None}
     return DictSpace(known) if len(known) == len(parts) else None
+
+
+def map_leaves(function: Callable[[Space, Any], Any], space: Space, value: Any) -> Any:
+    """What a function makes of each part of a value, in the structure of Tuples and Dicts."""
+    if isinstance(space, DictSpace):
+        return {k: map_leaves(function, part, value[k]) for k, part in space.spaces.items()}
+    if isinstance(space, TupleSpace):
+        pairs = zip(space.spaces, value, strict=True)
+        return tuple(map_leaves(function, part, one) for part, one in pairs)
+    return function(space, value)
+
+
+def list_leaves(function: Callable[[Space, Any], Any], space: Space, value: Any) -> list[Any]:
+    """The same, one behind the other in the order of the space."""
+    found: list[Any] = []
+    map_leaves(lambda part, one: found.append(function(part, one)), space, value)
+    return found
 
 
 def to_gymnasium(space: Space) -> gymnasium.Space[Any]:

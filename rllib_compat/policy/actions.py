@@ -20,7 +20,7 @@ from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import NotYetError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
-from rllib_compat.neutral.spaces import Box, DictSpace, Space, TupleSpace
+from rllib_compat.neutral.spaces import Box, Space, map_leaves
 from rllib_compat.policy.distributions import (
     Array,
     Categorical,
@@ -166,10 +166,9 @@ class ActionFitting:
 
     def __call__(self, actions: Any, space: Space) -> Any:
         """Fits a batch of actions, in the structure of their space."""
-        if isinstance(space, TupleSpace):
-            return tuple(self(a, s) for a, s in zip(actions, space.spaces, strict=True))
-        if isinstance(space, DictSpace):
-            return {key: self(actions[key], part) for key, part in space.spaces.items()}
+        return map_leaves(self._fit, space, actions)
+
+    def _fit(self, space: Space, actions: Any) -> Any:
         if not isinstance(space, Box):
             return actions
         if self.unsquash and space.bounded and space.dtype.startswith("float"):
@@ -209,8 +208,4 @@ def find_fitting(
 
 
 def _has_numbers(space: Space | None) -> bool:
-    if isinstance(space, TupleSpace):
-        return any(map(_has_numbers, space.spaces))
-    if isinstance(space, DictSpace):
-        return any(map(_has_numbers, space.spaces.values()))
-    return isinstance(space, Box)
+    return isinstance(space, Box) or (space is not None and any(map(_has_numbers, space.parts())))

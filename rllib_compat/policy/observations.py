@@ -18,6 +18,7 @@ import numpy as np
 from rllib_compat.networks.observations import ATARI_FRAME, ATARI_RAM, original_space
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import (
     Box,
     DictSpace,
@@ -27,6 +28,7 @@ from rllib_compat.neutral.spaces import (
     Repeated,
     Space,
     TupleSpace,
+    list_leaves,
 )
 from rllib_compat.runtime.preprocessors import LegacyPreprocessor, flatten_value
 
@@ -100,10 +102,8 @@ def _leaf(
 
 def _size(space: Space, atari: LegacyPreprocessor | None) -> int:
     """How many numbers become of an observation with parts."""
-    if isinstance(space, DictSpace):
-        return sum(_size(part, atari) for part in space.spaces.values())
-    if isinstance(space, TupleSpace):
-        return sum(_size(part, atari) for part in space.spaces)
+    if isinstance(space, (DictSpace, TupleSpace)):
+        return sum(_size(part, atari) for part in space.parts())
     if isinstance(space, MultiDiscrete) and atari is not None and not atari.encodes_choices:
         return len(space.nvec)
     return space.flat_size()
@@ -128,30 +128,23 @@ def _one_hot(sizes: Sequence[int], start: int) -> Callable[[Array], Array]:
     return encode
 
 
+@frozen
 class _Leaf:
     """Observations of one part."""
 
-    def __init__(
-        self,
-        encode: Callable[[Array], Array],
-        space: Space,
-        inputs: tuple[int, ...],
-        where: str,
-    ) -> None:
-        self._encode = encode
-        self._space = space
-        self._inputs = inputs
-        self._plain = encode is _numbers
-        self._where = where
+    encode: Callable[[Array], Array]
+    space: Space
+    inputs: tuple[int, ...]
+    where: str
 
     def __call__(self, batch: object) -> Array:
         array = np.asarray(batch)
-        if array.shape[1:] == self._inputs and self._plain:
+        if array.shape[1:] == self.inputs and self.encode is _numbers:
             return array
         try:
-            return self._encode(array).reshape(-1, *self._inputs)
+            return self.encode(array).reshape(-1, *self.inputs)
         except (ValueError, IndexError, TypeError) as error:
-            raise _not_of(self._space, array.shape[1:], str(error), self._where) from error
+            raise _not_of(self.space, array.shape[1:], str(error), self.where) from error
 
 
 def _not_of(space: Space, shape: tuple[int, ...], why: str, where: str) -> CheckpointError:
@@ -162,62 +155,50 @@ def _not_of(space: Space, shape: tuple[int, ...], why: str, where: str) -> Check
     )
 
 
+@frozen
 class _Frames:
     """Raw Atari frames, which RLlib itself cropped and scaled; what came out is taken, too."""
 
-    def __init__(
-        self, atari: LegacyPreprocessor, inputs: tuple[int, ...], space: Space, where: str
-    ) -> None:
-        self._atari = atari
-        self._inputs = inputs
-        self._space = space
-        self._where = where
+    atari: LegacyPreprocessor
+    inputs: tuple[int, ...]
+    space: Space
+    where: str
 
     def __call__(self, batch: object) -> Array:
         array = np.asarray(batch)
-        if array.shape[1:] == self._inputs:
+        if array.shape[1:] == self.inputs:
             return array
         if array.shape[1:] != ATARI_FRAME:
-            raise _not_of(self._space, array.shape[1:], "another size", self._where)
-        return np.stack([self._atari(frame) for frame in array])
+            raise _not_of(self.space, array.shape[1:], "another size", self.where)
+        return np.stack([self.atari(frame) for frame in array])
 
 
+@frozen
 class _Parts:
     """Observations of a Dict or Tuple space, whose parts lie one behind the other."""
 
-    def __init__(
-        self, space: Space, inputs: tuple[int, ...], atari: LegacyPreprocessor | None, where: str
-    ) -> None:
-        self._space = space
-        self._inputs = inputs
-        self._atari = atari
-        self._where = where
+    space: Space
+    inputs: tuple[int, ...]
+    atari: LegacyPreprocessor | None
+    where: str
 
     def __call__(self, batch: object) -> Array:
         if isinstance(batch, np.ndarray) and batch.dtype != object:
-            if batch.shape[1:] == self._inputs:
+            if batch.shape[1:] == self.inputs:
                 return batch
-            raise _not_of(self._space, batch.shape[1:], "not flattened", self._where)
+            raise _not_of(self.space, batch.shape[1:], "not flattened", self.where)
         try:
-            parts = self._parts(self._space, _stacked(self._space, batch))
-            return np.concatenate(parts, axis=1).reshape(-1, *self._inputs)
+            parts = list_leaves(self._encode, self.space, _stacked(self.space, batch))
+            return np.concatenate(parts, axis=1).reshape(-1, *self.inputs)
         except (ValueError, IndexError, TypeError, KeyError) as error:
-            raise _not_of(
-                self._space, (), f"{type(error).__name__}: {error}", self._where
-            ) from error
+            raise _not_of(self.space, (), f"{type(error).__name__}: {error}", self.where) from error
 
-    def _parts(self, space: Space, batch: Any) -> list[Array]:
-        if isinstance(space, DictSpace):
-            inner = [(part, batch[key]) for key, part in space.spaces.items()]
-        elif isinstance(space, TupleSpace):
-            inner = list(zip(space.spaces, batch, strict=True))
-        elif isinstance(space, Repeated):
-            return [np.stack([flatten_value(space, one) for one in batch])]
-        else:
-            encode = _leaf(space, _size(space, self._atari), self._atari)
-            assert encode is not None, "a space has its own size"
-            return [encode(np.asarray(batch))]
-        return [made for part, value in inner for made in self._parts(part, value)]
+    def _encode(self, space: Space, batch: Any) -> Array:
+        if isinstance(space, Repeated):
+            return np.stack([flatten_value(space, one) for one in batch])
+        encode = _leaf(space, _size(space, self.atari), self.atari)
+        assert encode is not None, "a space has its own size"
+        return encode(np.asarray(batch))
 
 
 def _stacked(space: Space, batch: Any) -> Any:

@@ -33,6 +33,8 @@ from rllib_compat.neutral.spaces import (
     Repeated,
     Space,
     TupleSpace,
+    list_leaves,
+    map_leaves,
 )
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -175,11 +177,7 @@ def _neighbours(old: int, new: int, edges: bool) -> tuple[Array, Array]:
 
 def has_lists(space: Space | None) -> bool:
     """Whether a space has lists of varying length in it."""
-    if isinstance(space, DictSpace):
-        return any(map(has_lists, space.spaces.values()))
-    if isinstance(space, TupleSpace):
-        return any(map(has_lists, space.spaces))
-    return isinstance(space, Repeated)
+    return isinstance(space, Repeated) or (space is not None and any(map(has_lists, space.parts())))
 
 
 def flatten_lists(space: Space, value: Any) -> Any:
@@ -188,13 +186,11 @@ def flatten_lists(space: Space, value: Any) -> Any:
     Raises:
         LegacyEnvError: A list is longer than its space allows.
     """
-    if isinstance(space, DictSpace):
-        return {key: flatten_lists(part, value[key]) for key, part in space.spaces.items()}
-    if isinstance(space, TupleSpace):
-        return tuple(
-            flatten_lists(part, one) for part, one in zip(space.spaces, value, strict=True)
-        )
-    return flatten_value(space, value) if isinstance(space, Repeated) else value
+    return map_leaves(
+        lambda part, one: flatten_value(part, one) if isinstance(part, Repeated) else one,
+        space,
+        value,
+    )
 
 
 def has_integers(space: GymSpace[Any], *, images: bool = True) -> bool:
@@ -232,13 +228,8 @@ def flatten_value(space: Space, value: Any) -> Array:
         numbers = np.concatenate([[len(found)], *found])
         made[: len(numbers)] = numbers
         return made
-    if isinstance(space, DictSpace):
-        return np.concatenate(
-            [flatten_value(part, value[key]) for key, part in space.spaces.items()]
-        )
-    if isinstance(space, TupleSpace):
-        parts = zip(space.spaces, value, strict=True)
-        return np.concatenate([flatten_value(part, one) for part, one in parts])
+    if isinstance(space, (DictSpace, TupleSpace)):
+        return np.concatenate(list_leaves(flatten_value, space, value))
     if isinstance(space, Discrete):
         return _one_hot(int(value) - space.start, space.n)
     if isinstance(space, MultiDiscrete):

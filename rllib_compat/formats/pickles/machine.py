@@ -377,8 +377,8 @@ _PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
     Counter: Counter.values,
     np.ndarray: _array_parts,
     StandIn: _stand_in_parts,
-    TupleSpace: lambda space: space.spaces,
-    DictSpace: lambda space: space.spaces.values(),
+    TupleSpace: TupleSpace.parts,
+    DictSpace: DictSpace.parts,
 }
 
 

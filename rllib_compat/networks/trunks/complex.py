@@ -232,8 +232,7 @@ def is_in_parts(space: Space, settings: ModelSettings) -> bool:
     if since(settings, "2.3"):
         parts = [part.space for part in parts_of(space)]
     else:
-        inner = space.spaces.values() if isinstance(space, DictSpace) else space.spaces
-        parts = list(inner)
+        parts = list(space.parts())
     return any(isinstance(part, Box) and len(part.shape) > 1 for part in parts)
 
 
