@@ -38,6 +38,22 @@ PARTS = (
     "local_tf_session_args",
 )
 
+#: What dicts call the attributes of config objects (`AlgorithmConfig.to_dict`, since Ray 1.13).
+DICT_KEYS = {
+    "callbacks_class": "callbacks",
+    "create_env_on_local_worker": "create_env_on_driver",
+    "custom_evaluation_function": "custom_eval_function",
+    "framework_str": "framework",
+    "input_": "input",
+    "lambda_": "lambda",
+    "num_cpus_for_local_worker": "num_cpus_for_driver",
+    "num_rollout_workers": "num_workers",
+}
+#: Attributes that no dict had.
+_OF_OBJECTS_ALONE = ("__prior_exploration_config", "_is_frozen", "algo_class", "trainer_class")
+#: The last Ray whose dicts had the attributes for several agents in a dict of their own.
+_LAST_MULTIAGENT = "2.3.1"
+
 #: What a dict of `callbacks` may have functions for.
 CALLBACK_EVENTS = (
     "on_episode_start",
@@ -239,14 +255,26 @@ def default_config(algorithm: str, legacy_ray: str = "0.8.5") -> dict[str, Any]:
     for home in ("common", algorithm):
         for key, value in copy.deepcopy(dict(defaults(home, release))).items():
             head, _, tail = key.partition(".")
-            if tail and isinstance(config.get(head, {}), dict):
-                config.setdefault(head, {})[tail] = value
+            if tail and isinstance(config.get(head) or {}, dict):
+                config[head] = {**(config.get(head) or {}), tail: value}
             elif not tail:
                 # RNNSAC of Ray 2.0 and 2.1 had a comma too many behind one of its sections, CQL of
                 # 2.36 and 2.37 behind a learning rate.
                 twice = isinstance(value, list) and (key in PARTS or key == "actor_lr")
                 config[key] = value[0] if twice else value
-    return copy.deepcopy(config)
+    return _as_dict(copy.deepcopy(config), release)
+
+
+def _as_dict(config: dict[str, Any], release: str) -> dict[str, Any]:
+    """A config by the keys of dicts."""
+    for key in _OF_OBJECTS_ALONE:
+        config.pop(key, None)
+    for attribute in DICT_KEYS.keys() & config.keys():
+        config[DICT_KEYS[attribute]] = config.pop(attribute)
+    several = [key for key in section("multiagent") if key in config]
+    if several and versions().index(release) <= versions().index(_LAST_MULTIAGENT):
+        config.setdefault("multiagent", {}).update({key: config.pop(key) for key in several})
+    return config
 
 
 @cache

@@ -15,6 +15,7 @@ from rllib_compat import registry
 from rllib_compat.config import era
 from rllib_compat.config.evidence import of_call
 from rllib_compat.ray_versions import configs
+from rllib_compat.registry.keys import DICT_KEYS
 from rllib_compat.trainer.classes import class_of_algorithm, trainer_class
 from rllib_compat.trainer.defaults import defaults_of, merge
 
@@ -46,15 +47,7 @@ METHODS: Mapping[str, str] = {
 TODAYS = ("api_stack", "learners", "rl_module")
 
 #: An argument → the key of the dict, where they differ.
-KEYS: Mapping[str, str] = {
-    "callbacks_class": "callbacks",
-    "env_class": "env",
-    "framework_str": "framework",
-    "input_": "input",
-    "lambda_": "lambda",
-    "num_rollout_workers": "num_workers",
-    "optimizer_config": "optimizer",
-}
+KEYS: Mapping[str, str] = {**DICT_KEYS, "env_class": "env", "optimizer_config": "optimizer"}
 
 #: Dicts that a later call adds to; others are replaced.
 _ADDED_TO = ("model", "env_config", "exploration_config", "evaluation_config", "optimizer")

@@ -39,6 +39,10 @@ _COMMON = ("ray.rllib.agents.trainer", "ray.rllib.agents.agent")
 _CLASSES = ("ray.rllib.algorithms.algorithm_config", "AlgorithmConfig")
 
 
+#: Attributes of a config object that the trainer itself did not begin with: it had its dict.
+_OF_OBJECTS_ALONE = {("1.13.0", "PG"): ("evaluation_interval", "train_batch_size")}
+
+
 class Release:
     """The sources of one release.
 
@@ -65,7 +69,12 @@ class Release:
             config = self._config_of(row)
             if config is not None:
                 config = {f"{k}_" if f"{k}_" in common else k: v for k, v in config.items()}
-                own = {k: v for k, v in config.items() if k not in common or common[k] != v}
+                others = _OF_OBJECTS_ALONE.get((self.version, row.name), ())
+                own = {
+                    k: v
+                    for k, v in config.items()
+                    if k not in others and (k not in common or common[k] != v)
+                }
                 if _as_dict(own.get("model")):
                     own["model"] = {k: v for k, v in own["model"].items() if model.get(k, ...) != v}
                 found[row.name] = _flat(own, nested=True)

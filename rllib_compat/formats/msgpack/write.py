@@ -42,6 +42,7 @@ from rllib_compat.neutral.policy_id import why_unsafe
 from rllib_compat.neutral.records import GlobalRef, StandIn, is_stand_in
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Space
+from rllib_compat.registry.keys import DICT_KEYS
 
 VERSION = "1.1"
 NOT_SERIALIZABLE = "__not_serializable__"
@@ -61,17 +62,6 @@ _RAYS_OWN = frozenset({"algo_class", "stats_cls_lookup"})
 # An enum of texts, which Ray writes as its text.
 _TEXT_ENUM = "ray.rllib.algorithms.algorithm_config.TorchCompileWhatToCompile"
 _POLICY_SPEC = "ray.rllib.policy.policy.PolicySpec"
-
-# What `AlgorithmConfig.to_dict` calls its attributes.
-_CONFIG_NAMES = {
-    "callbacks_class": "callbacks",
-    "create_env_on_local_worker": "create_env_on_driver",
-    "custom_evaluation_function": "custom_eval_function",
-    "framework_str": "framework",
-    "input_": "input",
-    "lambda_": "lambda",
-}
-
 
 #: What the part for several agents called its policies.
 _POLICIES = ("policies", "policy_graphs")
@@ -290,7 +280,7 @@ class _RayForm:
 
     def config(self, config: Mapping[str, Any], path: str) -> dict[str, Any]:
         """A config as `AlgorithmConfig.serialize` gives it."""
-        named = {_CONFIG_NAMES.get(k, k): v for k, v in config.items() if k not in _RAYS_OWN}
+        named = {DICT_KEYS.get(k, k): v for k, v in config.items() if k not in _RAYS_OWN}
         return {key: self.convert(value, f"{path}.{key}", key) for key, value in named.items()}
 
     def observation_space(self, space: Space | None, path: str) -> dict[str, Any] | None:
