@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import click
 
+from rllib_compat.cli import output
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.extras import PACKAGE, install_command
@@ -117,17 +118,25 @@ def _end_at_once(code: int) -> None:
     os._exit(code)
 
 
+def _wants_json(args: list[str] | None) -> bool:
+    """Whether an error is also data; the arguments of `run` are its script's."""
+    given = sys.argv[1:] if args is None else args
+    return "--json" in given and given[0] != "run"
+
+
 def _run(args: list[str] | None) -> int:
     """Runs a verb, tells its errors, and returns the exit code."""
     try:
         with disk_errors("the command line"):
             code: Any = _cli.main(args, prog_name=PACKAGE, standalone_mode=False)
     except CompatError as error:
-        click.secho("error: ", fg="red", bold=True, err=True, nl=False)
-        click.echo(error.for_command_line(), err=True)
+        output.error(error, as_json=_wants_json(args))
         return error.exit_code
     except click.ClickException as error:
-        error.show()
+        if _wants_json(args):
+            output.error(error, as_json=True)
+        else:
+            error.show()
     except click.Abort:
         click.echo("aborted", err=True)
     except Exception as error:
@@ -140,6 +149,8 @@ def _run(args: list[str] | None) -> int:
         # Not one of ours: Ray's, or a bug here. Exit code 1 would mean "done, with findings".
         click.echo(printable(traceback.format_exc(), lines=True), err=True, nl=False)
         click.secho(f"failed: unexpected {type(error).__name__}, see above", fg="red", err=True)
+        if _wants_json(args):
+            output.emit_json({"error": {"kind": type(error).__name__, "found": str(error)}})
     else:
         return code if isinstance(code, int) else 0
     return 2

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from rllib_compat.conversion.given import Given
 
 
-@click.command("convert")
+_GROUPS = {
+    "What to write": "to state_format overwrite dry_run write_model",
+    "Proof": "no_verify inputs recorded",
+    "What the checkpoint does not say": "algorithm config env observation_space action_space "
+    "model weights_map policy trust hints",
+    "Many checkpoints": "recursive jobs",
+    "The machine that trains": "num_gpus num_env_runners keep_resources",
+}
+
+
+@click.command("convert", cls=options.GroupedCommand, groups=_GROUPS)
 @click.argument("old", type=options.LocalPath())
 @click.argument("new", type=options.LocalPath())
 @click.option(
@@ -161,8 +171,10 @@ def show(done: Conversion, verbose: int) -> None:
     from rllib_compat.neutral.report import Report, Verdict
 
     shown = Report(done.report.title, done.report.facts)
-    shown.extend(f for f in done.report if not (f.rule == "verify" and f.verdict is Verdict.EXACT))
-    output.report(shown, verbose=verbose)  # what is equal has its own table
+    # What is equal and what is assumed have tables of their own.
+    equal = [f for f in done.report if f.rule == "verify" and f.verdict is Verdict.EXACT]
+    shown.extend(f for f in done.report if f not in equal and f.rule != "assumed")
+    output.report(shown, verbose=verbose)
     output.proof(done.differences, done.assumptions, verbose)
     if done.target is None:
         said = f"dry run: nothing was written; as planned: {done.report.facts['result']}"

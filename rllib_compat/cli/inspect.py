@@ -73,8 +73,11 @@ def command(
         if unknown and listed is None and search.suggest(checkpoint):
             return overview.show(checkpoint, known_of, as_json=as_json, everything=verbose > 0)
         # What a file names is rows even if nothing else of it can be.
+        if listed is not None and as_json:
+            output.error(error, as_json=True, **_plain(listed))
+            return error.exit_code
         if listed is not None:
-            output.emit_json(_plain(listed)) if as_json else _show_names(listed)
+            _show_names(listed)
         raise
     if as_json:
         output.emit_json({**found.to_dict(), **(_plain(listed) if listed is not None else {})})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +19,28 @@ if TYPE_CHECKING:
     from rllib_compat.neutral.spaces import Space
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class GroupedCommand(click.Command):
+    """A command whose help lists its options in groups.
+
+    Args:
+        groups: The names of options by the title of their group; all others come last.
+        *args: What a command takes.
+        **more: Likewise.
+    """
+
+    def __init__(self, *args: Any, groups: Mapping[str, str], **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._groups = groups
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes a section for each group."""
+        left = {param.name: param.get_help_record(ctx) for param in self.get_params(ctx)}
+        for title, names in {**self._groups, "Other options": " ".join(map(str, left))}.items():
+            records = (left.pop(name, None) for name in names.split())
+            with formatter.section(title):
+                formatter.write_dl([record for record in records if record is not None])
 
 
 class LocalPath(click.Path):

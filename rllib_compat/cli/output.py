@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.text import printable
 
 if TYPE_CHECKING:
@@ -35,6 +36,27 @@ def progress(message: str) -> None:
 def emit_json(value: object) -> None:
     """Prints plain data as JSON on stdout."""
     click.echo(json.dumps(value, indent=2, default=str))
+
+
+def error(found: Exception, *, as_json: bool, **more: object) -> None:
+    """Prints an error on stderr, and as JSON also on stdout, for programs.
+
+    Args:
+        found: The error, ours or click's.
+        as_json: Whether `--json` was given.
+        **more: What else was found out until then.
+    """
+    said = str(found)
+    if isinstance(found, click.ClickException):
+        said = found.format_message()
+    elif isinstance(found, CompatError):
+        said = found.for_command_line()
+    click.secho("error: ", fg="red", bold=True, err=True, nl=False)
+    click.echo(said, err=True)
+    if as_json:
+        parts = {name: getattr(found, name, None) for name in ("where", "fix")}
+        kind, sentence = type(found).__name__, getattr(found, "found", said)
+        emit_json({**more, "error": {"kind": kind, "found": sentence, **parts}})
 
 
 def say(message: str) -> None:

@@ -49,7 +49,18 @@ class _Json(click.ParamType):  # type: ignore[type-arg,unused-ignore] # click 8.
         return read
 
 
-@click.command("train")
+_GROUPS = {
+    "What to train": "config_file run env config framework torch eager trace num_workers num_gpus "
+    "legacy_ray on_unknown",
+    "Experiments": "stop experiment_name num_samples scheduler scheduler_config max_failures",
+    "Results and checkpoints": "local_dir upload_dir checkpoint_freq checkpoint_at_end "
+    "keep_checkpoints_num checkpoint_score_attr restore resume",
+    "Resources and Ray": "resources_per_trial trial_resources queue_trials ray_address "
+    "ray_num_cpus ray_num_gpus ray_object_store_memory ray_ui",
+}
+
+
+@click.command("train", cls=options.GroupedCommand, groups=_GROUPS)
 @click.argument("words", nargs=-1, metavar="[[file] FILE]")
 @click.option("-f", "--config-file", metavar="FILE", help="A YAML or JSON file of experiments.")
 @click.option("--run", "--algo", "-r", "-a", help="The algorithm, by its name of any era.")

@@ -114,16 +114,18 @@ def grouped(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _group_places(rows: Iterable[Finding]) -> list[Finding]:
-    """One row for what several parts have in common: items of a list, or what needs attention."""
+    """One row for all parts to which the same happened."""
     places: dict[Finding, list[str]] = {}
     for row in rows:
-        of_list = _ITEM.sub("[*]", row.path)
-        key = replace(row, path=of_list if row.severity is Severity.INFO else "")
-        places.setdefault(key, []).append(row.path)
-    return [
-        replace(row, path=row.path if row.path and len(paths) > 1 else _join(paths))
-        for row, paths in places.items()
-    ]
+        places.setdefault(replace(row, path=""), []).append(row.path)
+    return [replace(row, path=_join_places(row, paths)) for row, paths in places.items()]
+
+
+def _join_places(row: Finding, paths: list[str]) -> str:
+    """All of them, as far as they are not items of one list; the first that need attention."""
+    if len(paths) == 1 or row.severity is not Severity.INFO:
+        return _join(paths)
+    return ", ".join(dict.fromkeys(_ITEM.sub("[*]", path) for path in paths))
 
 
 def _join(names: list[str]) -> str:

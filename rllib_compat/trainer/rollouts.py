@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.neutral.errors import CompatError, LegacyEnvError
+from rllib_compat.neutral.extras import import_optional
 from rllib_compat.ray_versions import tune
 from rllib_compat.runtime.env_settings import STORED, EnvSettings
 from rllib_compat.runtime.envs import adapt_env, find_creator, resolve_env_name
@@ -62,6 +63,12 @@ class Episode:
     frames: list[Any] = field(default_factory=list)
 
 
+#: gymnasium's own environments that need it to render.
+_DRAWN_BY_PYGAME = tuple(
+    f"gymnasium.envs.{group}." for group in ("classic_control", "toy_text", "box2d")
+)
+
+
 def make_env(actor: Actor, *, render_mode: str | None = None) -> Any:
     """Makes the environment of an actor, by today's API.
 
@@ -79,6 +86,7 @@ def make_env(actor: Actor, *, render_mode: str | None = None) -> Any:
     name = context[STORED].get("name") if STORED in context else getattr(settings, "env", env)
     if render_mode and _made_by_gymnasium(name):
         context["render_mode"] = render_mode
+        _require_pygame(name)
     creator = find_creator(env)
     if creator is None:
         from rllib_compat.runtime.envs import make_env as make_or_refuse
@@ -231,6 +239,14 @@ def _made_by_gymnasium(env: object) -> bool:
     if not isinstance(env, str) or tune.is_registered_env(env):
         return False
     return resolve_env_name(env)[0] in gymnasium.registry
+
+
+def _require_pygame(name: str) -> None:
+    """Raises a CompatError where gymnasium draws an environment with pygame and there is none."""
+    import gymnasium
+
+    if str(gymnasium.spec(resolve_env_name(name)[0]).entry_point).startswith(_DRAWN_BY_PYGAME):
+        import_optional("pygame", extra="video", where=f"drawing {name}")
 
 
 def write_video(frames: list[Any], path: Path, *, fps: int) -> None:

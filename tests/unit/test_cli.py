@@ -1,13 +1,16 @@
 """The command line as people and scripts use it: output, exit codes, streams."""
 
+import importlib
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
@@ -189,6 +192,35 @@ def test_an_error_says_where_and_what_to_do(run):
     _, _, err = run("inspect", "/nothing/here")
     assert "where: /nothing/here" in err
     assert "to do:" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "kind"),
+    [(["inspect", "/nothing/here"], "UnknownLayoutError"), (["inspect", "--nope"], "NoSuchOption")],
+)
+def test_an_error_is_data_where_data_was_asked_for(run, args, kind):
+    code, out, err = run(*args, "--json")
+    error = json.loads(out)["error"]
+    assert (code, error["kind"]) == (2, kind)
+    assert error["found"].splitlines()[0] in err
+
+
+@pytest.mark.parametrize("verb", ["train", "convert"])
+def test_help_in_groups_has_each_option_once(run, verb):
+    _, out, _ = run(verb, "--help")
+    command = importlib.import_module(f"rllib_compat.cli.{verb}").command
+    named = re.findall(r"^  (?:-\w, )*(--[\w-]+)", out, re.MULTILINE)
+    options = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
+    assert len(set(named)) == len(named) == len(options) + 1, "--help is the one"
+
+
+def test_what_happened_to_several_parts_alike_is_one_row(capsys):
+    report = Report("Conversion")
+    for part in ("optimizer", "trainer_state", "tune_metadata"):
+        report.add("extra", Verdict.DROPPED, part, "the new files have no place for it")
+    output.report(report, verbose=1)
+    shown = capsys.readouterr().out
+    assert "optimizer, trainer_state, tune_metadata  the new files" in shown
 
 
 def test_an_existing_target_needs_overwrite(run, tmp_path):
