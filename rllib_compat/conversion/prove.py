@@ -32,6 +32,9 @@ from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import Box, Discrete
 
+#: The output of a model that is what the environment takes.
+ACTION = "action"
+
 
 class WrittenNetwork(Protocol):
     """A network that was read back: a function, and its arrays."""
@@ -130,7 +133,19 @@ def _compare_export(plan: Plan, target: Path, samples: Samples) -> list[OutputDi
         return exports.compare_safetensors(plan, target)
     networks = {k: onnx.without_critics(network) for k, network in known(plan.networks).items()}
     models = {k: onnx.OnnxNetwork(target / f"{k}.onnx", n) for k, n in networks.items()}
-    return compare.compare_on_samples(plan.checkpoint, networks, models, samples, onnx.single_steps)
+    rows = compare.compare_on_samples(plan.checkpoint, networks, models, samples, onnx.single_steps)
+    batches = compare.random_inputs(plan.checkpoint, networks, max(samples.random, 1))
+    for policy_id, network in networks.items():
+        acting = exports.find_acting(plan, policy_id, network)
+        if acting is not None:
+            made = models[policy_id].step(onnx.single_steps(network.graph, batches[policy_id]))
+            # Of the model's own output, so that two choices of nearly the same value are no matter.
+            old = acting(made[acting.chooser.output])
+            size = max(np.abs(made[acting.chooser.output]).max(initial=1.0), np.abs(old).max())
+            unit = 0.0 if old.dtype.kind in "iu" else float(np.finfo(np.float32).eps) * size
+            allowed = {ACTION: np.full(old.shape, unit)}
+            rows += compare.compare(policy_id, {ACTION: old}, {ACTION: made[ACTION]}, allowed)
+    return rows
 
 
 def _compare_recorded(

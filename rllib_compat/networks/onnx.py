@@ -2,7 +2,8 @@
 
 A model takes `obs` (preprocessed; the observation filter is a part of it), `prev_actions` and
 `prev_rewards` where the network does, and `state_in_0`, …. It gives the network's outputs by their
-names and `state_out_0`, …. A recurrent network is one step. (`trainer/exports.py` exports what a
+names, `state_out_0`, …, and `action`: what the environment takes, of a policy that does not
+explore. A recurrent network is one step. (`trainer/exports.py` exports what a
 live `Trainer` has trained, through torch.)
 """
 
@@ -19,11 +20,13 @@ import numpy as np
 from rllib_compat.networks import Network, Outputs
 from rllib_compat.networks.graph import OF_CRITICS, Compiled, Graph
 from rllib_compat.networks.network import TARGET_PREFIX
+from rllib_compat.networks.onnx_actions import Acting
 from rllib_compat.networks.ops.in_onnx import OPS, Nodes, Taken
+from rllib_compat.neutral.spaces import Box
 
 #: Opset 18 and its version of the file format: onnxruntime 1.14 (2023) and later read them.
 OPSET, _FORMAT = 18, 8
-_FLOAT = 1
+_FLOAT, _INT64 = 1, 7
 
 
 def outputs_without_critics(network: Network) -> list[str]:
@@ -43,12 +46,13 @@ def without_critics(network: Network) -> Network:
     return replace(network, graph=replace(network.graph, outputs=kept))
 
 
-def to_onnx(network: Network, metadata: Mapping[str, Any]) -> Any:
+def to_onnx(network: Network, metadata: Mapping[str, Any], acting: Acting | None = None) -> Any:
     """A network as an `onnx.ModelProto`.
 
     Args:
         network: The network.
         metadata: What the model says of itself: text, or plain data that becomes JSON.
+        acting: How its policy acts, for the output `action`; None: the model has none.
     """
     from onnx import helper, numpy_helper
 
@@ -85,6 +89,15 @@ def to_onnx(network: Network, metadata: Mapping[str, Any]) -> Any:
     nodes.nodes += [
         helper.make_node("Cast", [value], [name], to=_FLOAT) for name, value in outputs.items()
     ]
+    results = [
+        helper.make_tensor_value_info(name, _FLOAT, ["batch", *shape])
+        for name, shape in given.items()
+    ]
+    if acting is not None:
+        action, shape = acting.add_to(nodes)
+        kind = _FLOAT if isinstance(acting.space, Box) else _INT64
+        results.append(helper.make_tensor_value_info("action", kind, ["batch", *shape]))
+        nodes.nodes.append(helper.make_node("Cast", [action], ["action"], to=kind))
     made_graph = helper.make_graph(
         nodes.nodes,
         "policy",
@@ -92,10 +105,7 @@ def to_onnx(network: Network, metadata: Mapping[str, Any]) -> Any:
             helper.make_tensor_value_info(names[name], _FLOAT, ["batch", *shape])
             for name, shape in inputs.items()
         ],
-        [
-            helper.make_tensor_value_info(name, _FLOAT, ["batch", *shape])
-            for name, shape in given.items()
-        ],
+        results,
         [numpy_helper.from_array(array, name) for name, array in nodes.constants.items()],
     )
     made_model = helper.make_model(
@@ -169,15 +179,25 @@ class OnnxNetwork:
         Args:
             inputs: As the network takes them; of a recurrent one, sequences of one step.
         """
-        graph = self._network.graph
+        graph, made = self._network.graph, self.step(inputs)
         if not graph.recurrent:
-            return self._run(inputs)
+            return made
         states = graph.states
-        made = self._run(
-            {_input_name(k, states): v if k in states else v[:, 0] for k, v in inputs.items()}
-        )
         out = {name: made[name][:, None] for name in graph.outputs if name in made}
         return out | {k: made[f"state_out_{i}"] for i, k in enumerate(states)}
+
+    def step(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """All outputs of the model by their own names, without an axis for time.
+
+        Args:
+            inputs: As `__call__` takes them.
+        """
+        states = self._network.graph.states
+        if not states:
+            return self._run(inputs)
+        return self._run(
+            {_input_name(k, states): v if k in states else v[:, 0] for k, v in inputs.items()}
+        )
 
     def _run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         fed = {name: np.asarray(inputs[name], np.float32) for name in self._takes}

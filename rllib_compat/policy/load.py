@@ -13,12 +13,12 @@ from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.identify import drop_weightless, identify_networks, require_facts
 from rllib_compat.formats import layouts
 from rllib_compat.networks import AnyNetwork, ModelSettings, Network, custom
+from rllib_compat.networks.actions import find_fitting, make_chooser
 from rllib_compat.networks.observation_filter import can_hold, with_filter
 from rllib_compat.neutral.advice import for_python
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import MissingInformationError, NotConvertibleError, NotYetError
 from rllib_compat.neutral.report import Severity
-from rllib_compat.policy.actions import find_fitting, make_chooser
 from rllib_compat.policy.observations import preprocessor
 from rllib_compat.policy.policy import Policy
 
@@ -111,10 +111,7 @@ def _policy(
     assert actions is not None, "identify_networks has asked for both"
     preprocess = preprocessor(observations, settings, network.inputs, where=where)
     network = _with_filter(network, policy, where)
-    fit, findings = find_fitting(checkpoint, policy)
-    distribution = network.target.model_config.get("distribution", {})
-    if distribution.get("squashes", 1) > 1:
-        fit = replace(fit, unsquash=False)  # Ray 0.7 and 0.8.0 squashed into the space itself
+    fit, findings = find_fitting(checkpoint, policy, network)
     return Policy(
         policy.policy_id,
         network,

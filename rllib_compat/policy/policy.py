@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rllib_compat.networks import Network
+from rllib_compat.networks.actions import ActionChooser, ActionFitting
+from rllib_compat.networks.distributions import Array
 from rllib_compat.networks.graph import Compiled
 from rllib_compat.networks.previous_steps import PREVIOUS_ACTIONS, PREVIOUS_REWARDS, choices_of
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.report import Finding
 from rllib_compat.neutral.spaces import DictSpace, Space, TupleSpace
-from rllib_compat.policy.actions import ActionChooser, ActionFitting
-from rllib_compat.policy.distributions import Array
 from rllib_compat.policy.observations import Preprocessor
 
 
@@ -151,7 +151,7 @@ class Policy:
             if full_fetch and self._chooser.log_likelihood is not None:
                 extras["action_logp"] = self._chooser.log_likelihood(output, actions)
         else:
-            actions = self._chooser.best(output)
+            actions = self._chooser.distribution.best(output)
         extras["policy_actions"] = actions
         return Computed(self._fitting(actions, self.action_space), next_state, extras)
 

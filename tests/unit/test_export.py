@@ -1,17 +1,22 @@
 """`convert --to onnx` and `--to safetensors`: what is written computes and holds what was read."""
 
+import contextlib
 import json
 import re
+import sys
+from importlib import resources
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from rllib_compat import convert
+from rllib_compat import convert, load_policy
 from rllib_compat.conversion.compare import WEIGHTS
 from rllib_compat.errors import CompatError, MissingInformationError
 from rllib_compat.networks.ops import in_onnx
 from rllib_compat.networks.ops.in_numpy import ACTIVATIONS, OPS
 from rllib_compat.neutral import install_command
+from tests import docs
 from tests.legacy.cases import all_cases, find
 from tests.legacy.networks import given_if_asked, read
 from tests.support import REFUSED
@@ -48,6 +53,59 @@ def test_models_of_every_kind_of_network_compute_what_it_does(tmp_path):
         )
         assert done.differences, case
         assert all(row.ok and row.inputs for row in done.differences), case
+
+
+def acting_cases():
+    """Cases that together have every kind of action, with what old Rays did to it."""
+    seen = {}
+    for case in CASES:
+        with contextlib.suppress(CompatError):
+            policy = load_policy(case.checkpoint, given=given_if_asked(case))
+            space, network = policy.action_space, policy.network
+            kind = (type(space).__name__, *network.graph.outputs, network.graph.recurrent)
+            era = case.ray >= "1.4"  # from then on, actions are stretched by default
+            seen.setdefault((*kind, era, "filter.mean" in network.arrays), (case, policy))
+    return list(seen.values())
+
+
+def test_the_action_of_a_model_is_what_the_policy_does(tmp_path):
+    """Filter, network, best action, stretching and clipping, against the policy in numpy."""
+    reference = pytest.importorskip("onnx.reference")
+    kinds, without = set(), set()
+    for i, (case, policy) in enumerate(acting_cases()):
+        convert(case.checkpoint, tmp_path / str(i), to="onnx", given=given_if_asked(case), inputs=5)
+        model = reference.ReferenceEvaluator(str(tmp_path / f"{i}/{policy.policy_id}.onnx"))
+        kind = type(policy.action_space).__name__
+        if "action" not in model.output_names:
+            without.add(kind)
+            continue
+        kinds.add(kind)
+        graph = policy.network.graph
+        fed = {name: np.zeros((20, *shape), np.float32) for name, shape in graph.inputs.items()}
+        fed["obs"] = np.random.default_rng(i).normal(size=fed["obs"].shape).astype(np.float32)
+        fed |= {f"state_in_{k}": fed[name] for k, name in enumerate(graph.states)}
+        (action,) = model.run(["action"], {name: fed[name] for name in model.input_names})
+        state = policy.get_initial_state(20) if policy.is_recurrent else None
+        expected = policy.compute_actions(fed["obs"], state).actions
+        assert action.shape == expected.shape, case
+        # Two choices of nearly the same value may change places in float32.
+        alike = np.isclose(action, expected, rtol=1e-4, atol=1e-4)
+        assert alike.mean() > 0.9, (case, action, expected)
+    assert kinds == {"Box", "Discrete", "MultiDiscrete"}
+    assert without == {"TupleSpace"}
+
+
+def test_the_guide_s_example_plays_an_episode(tmp_path, monkeypatch, capsys):
+    """onnxruntime's own class, or one with the same methods around onnx's reference."""
+    reference = pytest.importorskip("onnx.reference")
+    monkeypatch.chdir(tmp_path)
+    convert(resources.files("rllib_compat") / "demo_data", "model", to="onnx")
+    session = SimpleNamespace(InferenceSession=reference.ReferenceEvaluator)
+    monkeypatch.setitem(sys.modules, "onnxruntime", session)
+    page = docs.ROOT / "migration_guide/policy_without_ray.md"
+    (code,) = (block.body for block in docs.blocks(page) if "onnxruntime" in block.body)
+    exec(compile(code, str(page), "exec"), {})
+    assert float(capsys.readouterr().out) > 0
 
 
 def test_a_model_tells_what_it_is_of(tmp_path):
@@ -107,8 +165,6 @@ def test_a_model_that_computes_something_else_is_not_delivered(tmp_path, monkeyp
 
 @pytest.mark.parametrize("library", ["onnx", "safetensors"])
 def test_without_the_library_the_error_tells_the_command(library, tmp_path, monkeypatch):
-    import sys
-
     monkeypatch.setitem(sys.modules, library, None)
     case = find(ray="1.13.0", framework="torch", variant="meanstd")[0]
     with pytest.raises(CompatError, match=re.escape(install_command(library))):

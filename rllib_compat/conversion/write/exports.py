@@ -18,11 +18,13 @@ import numpy as np
 
 from rllib_compat.conversion.compare import WEIGHTS, OutputDifference
 from rllib_compat.conversion.plan import Plan
-from rllib_compat.networks import Network, known
+from rllib_compat.networks import AnyNetwork, ModelSettings, Network, known
+from rllib_compat.networks.actions import find_fitting, make_chooser
 from rllib_compat.networks.mapping import Array
 from rllib_compat.networks.onnx import outputs_without_critics, to_onnx
-from rllib_compat.neutral.checkpoint import LegacyCheckpoint
-from rllib_compat.neutral.errors import CheckpointError, VerificationError
+from rllib_compat.networks.onnx_actions import Acting
+from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.errors import CheckpointError, NotYetError, VerificationError
 from rllib_compat.neutral.extras import import_optional
 from rllib_compat.neutral.report import Finding, Verdict
 
@@ -42,7 +44,10 @@ def write_onnx(plan: Plan, target: Path) -> list[Finding]:
     onnx = import_optional("onnx", extra="onnx", where="--to onnx")
     findings = _dropped_parts(plan)
     for policy_id, network in known(plan.networks).items():
-        made = to_onnx(network, _metadata(plan, policy_id))
+        acting = find_acting(plan, policy_id, network)
+        made = to_onnx(network, _metadata(plan, policy_id), acting)
+        if acting is None:
+            findings.append(_no_action(policy_id))
         onnx.checker.check_model(made)
         (target / f"{policy_id}.onnx").write_bytes(made.SerializeToString())
         if left := sorted(network.graph.outputs.keys() - set(outputs_without_critics(network))):
@@ -56,6 +61,41 @@ def write_onnx(plan: Plan, target: Path) -> list[Finding]:
                 )
             )
     return findings
+
+
+def find_acting(plan: Plan, policy_id: str, network: Network) -> Acting | None:
+    """How a policy acts; None where its action is no output of a model.
+
+    That is so where it has several parts, is not known, or needs a filter outside of the network.
+    """
+    policy = plan.checkpoint.policies[policy_id]
+    if policy.action_space is None or _filter_is_left_out(policy, network):
+        return None
+    try:
+        settings = ModelSettings.of(plan.checkpoint, policy)
+        chooser = make_chooser(network, policy, settings)
+    except NotYetError:
+        return None
+    fitting, _ = find_fitting(plan.checkpoint, policy, network)
+    acting = Acting(chooser, fitting, policy.action_space)
+    return acting if acting.in_onnx else None
+
+
+def _filter_is_left_out(policy: PolicyState, network: AnyNetwork | None) -> bool:
+    found = policy.observation_filter
+    held = network is not None and "filter.mean" in network.arrays
+    return found is not None and bool(found.stats) and not held
+
+
+def _no_action(policy_id: str) -> Finding:
+    return Finding.info(
+        "onnx",
+        Verdict.DROPPED,
+        f"policies.{policy_id}.action",
+        "the model has no output `action`: an action has several parts, or needs what is no part "
+        "of the network",
+        "compute it of the other outputs, or act with compat.load_policy",
+    )
 
 
 def write_safetensors(plan: Plan, target: Path) -> list[Finding]:
@@ -168,9 +208,7 @@ def _dropped_parts(plan: Plan) -> list[Finding]:
     if any(policy.optimizer is not None for policy in plan.checkpoint.policies.values()):
         parts.append(("policies.*.optimizer", "the optimizers' states"))
     for policy_id, policy in plan.checkpoint.policies.items():
-        held = policy_id in plan.networks and "filter.mean" in plan.networks[policy_id].arrays
-        stats = policy.observation_filter is not None and bool(policy.observation_filter.stats)
-        if stats and not held:
+        if _filter_is_left_out(policy, plan.networks.get(policy_id)):
             parts.append((f"policies.{policy_id}.observation_filter", "the observation filter"))
     return [
         Finding.info(

@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
+from rllib_compat.networks.distributions import (
+    Categorical,
+    Gaussian,
+    Squashed,
+    default_distribution,
+)
 from rllib_compat.neutral import spaces
-from rllib_compat.policy.distributions import Categorical, Gaussian, Squashed, default_distribution
 
 RNG = np.random.default_rng(3)
 MANY = 20_000

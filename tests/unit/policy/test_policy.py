@@ -10,9 +10,9 @@ import rllib_compat
 from rllib_compat import Given, convert
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotYetError
 from rllib_compat.networks import ModelSettings
+from rllib_compat.networks.actions import ActionFitting
 from rllib_compat.neutral import spaces
 from rllib_compat.policy import preprocessor
-from rllib_compat.policy.actions import ActionFitting
 from tests.legacy.acting import policies, seen
 from tests.legacy.cases import MUSEUM, find
 

@@ -13,21 +13,23 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.networks import ModelSettings, Network
+from rllib_compat.networks.distributions import (
+    Array,
+    Categorical,
+    Deterministic,
+    Distribution,
+    default_distribution,
+    distribution_from_settings,
+)
 from rllib_compat.networks.families.q_head import exploring
 from rllib_compat.networks.graph import Graph
+from rllib_compat.networks.network import Network
+from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.errors import NotYetError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Box, Space, map_leaves
-from rllib_compat.policy.distributions import (
-    Array,
-    Categorical,
-    Deterministic,
-    default_distribution,
-    distribution_from_settings,
-)
 from rllib_compat.registry import keys as table
 
 #: Draws actions by Q-values `[B, actions]`.
@@ -46,13 +48,13 @@ class ActionChooser:
 
     Attributes:
         output: The name of the output.
-        best: The best actions by a batch of that output.
+        distribution: Whose best actions are taken, by a batch of that output.
         explore: Actions of a policy that explores, likewise.
         log_likelihood: The log of the probability (or density) of actions; None: they have none.
     """
 
     output: str
-    best: Callable[[Array], Any]
+    distribution: Distribution
     explore: Callable[[Array, np.random.Generator], Any]
     log_likelihood: Callable[[Array, Any], Array] | None = None
 
@@ -68,7 +70,7 @@ def make_chooser(network: Network, policy: PolicyState, settings: ModelSettings)
     outputs = network.graph.outputs
     if "actions" in outputs:
         action = Deterministic(getattr(space, "shape", ()))
-        return ActionChooser("actions", action.best, _refusing("noise on its actions", where))
+        return ActionChooser("actions", action, _refusing("noise on its actions", where))
     if "action_dist_inputs" in outputs:
         distribution = network.target.model_config.get("distribution")
         chosen = (
@@ -76,11 +78,9 @@ def make_chooser(network: Network, policy: PolicyState, settings: ModelSettings)
             if distribution
             else default_distribution(space, where=where)
         )
-        return ActionChooser(
-            "action_dist_inputs", chosen.best, chosen.sample, chosen.log_likelihood
-        )
+        return ActionChooser("action_dist_inputs", chosen, chosen.sample, chosen.log_likelihood)
     explore = _exploration_by_values(policy, settings.config, network.graph)
-    return ActionChooser("q_values", lambda values: np.asarray(values.argmax(-1)), explore)
+    return ActionChooser("q_values", Categorical(network.choices or 0), explore)
 
 
 def _exploration_by_values(policy: PolicyState, config: Mapping[str, Any], graph: Graph) -> Explore:
@@ -180,7 +180,7 @@ class ActionFitting:
 
 
 def find_fitting(
-    checkpoint: LegacyCheckpoint, policy: PolicyState
+    checkpoint: LegacyCheckpoint, policy: PolicyState, network: Network
 ) -> tuple[ActionFitting, tuple[Finding, ...]]:
     """What the config of a checkpoint says, with the defaults of its Ray.
 
@@ -191,7 +191,11 @@ def find_fitting(
     ray = checkpoint.source.ray_version
     if ray is not None and checkpoint.algorithm is not None:
         known = {**table.default_config(checkpoint.algorithm, ray), **known}
-    fitting = ActionFitting(bool(known.get("normalize_actions")), bool(known.get("clip_actions")))
+    # Ray 0.7 and 0.8.0 squashed into the space itself.
+    fits = network.target.model_config.get("distribution", {}).get("squashes", 1) > 1
+    fitting = ActionFitting(
+        bool(known.get("normalize_actions")) and not fits, bool(known.get("clip_actions"))
+    )
     missing = [key for key in ("normalize_actions", "clip_actions") if key not in known]
     if ray is not None or not missing or not _has_numbers(policy.action_space):
         return fitting, ()
