@@ -11,7 +11,7 @@ from typing import Any
 
 from rllib_compat.formats import files as text_files
 from rllib_compat.formats.atomic import atomic_file
-from rllib_compat.formats.paths import local_path
+from rllib_compat.formats.stores import source_path
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 
@@ -124,7 +124,7 @@ def read_manifest(checkpoint: str | Path) -> Manifest:
         CheckpointError: It has no such manifest.
         CorruptCheckpointError: The manifest is damaged, or names a path outside of its folder.
     """
-    path = local_path(checkpoint) / FOLDER / MANIFEST
+    path = source_path(checkpoint) / FOLDER / MANIFEST
     with text_files.disk_errors(path):
         is_there = path.is_file() and not path.is_symlink()
     if not is_there:

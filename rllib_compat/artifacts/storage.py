@@ -23,6 +23,7 @@ from rllib_compat.artifacts.runners import open_inside
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.files import disk_errors, walk
 from rllib_compat.formats.paths import local_path
+from rllib_compat.formats.stores import source_path
 from rllib_compat.formats.zip_errors import DAMAGED_ZIP
 from rllib_compat.neutral.budget import budget_error
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
@@ -39,22 +40,22 @@ class _Checkpoints:
     """A checkpoint and those beside it, which may hold files that it names.
 
     Args:
-        checkpoint: The checkpoint's folder.
+        checkpoint: The checkpoint's folder, or its address.
         remote: Whether to ask the stores that it names; text: those below this address alone.
     """
 
     def __init__(self, checkpoint: str | Path, *, remote: bool | str) -> None:
-        self.manifest = read_manifest(checkpoint)
+        self.path = source_path(checkpoint)
+        self.manifest = read_manifest(self.path)
         self._remote = remote
         self._left = _UNPACKED
         self._met: set[tuple[int, int]] = set()
-        self._checkpoint = local_path(checkpoint)
         self._beside: dict[tuple[int, str], tuple[Path, StoredFolder]] | None = None
 
     @property
     def root(self) -> Path:
         """Where the checkpoint's own files are."""
-        return self._checkpoint / FOLDER / FILES
+        return self.path / FOLDER / FILES
 
     def difference(
         self, folder: StoredFolder, file: StoredFile, copy: Path | None = None
@@ -90,14 +91,14 @@ class _Checkpoints:
         for piece in pieces:
             self._left -= len(piece)
             if self._left < 0:
-                raise budget_error("unpacked", str(self._checkpoint))
+                raise budget_error("unpacked", str(self.path))
             yield piece
 
     def _others(self) -> dict[tuple[int, str], tuple[Path, StoredFolder]]:
         """The folders of the other checkpoints: where their files are, by iteration and place."""
         if self._beside is None:
             self._beside = {}
-            own = self._checkpoint.absolute()
+            own = self.path.absolute()
             for path in sorted(own.parent.iterdir()):
                 with suppress(CheckpointError):
                     manifest = read_manifest(path) if path != own else Manifest(0, 0)
@@ -112,7 +113,7 @@ def verify(checkpoint: str | Path, *, remote: bool | str = False) -> list[str]:
     """Compares what is stored with the manifest.
 
     Args:
-        checkpoint: The checkpoint's folder.
+        checkpoint: The checkpoint's folder, or its address.
         remote: Whether to read what is in stores of its own (`upload_to`), too, at whatever
             addresses the manifest names; or the address below which they have to be.
 
@@ -165,8 +166,7 @@ def extract(checkpoint: str | Path, target: str | Path, *, remote: bool | str = 
         BudgetExceededError: Far more comes out of the files than is in them.
     """
     checkpoints = _Checkpoints(checkpoint, remote=remote)
-    checkpoint = local_path(checkpoint)
-    with atomic_directory(local_path(target), source=checkpoint) as new:
+    with atomic_directory(local_path(target), source=checkpoints.path) as new:
         for folder in checkpoints.manifest.folders:
             (new / folder.place).mkdir(parents=True)
             for file in folder.files:

@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from rllib_compat.cli import options, output
+from rllib_compat.neutral.origins import describe_place
 
 
 @click.command("artifacts")
-@click.argument("checkpoint", type=options.LocalPath())
+@click.argument("checkpoint", type=options.PathOrAddress())
 @click.option("--verify", is_flag=True, help="Compare each file with its digest in the manifest.")
 @click.option(
     "--extract",
@@ -26,7 +27,7 @@ from rllib_compat.cli import options, output
 )
 @options.json_option
 def command(
-    checkpoint: Path, *, verify: bool, extract: Path | None, remote: bool, as_json: bool
+    checkpoint: str | Path, *, verify: bool, extract: Path | None, remote: bool, as_json: bool
 ) -> int:
     """Lists, checks and unpacks the simulators' folders inside a checkpoint.
 
@@ -39,7 +40,9 @@ def command(
       rllib-compat artifacts checkpoint_000010 --verify --extract results
     """
     from rllib_compat import artifacts
+    from rllib_compat.formats.stores import source_path
 
+    title, checkpoint = describe_place(checkpoint), source_path(checkpoint)
     manifest = artifacts.read_manifest(checkpoint)
     complaints = list(manifest.complaints)
     if verify:
@@ -54,7 +57,7 @@ def command(
             for folder in manifest.folders
             for file in folder.files
         ]
-        output.table(str(checkpoint), ("file", "bytes", "sha256", "machine"), rows)
+        output.table(title, ("file", "bytes", "sha256", "machine"), rows)
     for sentence in complaints:
         output.progress(sentence)
     return 1 if complaints else 0

@@ -5,12 +5,14 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rllib_compat.cli import answers, options, output
+from rllib_compat.formats.paths import local_path
+from rllib_compat.neutral.origins import describe_place
 
 if TYPE_CHECKING:
     from rllib_compat.conversion.convert import Conversion
@@ -29,8 +31,8 @@ _GROUPS = {
 
 
 @click.command("convert", cls=options.GroupedCommand, groups=_GROUPS)
-@click.argument("old", type=options.LocalPath())
-@click.argument("new", type=options.LocalPath())
+@click.argument("old", type=options.PathOrAddress())
+@click.argument("new", type=options.PathOrAddress())
 @click.option(
     "--to",
     type=click.Choice(["checkpointable", "msgpack", "onnx", "safetensors"]),
@@ -71,8 +73,8 @@ _GROUPS = {
 @options.verbose_option
 @options.strict_option
 def command(
-    old: Path,
-    new: Path,
+    old: str | Path,
+    new: str | Path,
     to: str,
     state_format: str,
     overwrite: bool,
@@ -120,15 +122,16 @@ def command(
     if recursive:
         if recorded:
             raise click.UsageError("--recorded is of one checkpoint; leave out --recursive.")
+        places = local_path(old), local_path(new)
         return _convert_below(
-            old, new, known_of, jobs, as_json=as_json, verbose=verbose, strict=strict, **how
+            *places, known_of, jobs, as_json=as_json, verbose=verbose, strict=strict, **how
         )
-    how["given"] = known_of.given(old)
+    how["given"] = known_of.given(PurePath(old))
     if write_model is not None:
         return _write_model(old, new, write_model, how["given"], recorded)
     from rllib_compat import convert
 
-    output.progress(f"reading {old}")
+    output.progress(f"reading {describe_place(old)}")
     done = convert(old, new, recorded=recorded, **how)
     if as_json:
         output.emit_json(done.to_dict())
@@ -137,7 +140,9 @@ def command(
     return done.report.exit_code if strict else 0
 
 
-def _write_model(old: Path, new: Path, file: Path, given: Given, recorded: Path | None) -> int:
+def _write_model(
+    old: str | Path, new: str | Path, file: Path, given: Given, recorded: Path | None
+) -> int:
     """Writes the source of a module; the conversion itself is the next command."""
     from rllib_compat.conversion import recordings
     from rllib_compat.conversion.module_source import CLASS, make_module_source

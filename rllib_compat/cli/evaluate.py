@@ -12,6 +12,7 @@ import click
 
 from rllib_compat.cli import named_modules, options, output
 from rllib_compat.neutral.extras import import_optional
+from rllib_compat.neutral.origins import describe_place
 
 if TYPE_CHECKING:
     from rllib_compat.trainer.rollouts import Episode
@@ -21,7 +22,7 @@ STEPS = 10_000
 
 
 @click.command("evaluate")
-@click.argument("checkpoint", type=options.LocalPath())
+@click.argument("checkpoint", type=options.PathOrAddress())
 @click.option(
     "--run", "--algo", "--algorithm", "-r", "-a", help="The algorithm that was trained, e.g. PPO."
 )
@@ -58,7 +59,7 @@ STEPS = 10_000
 @options.verbose_option
 @options.strict_option
 def command(
-    checkpoint: Path,
+    checkpoint: str | Path,
     *,
     episodes: int | None,
     steps: int | None,
@@ -90,7 +91,9 @@ def command(
         output.emit_json(summary)
     else:
         columns = ("episodes", "env steps", "reward", "std", "min", "max", "length")
-        output.table(str(checkpoint), columns, [[_shown(v) for v in list(summary.values())[:7]]])
+        output.table(
+            describe_place(checkpoint), columns, [[_shown(v) for v in list(summary.values())[:7]]]
+        )
     return code if strict else 0
 
 
@@ -120,7 +123,7 @@ def _monitor(out: Path | None) -> Path:
 
 
 def _evaluate(
-    checkpoint: Path,
+    checkpoint: str | Path,
     episodes: int,
     steps: int,
     video: Path | None,

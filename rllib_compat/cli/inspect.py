@@ -24,7 +24,7 @@ _SPACE = 60
 
 
 @click.command("inspect")
-@click.argument("checkpoint", type=options.LocalPath())
+@click.argument("checkpoint", type=options.PathOrAddress())
 @click.option("--globals", "names", is_flag=True, help="List every class and function it names.")
 @click.option("--arrays", is_flag=True, help="List every array with its shape and type.")
 @click.option("--recursive", is_flag=True, help="Show a row for each checkpoint below a folder.")
@@ -34,7 +34,7 @@ _SPACE = 60
 @options.verbose_option
 @options.strict_option
 def command(
-    checkpoint: Path,
+    checkpoint: str | Path,
     names: bool,
     arrays: bool,
     recursive: bool,
@@ -60,8 +60,9 @@ def command(
     from rllib_compat import inspect
     from rllib_compat.cli import overview
     from rllib_compat.formats.layouts import search
+    from rllib_compat.formats.stores import source_path
 
-    known_of = answers.Answers(hints, known)
+    known_of, checkpoint = answers.Answers(hints, known), source_path(checkpoint)
     if recursive:
         return overview.show(checkpoint, known_of, as_json=as_json, everything=True)
     budget = Budget()
@@ -188,7 +189,7 @@ def _show(found: Inspection, verbose: int) -> None:
     def most(lines: int) -> int | None:
         return None if verbose else lines
 
-    path = str(found.checkpoint.source.path)
+    path = found.checkpoint.source.place
     left = _LINES - output.table("", ("checkpoint", path), _fact_rows(found), most=most(_POLICIES))
     policies = [_policy_row(policy, verbose) for policy in found.policies.values()]
     if policies:  # none is read where the file itself is missing

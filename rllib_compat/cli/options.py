@@ -11,6 +11,7 @@ import click
 
 from rllib_compat.cli.named_modules import find_modules
 from rllib_compat.formats.paths import local_path
+from rllib_compat.formats.stores import is_address
 from rllib_compat.neutral.public import import_attribute
 from rllib_compat.neutral.text import printable
 
@@ -46,13 +47,22 @@ class GroupedCommand(click.Command):
 class LocalPath(click.Path):
     """A path of this machine."""
 
-    def __init__(self, **told: bool) -> None:
-        super().__init__(path_type=Path, **told)
+    def __init__(self, **settings: bool) -> None:
+        super().__init__(path_type=Path, **settings)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """What is meant by it, as everywhere else."""
-        path: Any = super().convert(local_path(value), param, ctx)
-        return Path(path)
+        return super().convert(local_path(value), param, ctx)
+
+
+class PathOrAddress(LocalPath):
+    """A path of this machine, or the address of a place in a store, which stays text."""
+
+    name = "path or address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """What is meant by it, as everywhere else."""
+        return value if is_address(value) else super().convert(value, param, ctx)
 
 
 class _SpaceOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # click 8.0 – 8.5

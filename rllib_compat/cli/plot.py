@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rllib_compat.cli import options, output
+from rllib_compat.neutral.origins import describe_place
 
 if TYPE_CHECKING:
     from rllib_compat.trials.read import Trial
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     "paths",
     nargs=-1,
     required=True,
-    type=options.LocalPath(),
+    type=options.PathOrAddress(),
     metavar="TRIAL_OR_CHECKPOINT...",
 )
 @click.option(
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 @options.json_option
 @click.option("--strict", is_flag=True, help="End with exit code 1 if something was left out.")
 def command(
-    paths: tuple[Path, ...],
+    paths: tuple[str | Path, ...],
     *,
     out: Path,
     axis: str,
@@ -71,7 +72,7 @@ def command(
     trials = [read.read_trial(file, axis=axis, more=data) for file in files]
     notes = [note for trial in trials for note in trial.notes]
     if as_json:
-        shown = [{"path": str(t.path), "curves": _shown(t)} for t in trials]
+        shown = [{"path": describe_place(t.path), "curves": _shown(t)} for t in trials]
         output.emit_json(shown)
     else:
         draw.draw(trials, out, axis=axis, overwrite=overwrite)

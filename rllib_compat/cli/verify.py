@@ -11,8 +11,8 @@ from rllib_compat.cli import options, output
 
 
 @click.command("verify")
-@click.argument("old", type=options.LocalPath())
-@click.argument("new", type=options.LocalPath())
+@click.argument("old", type=options.PathOrAddress())
+@click.argument("new", type=options.PathOrAddress())
 @options.inputs_option
 @click.option(
     "--observations",
@@ -24,8 +24,8 @@ from rllib_compat.cli import options, output
 @options.json_option
 @options.verbose_option
 def command(
-    old: Path,
-    new: Path,
+    old: str | Path,
+    new: str | Path,
     inputs: int,
     observations: Path | None,
     recorded: Path | None,

@@ -24,16 +24,17 @@ from rllib_compat.conversion.identify import identify
 from rllib_compat.conversion.next_step import describe_next_step
 from rllib_compat.conversion.plan import Form, Plan, make_plan
 from rllib_compat.formats import layouts
-from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.layouts.search import why_not_replaceable
 from rllib_compat.formats.manifest import require_whole, write_manifest
 from rllib_compat.formats.msgpack import write as msgpack
 from rllib_compat.formats.paths import local_path
+from rllib_compat.formats.stores import is_address, source_path, target_directory
 from rllib_compat.networks import AnyNetwork, known, optimizers
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, size_of
 from rllib_compat.neutral.errors import NotYetError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.origins import describe_place
 from rllib_compat.neutral.report import Finding, Report, Verdict
 from rllib_compat.ray_versions import releases
 
@@ -84,7 +85,7 @@ class Conversion:
     report: Report
     differences: tuple[OutputDifference, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
-    target: Path | None = None
+    target: str | Path | None = None
     next_step: str = ""
 
     @property
@@ -147,8 +148,9 @@ def convert(
     Nothing in the old checkpoint is executed, and it is not touched.
 
     Args:
-        old: A checkpoint file or folder of any Ray from 0.5 on.
-        new: The folder to make.
+        old: A checkpoint file or folder of any Ray from 0.5 on: its path, or its address
+            (`s3://bucket/path`).
+        new: The folder to make, or its address.
         to: `checkpointable` (what the installed Ray reads), or one of those that need no Ray:
             `msgpack` (all of it), `onnx` or `safetensors` (the networks, for other libraries).
         state_format: How the Checkpointable tree keeps its state: `pkl` or `msgpack`.
@@ -179,18 +181,17 @@ def convert(
     facts = algorithm, config, env, observation_space, action_space, model
     known_facts = (given or Given()).with_arguments(*facts)
     budget = budget or Budget()
-    new = local_path(new)
     checkpoint = layouts.read(old, budget)
     if checkpoint.source.path.is_dir():
         require_whole(checkpoint.source.path)
     plan = prepare(checkpoint, known_facts, to=to)
-    report = Report(f"Conversion of {old}", {"layout": checkpoint.source.layout})
+    report = Report(f"Conversion of {describe_place(old)}", {"layout": checkpoint.source.layout})
     _describe(plan, report)
     rows: list[OutputDifference] = []
     if dry_run:
         report.extend(_dry_run_findings(plan))
     else:
-        with atomic_directory(
+        with target_directory(
             new,
             overwrite=overwrite,
             source=checkpoint.source.path,
@@ -211,8 +212,9 @@ def convert(
     done = Conversion(plan, report, tuple(rows), tuple(assumptions))
     if dry_run:
         return done
-    lines = describe_next_step(plan, Path(new), known_facts)
-    return replace(done, target=Path(new), next_step=lines)
+    there = describe_place(new) if is_address(new) else local_path(new)
+    lines = describe_next_step(plan, there, known_facts)
+    return replace(done, target=there, next_step=lines)
 
 
 def verify(
@@ -242,7 +244,7 @@ def verify(
     samples = Samples.of(inputs, observations, recorded)
     facts = algorithm, config, env, observation_space, action_space, model
     known_facts = (given or Given()).with_arguments(*facts)
-    new = local_path(new)
+    new = source_path(new)
     to = "checkpointable" if (new / "learner_group").is_dir() else "msgpack"
     budget = budget or Budget()
     plan = prepare(layouts.read(old, budget), known_facts, to=to)

@@ -29,6 +29,7 @@ from rllib_compat.neutral.checkpoint import (
 )
 from rllib_compat.neutral.errors import CheckpointError, CompatError, MissingFileError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.origins import describe_place
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 from rllib_compat.neutral.spaces import Space
 
@@ -174,7 +175,7 @@ class Inspection:
         """All of it as plain data, for JSON: numbers are numbers, and what is unknown is null."""
         counters = self.counters
         return {
-            "path": str(self.checkpoint.source.path),
+            "path": self.checkpoint.source.place,
             "format": self.layout,
             "ray_version": self.ray_version,
             "algorithm": self.algorithm,
@@ -277,7 +278,7 @@ def inspect(
     """
     facts = algorithm, config, env, observation_space, action_space, model
     given = (given or Given()).with_arguments(*facts)
-    report = Report(f"Inspection of {path}")
+    report = Report(f"Inspection of {describe_place(path)}")
     try:
         checkpoint = complete(layouts.read(path, budget), given)
     except MissingFileError as error:

@@ -21,7 +21,7 @@ _SPACE = 60
 _POLICIES = 4
 
 
-def describe_next_step(plan: Plan, target: Path, given: Given) -> str:
+def describe_next_step(plan: Plan, target: str | Path, given: Given) -> str:
     """The lines with which a checkpoint is trained on, or acts where nothing trains it.
 
     Args:
@@ -44,7 +44,7 @@ def describe_next_step(plan: Plan, target: Path, given: Given) -> str:
     return ""
 
 
-def _train(plan: Plan, target: Path, given: Given) -> str:
+def _train(plan: Plan, target: str | Path, given: Given) -> str:
     arguments, notes = [repr(str(target))], list[str]()
     rules = {finding.rule for finding in plan.findings if finding.verdict is not Verdict.DROPPED}
     policies = plan.checkpoint.policies
@@ -83,7 +83,7 @@ def _describe_spaces(policies: Mapping[str, PolicyState]) -> str:
     return f"with observations {seen} and actions {acts}"
 
 
-def _act(plan: Plan, target: Path) -> str:
+def _act(plan: Plan, target: str | Path) -> str:
     policy_id = next(iter(plan.networks))
     which = "" if len(plan.networks) == 1 else f", policy_id={policy_id!r}"
     lines = [
@@ -92,7 +92,7 @@ def _act(plan: Plan, target: Path) -> str:
         "action = policy.compute_single_action(observation)",
     ]
     if plan.reason.startswith("$.exploration_config "):
-        old = str(plan.checkpoint.source.path)
+        old = plan.checkpoint.source.place
         lines.append("# exploring as its algorithm does by itself, it trains on:")
         lines.append(f"# algorithm = compat.load({old!r}, exploration_config={{}})")
     why = f" ({plan.reason}, so nothing trains it)" if plan.reason else ""

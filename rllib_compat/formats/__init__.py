@@ -18,6 +18,7 @@ _FILES = {
     "msgpack.codec": ("pack", "unpack"),
     "msgpack.write": ("write as write_msgpack",),
     "paths": ("local_path", "storage_path"),
+    "stores": ("MARK", "Store", "remove_copy", "source_path"),
     "pickles": ("load as load_pickle", "load_torch", "looks_like_pickle"),
 }
 

@@ -67,7 +67,7 @@ def atomic_directory(
             _refuse_overlap(target, Path(source).resolve())
         _finish_killed_runs(target)
         if _is_there(target) and not overwrite:
-            raise _exists(target)
+            raise target_exists(target)
         _require_ours(target, why_not)
         made = _make_parents(target.parent)
         temporary, descriptor = target, None
@@ -135,10 +135,10 @@ def _rename_to_new(partial: Path, target: Path) -> None:
     try:
         os.link(partial, target, follow_symlinks=False)
     except FileExistsError:
-        raise _exists(target) from None
+        raise target_exists(target) from None
     except OSError:  # a file system without links
         if _is_there(target):
-            raise _exists(target) from None
+            raise target_exists(target) from None
         partial.rename(target)
 
 
@@ -152,7 +152,8 @@ def _refuse_overlap(target: Path, source: Path) -> None:
         )
 
 
-def _exists(target: Path) -> TargetExistsError:
+def target_exists(target: Path | str) -> TargetExistsError:
+    """The error where something is in the place of an output."""
     return TargetExistsError(
         "The output is there already.",
         where=str(target),
@@ -260,7 +261,7 @@ def _put_in_place(temporary: Path, target: Path, *, overwrite: bool) -> None:
         temporary.rename(target)
         return
     if not overwrite:  # it has appeared while we were writing
-        raise _exists(target)
+        raise target_exists(target)
     if _exchange(temporary, target):
         _sync(target.parent)  # before the old one goes
         _remove(temporary)

@@ -25,12 +25,12 @@ import numpy as np
 from rllib_compat.formats.files import disk_errors, read_bytes, walk
 from rllib_compat.formats.layouts.configs import find_params
 from rllib_compat.formats.msgpack import codec
-from rllib_compat.formats.paths import local_path
 from rllib_compat.formats.pickles import looks_like_pickle
 from rllib_compat.formats.pickles.arrays import LEGACY_MAGIC, ZIP_MAGIC, read_legacy, read_zip
 from rllib_compat.formats.pickles.machine import parts_of
 from rllib_compat.formats.pickles.names import NAMES
 from rllib_compat.formats.pickles.opcodes import Unpickler
+from rllib_compat.formats.stores import source_path
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import (
     BudgetExceededError,
@@ -110,7 +110,7 @@ def list_globals(path: str | Path, budget: Budget | None = None) -> list[FileGlo
         UnknownLayoutError: There is nothing of that name.
         BudgetExceededError: It costs more than the budget allows.
     """
-    path, budget = local_path(path), budget or Budget()
+    path, budget = source_path(path), budget or Budget()
     if not os.path.lexists(path):
         raise UnknownLayoutError(
             "There is no such file or folder.", where=str(path), fix="Check the path."

@@ -19,6 +19,19 @@ _DOWNLOADS = {
     "https": "curl -LO",
 }
 _HERE = ("", "localhost")
+#: The params of a trial, and in how many folders above a checkpoint they may be: `params.pkl` keeps
+#: tuples, spaces and classes, `params.json` has only their `repr`.
+PARAMS = ("params.pkl", "params.json")
+LEVELS_UP = 3
+
+
+def split_address(place: str | os.PathLike[str]) -> tuple[str, str]:
+    """The scheme of an address and what follows the slashes; without a scheme for a path."""
+    text = os.fspath(place)
+    found = _ADDRESS.match(text)
+    if found is None or Path(text).exists():
+        return "", text
+    return found["scheme"].lower(), found["rest"].lstrip("/")
 
 
 def local_path(place: str | os.PathLike[str]) -> Path:

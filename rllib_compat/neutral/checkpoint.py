@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.origins import describe_place
 from rllib_compat.neutral.report import Finding
 from rllib_compat.neutral.spaces import Array as Array
 from rllib_compat.neutral.spaces import Space
@@ -40,7 +41,7 @@ class Source:
     """Where a checkpoint came from.
 
     Attributes:
-        path: The file or directory that was asked for.
+        path: The file or directory that was asked for, or its copy.
         layout: Its format: `0.1`, `1.0`, `1.1`, `1.1 msgpack`, `1.2`, `2.0`, `2.1`.
         ray_version: The Ray that wrote it, where it says so.
         digests: The sha256 of every file that was read, by its path below `path`.
@@ -50,6 +51,11 @@ class Source:
     layout: str
     ray_version: str | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        """The path as messages have it: of a copy, the address that it was copied from."""
+        return describe_place(self.path)
 
 
 @frozen

@@ -31,6 +31,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.neutral.advice import for_python
+from rllib_compat.neutral.origins import with_addresses
 from rllib_compat.neutral.text import indented, printable
 
 if TYPE_CHECKING:
@@ -51,9 +52,9 @@ class CompatError(Exception):
 
     def __init__(self, found: str, *, where: str | None = None, fix: str | None = None) -> None:
         super().__init__(found, where, fix)
-        self.found = found
-        self.where = where
-        self.fix = fix
+        self.found = with_addresses(found)
+        self.where = where and with_addresses(where)
+        self.fix = fix and with_addresses(fix)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Ray carries errors between processes; the default would call the class with `args` only.

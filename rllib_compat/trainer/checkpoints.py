@@ -18,13 +18,13 @@ import numpy as np
 
 from rllib_compat.conversion.given import Given
 from rllib_compat.formats import layouts
-from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.formats.layouts import tree
 from rllib_compat.formats.layouts.folder import Folder, as_mapping
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.formats.manifest import require_whole, why_not_ours, write_manifest
 from rllib_compat.formats.paths import local_path
+from rllib_compat.formats.stores import is_address, source_path, target_directory
 from rllib_compat.formats.zip_errors import DAMAGED_ZIP
 from rllib_compat.networks.named import BUFFERS
 from rllib_compat.neutral import spaces
@@ -88,7 +88,7 @@ class Checkpoints:
         Raises:
             CheckpointError: It can't be restored; the algorithm is as it was.
         """
-        folder = str(local_path(folder))
+        folder = str(source_path(folder))
         reading = self._restorer.read(Path(folder), trusted=trusted)
         with reading as restore, self._running.all_or_nothing(), explain_errors(Path(folder)):
             restore()
@@ -101,17 +101,21 @@ class Checkpoints:
             callbacks.fire_checkpoint_restored(callbacks.owner, folder)
 
 
-def save_whole(path: Path, write: Callable[[str], object]) -> None:
+def save_whole(place: str, write: Callable[[str], object]) -> None:
     """Lets `write` fill the folder of a checkpoint, which appears whole or not at all.
+
+    Args:
+        place: Its path or address.
+        write: What writes into a folder of this machine.
 
     One that is there is replaced if it holds nothing but what a trainer has saved. Otherwise it is
     written into, and what others have put there stays; its manifest comes last.
     """
-    if path.is_dir() and why_not_ours(path):
-        with disk_errors(path):
-            write(str(path))
+    if not is_address(place) and Path(place).is_dir() and why_not_ours(Path(place)):
+        with disk_errors(place):
+            write(place)
         return
-    with atomic_directory(path, overwrite=True, why_not=why_not_ours) as folder:
+    with target_directory(place, overwrite=True, why_not=why_not_ours) as folder:
         write(str(folder))
 
 

@@ -23,7 +23,8 @@ from rllib_compat.config import Translation, translate
 from rllib_compat.config.era import AUTO, Era
 from rllib_compat.config.evidence import Evidence
 from rllib_compat.formats.manifest import why_not_ours
-from rllib_compat.formats.paths import local_path
+from rllib_compat.formats.paths import local_path, storage_path
+from rllib_compat.formats.stores import source_path
 from rllib_compat.neutral.errors import CompatError, RayNotSupportedError
 from rllib_compat.ray_versions import algorithms, env_runners, old_stack, tune
 from rllib_compat.ray_versions import metrics as ray_metrics
@@ -584,10 +585,10 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         """
         if tune.has_storage(self):
             return super().save(checkpoint_dir)
-        folder = local_path(checkpoint_dir or self.logdir).absolute()
-        path = folder / f"checkpoint_{self.iteration:06d}"
-        save_whole(path, self.save_checkpoint)
-        return str(path)
+        folder = storage_path(checkpoint_dir or self.logdir).rstrip("/")
+        place = f"{folder}/checkpoint_{self.iteration:06d}"
+        save_whole(place, self.save_checkpoint)
+        return place
 
     def save_checkpoint(self, checkpoint_dir: str) -> Any:
         """Writes today's checkpoint, which `Algorithm.from_checkpoint` loads too.
@@ -667,7 +668,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             with getattr(path, "checkpoint", path).as_directory() as folder:
                 return cls.from_checkpoint(folder, policy_ids, policy_mapping_fn, policies_to_train)
         loaded = LoadedAlgorithm.from_checkpoint(
-            local_path(path), policy_mapping_fn, policies_to_train
+            source_path(path), policy_mapping_fn, policies_to_train
         )
         members = {"_loaded": loaded, "__module__": cls.__module__}
         around: type[Trainer] = type(cls.__name__, (cls,), members)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rllib_compat.formats.files import disk_errors, open_regular, parse_record, read_lines, walk
+from rllib_compat.formats.stores import source_path
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 
 #: The first of them that is there is read: `progress.csv` has less in it.
@@ -59,16 +60,17 @@ class Trial:
     notes: list[str] = field(default_factory=list)
 
 
-def find_trials(path: Path) -> list[Path]:
+def find_trials(path: str | Path) -> list[Path]:
     """The files with the results that a path means.
 
     Args:
         path: Such a file, a trial's folder, a folder with trials somewhere below it, or a
-            checkpoint inside a trial's folder.
+            checkpoint inside a trial's folder; or its address.
 
     Raises:
         CheckpointError: There are none.
     """
+    path = source_path(path, only=FILES)
     with disk_errors(path):
         return _find_trials(path.resolve())  # the same one may be meant in several ways
 

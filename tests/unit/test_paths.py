@@ -65,10 +65,9 @@ def test_each_form_is_the_same_path(forms, tmp_path):
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        ("s3://bucket/x", "aws s3 cp"),
         ("https://github.com/me/repo/checkpoint-100", "curl -LO"),
         ("file://tmp/x", "/tmp/x"),
-        ("abc://x", "a path of this"),
+        ("abc://x", "pyarrow or fsspec"),
     ],
 )
 def test_an_address_of_another_machine_is_an_error(address, told):

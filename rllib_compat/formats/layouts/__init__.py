@@ -13,7 +13,7 @@ from typing import Protocol
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.formats.layouts import foreign_files, own_msgpack, search, v0_1, v1, v2
 from rllib_compat.formats.layouts.folder import LayoutMismatch
-from rllib_compat.formats.paths import local_path
+from rllib_compat.formats.stores import source_path
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.check import check
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
@@ -47,7 +47,7 @@ def read(path: str | Path, budget: Budget | None = None) -> LegacyCheckpoint:
     """Reads a checkpoint of any layout.
 
     Args:
-        path: A checkpoint file, its folder, or the trial's folder above it.
+        path: A checkpoint file, its folder, or the trial's folder above it; or its address.
         budget: What the job may cost; give the same one to all that it does.
 
     Raises:
@@ -57,7 +57,7 @@ def read(path: str | Path, budget: Budget | None = None) -> LegacyCheckpoint:
         FileSystemError: The file system refuses; the error says what to do.
         CheckpointError: A file can't be opened for any other reason.
     """
-    path = local_path(path)
+    path = source_path(path)
     budget = budget or Budget()
     try:
         with disk_errors(path):

@@ -9,12 +9,10 @@ from typing import Any
 
 from rllib_compat.formats.files import list_folders
 from rllib_compat.formats.layouts.folder import Folder, with_text_keys
+from rllib_compat.formats.paths import LEVELS_UP, PARAMS
 from rllib_compat.neutral.records import StandIn
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 
-#: `params.pkl` keeps tuples, spaces and classes; `params.json` has only their `repr`.
-_PARAMS = ("params.pkl", "params.json")
-_LEVELS_UP = 3
 #: The rule of what is said of params that are not the checkpoint's own.
 NEIGHBOUR = "params.neighbour"
 #: No config is nested deeper.
@@ -81,7 +79,7 @@ def find_params(checkpoint: Path) -> Path | None:
     It is the nearest of the checkpoint's own and three above it; or else the only one beside these
     that has params and no checkpoint, since people keep checkpoints and logs apart.
     """
-    above = [checkpoint, *checkpoint.resolve().parents[:_LEVELS_UP]]
+    above = [checkpoint, *checkpoint.resolve().parents[:LEVELS_UP]]
     if own := next(filter(_holds_params, above), None):
         return own
     for folder in above[:3]:
@@ -94,7 +92,7 @@ def find_params(checkpoint: Path) -> Path | None:
 def _find_neighbours(checkpoint: Path) -> list[Path]:
     """Params in folders beside the checkpoint's, which may be another trial's."""
     folders = chain.from_iterable(map(list_folders, checkpoint.resolve().parents[:2]))
-    return [folder / name for folder in folders for name in _PARAMS if (folder / name).is_file()]
+    return [folder / name for folder in folders for name in PARAMS if (folder / name).is_file()]
 
 
 def _holds_checkpoint(trial: Path) -> bool:
@@ -102,7 +100,7 @@ def _holds_checkpoint(trial: Path) -> bool:
 
 
 def _holds_params(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in _PARAMS)
+    return any((folder / name).is_file() for name in PARAMS)
 
 
 def read_params(folder: Folder) -> dict[str, Any]:
@@ -117,7 +115,7 @@ def read_params(folder: Folder) -> dict[str, Any]:
         return {}
     trial = Folder(place, budget=folder.budget)
     params: dict[str, Any] = {}
-    for name in _PARAMS:
+    for name in PARAMS:
         params = config_dict(trial.try_side_file(name), name, folder.findings)
         if params:
             folder.findings.append(_params_finding(folder, f"{place.name}/{name}", place))

@@ -1,0 +1,386 @@
+"""Checkpoints in a store (`s3://bucket/run`): copied here to be read, and put there once written.
+
+pyarrow opens a store, or fsspec where pyarrow knows none of that name; both find credentials and
+endpoints as they always do (environment, profile, `?endpoint_override=…`). Only an address that a
+caller gives is opened, never one that a file names, and nothing outside of it but the params of the
+trial above it.
+
+A store can't rename. So a folder that is being written has a mark in it, `MARK`, from its first
+file to its last, and its manifest comes last of all: who reads it meanwhile, or after a crash, is
+told; the next run on it replaces it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, NoReturn
+
+from rllib_compat.formats import manifest
+from rllib_compat.formats.atomic import atomic_directory, target_exists
+from rllib_compat.formats.files import disk_errors
+from rllib_compat.formats.paths import LEVELS_UP, PARAMS, local_path, split_address
+from rllib_compat.neutral import origins
+from rllib_compat.neutral.errors import (
+    BudgetExceededError,
+    CorruptCheckpointError,
+    FileSystemError,
+    UnknownLayoutError,
+)
+from rllib_compat.neutral.extras import import_optional
+
+if TYPE_CHECKING:
+    from pyarrow import fs
+
+#: What is in a folder that is being written.
+MARK = "rllib_compat_unfinished.json"
+#: What fsspec opens and pyarrow does not. Its other protocols are wrappers around local files,
+#: archives and web pages, or follow redirects.
+_FSSPEC = frozenset({"abfs", "abfss", "adl", "az", "gcs", "memory", "oss", "s3a", "sftp"})
+#: One checkpoint has some dozen files; leagues have thousands.
+_MOST_FILES = 100_000
+_PART = 8 << 20  # bytes
+#: By default, it looks for credentials and tries again for a quarter of an hour.
+_GOOGLE_RETRIES = "retry_limit_seconds=30"
+#: What copies leave of the disk, as a share of it.
+_LEFT_FREE = 0.05
+_copies = count(1)
+
+
+@dataclass(frozen=True)
+class Store:
+    """A place in a store.
+
+    Attributes:
+        files: The store.
+        path: The place in it, without a slash at its end.
+        shown: The address without credentials, as messages have it.
+    """
+
+    files: fs.FileSystem
+    path: str
+    shown: str
+
+    @classmethod
+    def of(cls, address: str) -> Store:
+        """Opens the store of an address; nothing is asked of it yet.
+
+        Raises:
+            CompatError: The packages for it are not installed.
+            FileSystemError: There is no store of that kind, or its address is wrong.
+        """
+        scheme, rest = split_address(address)
+        address, shown = f"{scheme}://{rest}", origins.describe_place(f"{scheme}://{rest}")
+        fs = import_optional("pyarrow.fs", extra="cloud", where=shown)
+        try:
+            if scheme in _FSSPEC:
+                opened, path = import_optional("fsspec.core", extra="cloud").url_to_fs(address)
+                files = fs.PyFileSystem(fs.FSSpecHandler(opened))
+            else:
+                if scheme == "gs" and "retry_limit" not in address:
+                    address += f"{'&' if '?' in address else '?'}{_GOOGLE_RETRIES}"
+                files, path = fs.FileSystem.from_uri(address)
+        except (ImportError, OSError, ValueError) as error:
+            raise FileSystemError(
+                f"The address can't be opened: {error}.",
+                where=shown,
+                fix="Give an address of pyarrow or fsspec, such as s3://bucket/path; what it needs "
+                "beside (credentials, a region, an endpoint) is in their documentation.",
+            ) from error
+        return cls(files, path.rstrip("/"), shown.partition("?")[0].rstrip("/"))
+
+    @property
+    def parent(self) -> Store:
+        """The folder above."""
+        above, shown = self.path.rpartition("/")[0], self.shown.rpartition("/")[0]
+        return Store(self.files, above, shown)
+
+    def __truediv__(self, name: str) -> Store:
+        return Store(self.files, f"{self.path}/{name}", f"{self.shown}/{name}")
+
+    def is_folder(self) -> bool:
+        """Whether the place is a folder; one in a store may be no more than how names begin."""
+        with store_errors(self):
+            (info,) = self.files.get_file_info([self.path])
+        return bool(info.type.name == "Directory")
+
+    def entries(self) -> list[fs.FileInfo]:
+        """What is in the folder; empty where nothing is."""
+        from pyarrow import fs
+
+        with store_errors(self):
+            found = self.files.get_file_info(fs.FileSelector(self.path, allow_not_found=True))
+        for info in found:
+            name = info.path[len(self.path) + 1 :]
+            if not info.path.startswith(f"{self.path}/") or _leads_elsewhere(name):
+                _refuse_name(self, info.path)
+        return sorted(found, key=lambda info: info.path)
+
+    def walk(self) -> Iterator[tuple[Store, list[str], list[fs.FileInfo]]]:
+        """The folders below, with the names of those in each, and its files; as `os.walk`.
+
+        One folder is listed at a time. What is taken out of the names is not walked.
+        """
+        listed = self.entries()
+        folders = [info.base_name for info in listed if not info.is_file]
+        yield self, folders, [info for info in listed if info.is_file]
+        for name in folders:
+            yield from (self / name).walk()
+
+    def read(self, name: str) -> bytes | None:
+        """A small file of the folder; None where there is none."""
+        with store_errors(self):
+            try:
+                with self.files.open_input_stream(f"{self.path}/{name}") as file:
+                    return bytes(file.read(_PART))
+            except FileNotFoundError:
+                return None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Writes a small file into the folder."""
+        with store_errors(self), self.files.open_output_stream(f"{self.path}/{name}") as file:
+            file.write(data)
+
+    def remove(self, name: str) -> None:
+        """Removes a file of the folder, if it is there."""
+        with store_errors(self), suppress(FileNotFoundError):
+            self.files.delete_file(f"{self.path}/{name}")
+
+
+def is_address(place: str | os.PathLike[str]) -> bool:
+    """Whether somebody means a place in a store, and not a path of this machine."""
+    scheme, _ = split_address(place)
+    return scheme not in ("", "file", "http", "https")
+
+
+def source_path(place: str | os.PathLike[str], *, only: Collection[str] = ()) -> Path:
+    """A path that can be read: what is at an address is copied to this machine first.
+
+    The copy is removed when this process ends, or by `remove_copy`.
+
+    Args:
+        place: A path, or the address of a checkpoint, of a trial's folder or of a file.
+        only: The names of the files to copy; all, by default.
+
+    Raises:
+        FileSystemError: The store can't be opened or read.
+        CorruptCheckpointError: It is only half written, or holds names that no file can have.
+        BudgetExceededError: There is more at the address than fits here.
+    """
+    return _copy(Store.of(os.fspath(place)), only) if is_address(place) else local_path(place)
+
+
+def remove_copy(path: Path) -> None:
+    """Removes what `source_path` has copied."""
+    if (folder := origins.folder_of(path)) is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def target_directory(
+    place: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    source: str | Path | None = None,
+    why_not: Callable[[Path], str | None] = lambda _: None,
+) -> Iterator[Path]:
+    """Makes a directory here or at an address, as `atomic_directory` does.
+
+    At an address, it is filled here, and copied when the block has ended well.
+
+    Yields:
+        The temporary directory to fill.
+    """
+    if not is_address(place):
+        where = local_path(place)
+        with atomic_directory(where, overwrite=overwrite, source=source, why_not=why_not) as folder:
+            yield folder
+        return
+    store = Store.of(os.fspath(place))
+    there = store.entries()
+    half = any(info.base_name == MARK for info in there)
+    if there and not half and not overwrite:
+        raise target_exists(store.shown)
+    staged = _copy(store) if there and not half else _new_folder(store)
+    try:
+        with atomic_directory(staged, overwrite=True, why_not=why_not) as folder:
+            yield folder
+        _publish(staged, store)
+    finally:
+        remove_copy(staged)
+
+
+@contextmanager
+def store_errors(store: Store) -> Iterator[None]:
+    """Turns what a store refuses inside the block into a `FileSystemError`."""
+    try:
+        yield
+    except OSError as error:
+        raise FileSystemError(
+            f"The store refuses: {str(error)[:500]}",
+            where=store.shown,
+            fix="Check the address, the credentials and the endpoint, as pyarrow takes them.",
+        ) from error
+
+
+@cache
+def _copies_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="rllib_compat_copies_")
+
+
+def _new_folder(store: Store) -> Path:
+    """An empty place for a copy, below folders of the same names as those above it in the store."""
+    top = Path(_copies_folder().name, str(next(_copies)))
+    names = store.path.strip("/").split("/")[-LEVELS_UP - 1 :]
+    for name in names:
+        if _leads_elsewhere(name):
+            _refuse_name(store, name)
+    path = top.joinpath(*names)
+    with disk_errors(path):
+        path.parent.mkdir(parents=True)
+    origins.note(top, store.shown.removesuffix("/" + "/".join(names)))
+    return path
+
+
+def _copy(store: Store, only: Collection[str] = ()) -> Path:
+    path = _new_folder(store)
+    try:
+        left, files = _free_bytes(path.parent), 0
+        for folder, info, target in _files(store, path, only):
+            files, left = files + 1, left - info.size
+            if files > _MOST_FILES or left < 0:
+                _refuse_size(store, files)
+            _copy_file(folder, info, target)
+        if not any(target.name.startswith(path.name) for target in path.parent.glob("*")):
+            raise UnknownLayoutError(
+                "There is nothing at this address.",
+                where=store.shown,
+                fix="Check the address, and that your credentials may list it.",
+            )
+    except BaseException:
+        remove_copy(path)
+        raise
+    return path
+
+
+def _files(
+    store: Store, path: Path, only: Collection[str]
+) -> Iterator[tuple[Store, fs.FileInfo, Path]]:
+    """What belongs to a place: what is below it or begins with its name, and params above it."""
+    for folder, _, found in store.walk() if store.is_folder() else ():
+        place = path.joinpath(*PurePosixPath(folder.path[len(store.path) + 1 :]).parts)
+        for info in found:
+            if info.base_name == MARK:
+                _refuse_half(folder)
+            if not only or info.base_name in only:
+                yield folder, info, place / info.base_name
+    begins = PurePosixPath(store.path).name, ".tune_metadata"  # version 0.1
+    above = store.parent
+    for level in range(LEVELS_UP):
+        if "/" not in above.path.strip("/"):  # a bucket's
+            return
+        for info in above.entries():
+            if info.is_file and (
+                info.base_name in (only or PARAMS)
+                or (level == 0 and not only and info.base_name.startswith(begins))
+            ):
+                yield above, info, path.parents[level] / info.base_name
+        above = above.parent
+
+
+def _copy_file(folder: Store, info: fs.FileInfo, path: Path) -> None:
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            try:
+                with folder.files.open_input_stream(info.path) as source:
+                    while part := source.read(_PART):
+                        file.write(part)
+            except OSError as error:
+                if error.errno and error.filename == str(path):
+                    raise
+                with store_errors(folder / info.base_name):
+                    raise
+            if file.tell() != info.size:
+                raise CorruptCheckpointError(
+                    f"It had {info.size:,} bytes, and {file.tell():,} came.",
+                    where=f"{folder.shown}/{info.base_name}",
+                    fix="Somebody is writing it; try again when that has ended.",
+                )
+
+
+def _publish(folder: Path, store: Store) -> None:
+    """Puts what is in a folder at an address; its manifest comes last."""
+    by = {"host": platform.node(), "process": os.getpid(), "since": time.time()}
+    with store_errors(store):
+        store.files.create_dir(store.path, recursive=True)
+    store.write(MARK, json.dumps(by).encode("ascii"))
+    store.remove(manifest.NAME)
+    new = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*"))}
+    last = new.pop(manifest.NAME, None)
+    for below, _, found in store.walk():
+        for info in found:
+            if info.path[len(store.path) + 1 :] not in {*new, MARK}:
+                below.remove(info.base_name)
+    for name, path in [*new.items(), *([(manifest.NAME, last)] if last else [])]:
+        if path.is_dir():
+            continue
+        with store_errors(store / name):
+            store.files.create_dir(f"{store.path}/{name}".rpartition("/")[0], recursive=True)
+            with (
+                path.open("rb") as file,
+                store.files.open_output_stream(f"{store.path}/{name}") as target,
+            ):
+                shutil.copyfileobj(file, target, _PART)
+    store.remove(MARK)
+
+
+def _leads_elsewhere(name: str) -> bool:
+    """Whether it is not the name of one file in a folder."""
+    return name in ("", ".", "..") or any(sign in name for sign in ("/", os.sep, "\0"))
+
+
+def _free_bytes(folder: Path) -> int:
+    usage = shutil.disk_usage(folder)
+    return usage.free - int(_LEFT_FREE * usage.total)
+
+
+def _refuse_half(folder: Store) -> NoReturn:
+    try:
+        by = json.loads(folder.read(MARK) or b"")
+        who = f" by process {by['process']:d} of {by['host']!a:.100}"
+    except (ValueError, KeyError, TypeError):
+        who = ""
+    raise CorruptCheckpointError(
+        f"It is only half written{who}.",
+        where=folder.shown,
+        fix="Wait until that has ended, or write it again: what is there is replaced.",
+    )
+
+
+def _refuse_size(store: Store, files: int) -> NoReturn:
+    raise BudgetExceededError(
+        "There are more files than a checkpoint has."
+        if files > _MOST_FILES
+        else "There is more than the disk for temporary files can take.",
+        where=store.shown,
+        fix="Give the address of one checkpoint, or a larger disk by the variable TMPDIR.",
+    )
+
+
+def _refuse_name(store: Store, name: str) -> NoReturn:
+    raise CorruptCheckpointError(
+        f"It holds {name[:100]!a}, a name that no file below a folder can have.",
+        where=store.shown,
+        fix="Remove or rename it in the store.",
+    )

@@ -1,0 +1,134 @@
+"""Checkpoints at addresses: read, written and refused at every place that takes one."""
+
+import contextlib
+import json
+
+import fsspec
+import pytest
+
+import rllib_compat as compat
+from rllib_compat import artifacts
+from rllib_compat.cli import main
+from rllib_compat.errors import CompatError, CorruptCheckpointError, TargetExistsError
+from rllib_compat.formats import MARK, Store, remove_copy, source_path
+from rllib_compat.trials import find_trials
+from tests.legacy.cases import find
+
+pytestmark = pytest.mark.skipif(not hasattr(fsspec, "filesystem"), reason="needs fsspec")
+CASE = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
+TRIAL = "memory://bucket/PPO/trial_1"
+
+
+@pytest.fixture
+def store():
+    """A store in memory that has a checkpoint of version 0.1 in the folder of its trial."""
+    memory = fsspec.filesystem("memory")
+    folder = CASE.checkpoint if CASE.checkpoint.is_dir() else CASE.checkpoint.parent
+    memory.put(str(folder), "/bucket/PPO/trial_1/checkpoint_2", recursive=True)
+    for params in folder.parent.glob("params.*"):
+        memory.put(str(params), f"/bucket/PPO/trial_1/{params.name}")
+    memory.pipe(
+        "/bucket/PPO/trial_1/result.json",
+        b'{"training_iteration": 1, "episode_reward_mean": 2.0, "timesteps_total": 10}\n',
+    )
+    yield memory
+    memory.rm("/bucket", recursive=True)
+
+
+def _file(memory):
+    (name,) = [n for n in memory.find("/bucket/PPO") if n.rsplit("/", 1)[-1] == "checkpoint-2"]
+    return f"memory:/{name}"
+
+
+def test_an_address_is_read_as_the_path_is(store, tmp_path):
+    here = compat.inspect(CASE.checkpoint)
+    for address in (f"{TRIAL}/checkpoint_2", TRIAL, _file(store)):
+        there = compat.inspect(address)
+        assert there.to_dict()["policies"] == here.to_dict()["policies"]
+        assert there.checkpoint.config == here.checkpoint.config
+    store.get("/bucket/PPO/trial_1", str(tmp_path / "trial"), recursive=True)
+    assert [f.name for f in find_trials(TRIAL)] == ["result.json"]
+
+
+def test_what_is_converted_to_an_address_is_what_is_converted_to_a_path(store, tmp_path):
+    done = compat.convert(f"{TRIAL}/checkpoint_2", "memory://bucket/new", to="msgpack")
+    compat.convert(CASE.checkpoint, tmp_path / "new", to="msgpack")
+    assert done.target == "memory://bucket/new"
+    there = {name: store.cat(name) for name in store.find("/bucket/new")}
+    here = {
+        path.name: path.read_bytes() for path in (tmp_path / "new").rglob("*") if path.is_file()
+    }
+    assert {name.rsplit("/", 1)[-1] for name in there} == here.keys()
+    assert compat.verify(f"{TRIAL}/checkpoint_2", "memory://bucket/new").equal
+
+
+def test_what_is_there_is_replaced_only_when_asked_and_if_it_is_ours(store):
+    compat.convert(TRIAL, "memory://bucket/new", to="msgpack")
+    with pytest.raises(TargetExistsError, match="memory://bucket/new"):
+        compat.convert(TRIAL, "memory://bucket/new", to="msgpack")
+    compat.convert(TRIAL, "memory://bucket/new", to="msgpack", overwrite=True)
+    store.pipe("/bucket/new/notes.txt", b"mine")
+    with pytest.raises(TargetExistsError, match="notes"):
+        compat.convert(TRIAL, "memory://bucket/new", to="msgpack", overwrite=True)
+    assert store.cat("/bucket/new/notes.txt") == b"mine"
+
+
+def test_what_is_half_written_is_refused_and_may_be_written_again(store):
+    compat.convert(TRIAL, "memory://bucket/new", to="msgpack")
+    store.pipe(f"/bucket/new/{MARK}", json.dumps({"host": "node-7", "process": 12}).encode())
+    with pytest.raises(CorruptCheckpointError, match="half written by process 12 of 'node-7'"):
+        compat.inspect("memory://bucket/new")
+    compat.convert(TRIAL, "memory://bucket/new", to="msgpack")
+    assert not [name for name in store.find("/bucket/new") if name.endswith(MARK)]
+    assert compat.verify(TRIAL, "memory://bucket/new").equal
+
+
+def test_a_run_that_is_cut_off_leaves_a_mark_and_no_manifest(store, monkeypatch):
+    def fail(self, name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "remove", fail)
+    with pytest.raises(KeyboardInterrupt):
+        compat.convert(TRIAL, "memory://bucket/new", to="msgpack")
+    names = [name.rsplit("/", 1)[-1] for name in store.find("/bucket/new")]
+    assert names == [MARK]
+
+
+def test_errors_name_the_address_and_no_secret(store):
+    with pytest.raises(CompatError) as error:
+        compat.inspect("memory://bucket/nothing")
+    assert "memory://bucket/nothing" in str(error.value)
+    assert "rllib_compat_copies" not in str(error.value)
+    with pytest.raises(CompatError) as error:
+        compat.inspect("s3://me:secret@bucket/x?endpoint_override=127.0.0.1:9&access_key=hidden")
+    assert "secret" not in str(error.value)
+    assert "hidden" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["../out", "a/../../out", "a\0b"])
+def test_no_name_leads_out_of_the_copy(store, name):
+    store.store[f"/bucket/evil/{name}"] = store.store["/bucket/PPO/trial_1/result.json"]
+    with pytest.raises(CompatError):
+        source_path("memory://bucket/evil")
+
+
+def test_every_verb_takes_an_address(store, capsys):
+    for arguments in (
+        ["inspect", TRIAL],
+        ["inspect", "--globals", TRIAL],
+        ["convert", TRIAL, "memory://bucket/new", "--to", "msgpack"],
+        ["verify", TRIAL, "memory://bucket/new"],
+        ["plot", TRIAL, "--json"],
+    ):
+        with contextlib.suppress(SystemExit):
+            assert not main(arguments)
+        assert "rllib_compat_copies" not in capsys.readouterr().out
+    with pytest.raises(CompatError, match="memory://"):
+        artifacts.read_manifest(TRIAL)
+
+
+def test_copies_are_removed(store):
+    copy = source_path(TRIAL)
+    assert copy.is_dir()
+    remove_copy(copy)
+    assert not copy.exists()
