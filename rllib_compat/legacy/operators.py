@@ -211,6 +211,10 @@ def gather_experiences_directly(workers: Any, config: Mapping[str, Any]) -> Any:
     return sampled.for_each(_decompressed).for_each(replayed).flatten().combine(together)
 
 
+#: Actors put the batches together, for more workers than one process kept up with (until Ray 2.0).
+gather_experiences_tree_aggregation = gather_experiences_directly
+
+
 def _decompressed(batch: Any) -> Any:
     return batch.decompress_if_needed()
 

@@ -1,4 +1,4 @@
-"""`mlflow_mixin`, `wandb_mixin` and MXNet's callbacks of `ray.tune.integration` (Ray 0.8 – 2.3)."""
+"""What `ray.tune.integration` had for MLflow, Weights & Biases and MXNet (Ray 0.8 – 2.3)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any, TypeVar
 
 import ray.tune
 
-from rllib_compat.tune import functions
+from rllib_compat.tune import functions, loggers
 
 __all__ = [
     "MLflowTrainableMixin",
     "TuneCallback",
     "TuneCheckpointCallback",
     "TuneReportCallback",
+    "WandbLogger",
     "WandbTrainableMixin",
     "mlflow_mixin",
     "wandb_mixin",
@@ -81,6 +82,33 @@ class WandbTrainableMixin:
         """Ends the run, and the trial."""
         self.wandb.finish()
         super().stop()  # type: ignore[misc]
+
+
+class WandbLogger(loggers.Logger):
+    """Sends a trial's results to Weights & Biases: one of `tune.run(loggers=…)` until Ray 2.0.
+
+    The config has below `wandb`, there or in `logger_config`, what its run is made with.
+    """
+
+    def _init(self) -> None:
+        from ray.air.integrations.wandb import WandbLoggerCallback
+
+        told = {**self.config, **(self.config.get("logger_config") or {})}.get("wandb")
+        if not told:
+            raise ValueError("The config has no 'wandb' with a 'project'.")
+        hidden = [*told.get("excludes", ()), "wandb", "logger_config"]
+        self._callback = WandbLoggerCallback(**{**told, "excludes": hidden})
+        self._callback.setup()
+        self._callback.log_trial_start(self.trial)
+
+    def on_result(self, result: Mapping[str, Any]) -> None:
+        """Sends one result."""
+        self._callback.log_trial_result(result["training_iteration"], self.trial, dict(result))
+
+    def close(self) -> None:
+        """Ends the run, and waits until all is sent."""
+        self._callback.log_trial_end(self.trial)
+        self._callback.on_experiment_end([self.trial])
 
 
 def _mixed_with(function: Function, mixin: type) -> Function:

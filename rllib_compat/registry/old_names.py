@@ -422,8 +422,8 @@ _HOMES = {
     _OPERATORS: """
         AsyncRequestsManager BroadcastUpdateLearnerWeights LeagueBuilder NoLeagueBuilder ReplayActor
         UpdateKL UpdateTargetAndKL UpdateWorkerWeights asynchronous_parallel_requests
-        gather_experiences_directly initialize_target update_kl update_target_and_kl
-        wait_asynchronous_requests warn_about_bad_reward_scales
+        gather_experiences_directly gather_experiences_tree_aggregation initialize_target update_kl
+        update_target_and_kl wait_asynchronous_requests warn_about_bad_reward_scales
     """,
     _DDPG: "TorchNoopModel",
     f"{_POLICIES}.maddpg": """

@@ -4,6 +4,7 @@ import inspect
 import logging
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import gymnasium
 import pytest
@@ -279,6 +280,38 @@ def test_a_function_counts_on_from_the_checkpoint_of_an_old_ray(ran):
     trial.load_checkpoint(SimpleNamespace(metrics={}, checkpoint=Checkpoint(str(folder))))
     assert trial._iteration == 2
     assert trial._time_total > 0
+
+
+def test_results_of_a_trial_go_to_weights_and_biases(monkeypatch):
+    import ray.air.integrations.wandb as of_ray
+
+    from rllib_compat.legacy import lookup
+
+    sent = []
+
+    class Recorder:
+        def __init__(self, **told):
+            sent.append(told)
+
+        def __getattr__(self, name):
+            return lambda *given: sent.append((name, *given))
+
+    monkeypatch.setattr(of_ray, "WandbLoggerCallback", Recorder)
+    logger = lookup("ray.tune.integration.wandb", "WandbLogger")
+    config = {"lr": 1, "logger_config": {"wandb": {"project": "lines", "excludes": ["pid"]}}}
+    running = LegacyLoggerCallback(logger)
+    trial = mock.Mock(config=config, local_path="")
+    running.log_trial_start(trial)
+    running.log_trial_result(3, trial, {"training_iteration": 3})
+    running.log_trial_end(trial)
+    assert sent == [
+        {"project": "lines", "excludes": ["pid", "wandb", "logger_config"]},
+        ("setup",),
+        ("log_trial_start", trial),
+        ("log_trial_result", 3, trial, {"training_iteration": 3}),
+        ("log_trial_end", trial),
+        ("on_experiment_end", [trial]),
+    ]
 
 
 def test_the_progress_of_whoever_learns_from_records_is_that_of_its_evaluation():
