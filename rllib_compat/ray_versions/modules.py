@@ -112,6 +112,13 @@ def model_configs(learner: Learner) -> dict[str, dict[str, Any]]:
     return {name: plain_model_config(module.model_config) for name, module in modules.items()}
 
 
+def copy_with_critics(module: Any) -> Any:
+    """A new module like one that only acts, which has its critics and targets, too."""
+    args, told = module.get_ctor_args_and_kwargs()
+    made = type(module)(*args, **{**told, "inference_only": False})
+    return made.to(next(module.parameters()).device)
+
+
 def dqn_module() -> Any:
     """The default module of DQN."""
     return renames.resolve("DefaultDQNTorchRLModule")

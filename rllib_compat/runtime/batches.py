@@ -17,6 +17,7 @@ from rllib_compat.neutral.errors import GoneError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import episodes, old_stack
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY
+from rllib_compat.runtime.recurrent_states import flatten_state
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import MultiAgentEpisode, SingleAgentEpisode
@@ -200,7 +201,7 @@ def rollout_batch(
         batches = {a: sample_batch(part, index) for index, (a, part) in enumerate(parts.items())}
         for agent, batch in batches.items():
             policy = policies[ids[agent]]
-            _add_values(batch, policy)
+            _add_values(batch, policy, parts[agent])
             if ray is not None and ray < _ASKED_FOR:
                 _add_steps_before(batch, parts[agent])
             elif ray is not None and ray < _BOOLEANS:
@@ -224,16 +225,38 @@ def _joined(chunks: list[Any], batches: dict[str, Any]) -> Any:
     return batches[ONLY_POLICY] if batches else concat_samples([])
 
 
-def _add_values(batch: Any, policy: Any) -> None:
+def _add_values(batch: Any, policy: Any, episode: SingleAgentEpisode) -> None:
     """Adds probabilities, and what the critic says of each step: env runners of today don't ask it.
 
-    Where there is a recurrent state, learners alone ask it, with the state of each step.
+    Where there is a recurrent state, it is asked with the state before each step, which is added.
     """
     if "action_logp" in batch:
         batch["action_prob"] = np.exp(batch["action_logp"])
-    if not policy.is_recurrent():
-        told = policy.compute_actions(batch["obs"], explore=False)[2]
-        batch.update({name: told[name] for name in ("vf_preds",) if name in told})
+    given: tuple[Any, ...] = ()
+    if policy.is_recurrent():
+        steps = {name: batch[name] for name in ("actions", "rewards")}
+        _add_steps_before(steps, episode)
+        states = _add_states(batch, policy, episode)
+        given = states, steps["prev_actions"], steps["prev_rewards"]
+    told = policy.compute_actions(batch["obs"], *given, explore=False)[2]
+    batch.update({name: told[name] for name in ("vf_preds",) if name in told})
+
+
+def _add_states(batch: Any, policy: Any, episode: SingleAgentEpisode) -> list[Any]:
+    """Adds the state before and after each step, flat as it was; returns those before."""
+    first, last = policy.get_initial_state(), _before(episode.extra_model_outputs["state_out"])
+    if last is not None:
+        first = [np.asarray(part) for part in flatten_state(last, batched=False)]
+    after = flatten_state(batch.pop("state_out"))
+    before = [np.concatenate([f[None], out[:-1]]) for f, out in zip(first, after, strict=True)]
+    for name, states in (("state_in", before), ("state_out", after)):
+        batch.update({f"{name}_{i}": np.asarray(state) for i, state in enumerate(states)})
+    return before
+
+
+def _before(column: Any) -> Any:
+    """What an episode's column has before the first step of a chunk; None at its beginning."""
+    return column.get(-1, neg_index_as_lookback=True) if column.lookback else None
 
 
 def _add_steps_before(batch: Any, episode: SingleAgentEpisode) -> None:
@@ -241,7 +264,7 @@ def _add_steps_before(batch: Any, episode: SingleAgentEpisode) -> None:
     import tree
 
     for name, column in (("actions", episode.actions), ("rewards", episode.rewards)):
-        before = column.get(-1, neg_index_as_lookback=True) if column.lookback else None
+        before = _before(column)
 
         def shifted(part: Any, first: Any = 0) -> Any:
             moved = np.roll(part, 1, 0)

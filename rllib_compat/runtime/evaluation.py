@@ -6,12 +6,18 @@ Ray 0.8 – 2.x had them in `rllib/evaluation/metrics.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.episode_records import EpisodeRecord, take_records
 from rllib_compat.runtime.remote_workers import RemoteWorker
 from rllib_compat.runtime.results import summarize
+from rllib_compat.runtime.workers import worker_of
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import EnvRunner
 
 
 @public("rllib_compat.adapters")
@@ -72,14 +78,14 @@ def collect_episodes(
     """
     import ray
 
-    asked = [worker.actor.apply.remote(take_records) for worker in _actors(remote_workers)]
+    asked = [worker.actor.apply.remote(_records_of) for worker in _actors(remote_workers)]
     left = [*to_be_collected, *asked]
     episodes: list[EpisodeRecord] = []
     if left:
         ready, left = ray.wait(left, num_returns=len(left), timeout=timeout_seconds)
         episodes = [episode for taken in ray.get(ready) for episode in taken]
     if local_worker is not None:
-        episodes += take_records(getattr(local_worker, "env_runner", local_worker))
+        episodes += _records_of(getattr(local_worker, "env_runner", local_worker))
     return episodes, left
 
 
@@ -109,7 +115,20 @@ def summarize_episodes(
         keep_custom_metrics: Whether custom metrics stay lists, one value an episode.
     """
     new = episodes if new_episodes is None else new_episodes
-    return summarize(list(episodes), len(new), keep_metrics=keep_custom_metrics)
+    times = [episode.perf_stats for episode in new if episode.perf_stats]
+    means = {name: float(np.mean([one[name] for one in times])) for name in (times or [{}])[0]}
+    return {
+        "off_policy_estimator": {},  # until Ray 1.13
+        "sampler_perf": means,
+        **summarize(list(episodes), len(new), keep_metrics=keep_custom_metrics),
+    }
+
+
+def _records_of(env_runner: EnvRunner) -> list[EpisodeRecord]:
+    """The episodes of a runner, with its times where it is no worker of the old API stack."""
+    if hasattr(env_runner, "module"):
+        return worker_of(env_runner).get_metrics()
+    return take_records(env_runner)
 
 
 def _actors(workers: Iterable[Any] | None) -> list[RemoteWorker]:

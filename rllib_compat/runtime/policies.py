@@ -17,6 +17,7 @@ from rllib_compat.registry.legacy_api import missing
 from rllib_compat.runtime.acting_policies import ActingPolicy
 from rllib_compat.runtime.policy_inputs import in_numpy
 from rllib_compat.runtime.postprocessing import postprocess
+from rllib_compat.runtime.whole_modules import WholeModules
 
 if TYPE_CHECKING:
     import torch
@@ -39,6 +40,7 @@ class LegacyPolicy(ActingPolicy):
         config: The algorithm's config.
         owner: What reaches the trainer; None where there is none in this process.
         learner: The learner that holds the module, where there is no owner to ask.
+        whole: What has its critic, where there is neither; None: nothing.
     """
 
     def __init__(
@@ -49,9 +51,11 @@ class LegacyPolicy(ActingPolicy):
         *,
         owner: PolicyOwner | None = None,
         learner: Learner | None = None,
+        whole: WholeModules | None = None,
     ) -> None:
         super().__init__(policy_id, module, config, owner=owner)
         self._learner = learner
+        self._whole = whole or WholeModules()
         self._buffers: dict[int, Any] = {}
 
     # What it tells of its training
@@ -236,13 +240,13 @@ class LegacyPolicy(ActingPolicy):
     def get_weights(self) -> dict[str, Any]:
         """The weights by name, as arrays."""
         if self._owner is None:
-            return dict(self.module.get_state())
+            return self._whole.weights(self.policy_id, self.module)
         return dict(self._owner.get_weights([self.policy_id])[self.policy_id])
 
     def set_weights(self, weights: Mapping[str, Any]) -> None:
         """Sets the weights by name."""
         if self._owner is None:
-            self.module.set_state(dict(weights))
+            self._whole.set_weights(self.policy_id, self.module, weights)
         else:
             self._owner.set_weights({self.policy_id: weights})
 
@@ -292,7 +296,7 @@ class LegacyPolicy(ActingPolicy):
     def _whole_module(self) -> RLModule:
         learner = self._learner_in_reach()
         if learner is None:
-            return self.module
+            return self._whole.module(self.policy_id, self.module)
         found: RLModule = learner.module[self.policy_id].unwrapped()
         return found
 

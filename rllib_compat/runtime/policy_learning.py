@@ -112,11 +112,11 @@ class PolicyLearning:
     def _losses(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         if has_advantages(self.config) and "advantages" not in batch:
             raise CompatError(
-                "This batch has no advantages, which need the critic's values: env runners in "
-                "other processes have the actor alone.",
+                "This batch has no advantages, which need the critic's values.",
                 where="learn_on_batch()",
-                fix="sample by trainer.workers.local_worker() with num_workers: 0, or let "
-                "trainer.train() sample and learn",
+                fix="learn from what workers of trainer.workers sample; or add the `vf_preds` of "
+                "policy.compute_actions() to the steps of each episode, and call "
+                "policy.postprocess_trajectory() with them",
             )
         columns = {self._policy_id: self._columns(batch)}
         out = self._learner.module.forward_train(columns)

@@ -13,6 +13,7 @@ from rllib_compat.runtime.policy_owner import PolicyOwner
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import EnvRunner
+    from rllib_compat.runtime.whole_modules import WholeModules
 
 
 if TYPE_CHECKING:
@@ -31,20 +32,28 @@ class LegacyPolicies(_Dict):
     Args:
         env_runner: The runner; its module may be replaced at any time.
         policies: What lets the policies reach the learners; None where there are none.
+        whole: What has their critics there; None: nothing.
     """
 
     #: What the map of Ray 1.4 – 2.9 kept on disk: nothing is kept there now.
     extension = path = ""
     policy_states_are_swappable = False
 
-    def __init__(self, env_runner: EnvRunner, policies: PolicyOwner | None = None) -> None:
+    def __init__(
+        self,
+        env_runner: EnvRunner,
+        policies: PolicyOwner | None = None,
+        whole: WholeModules | None = None,
+    ) -> None:
         self._env_runner = env_runner
         self._policies = policies
+        self._whole = whole
 
     def __getitem__(self, policy_id: str) -> LegacyPolicy:
         modules = self._modules()
         policy_id = resolve_policy_id(policy_id, modules)
-        policy = LegacyPolicy(policy_id, modules[policy_id], self._env_runner.config)
+        config = self._env_runner.config
+        policy = LegacyPolicy(policy_id, modules[policy_id], config, whole=self._whole)
         return policy if self._policies is None else self._policies.with_learners(policy)
 
     def __setitem__(self, policy_id: str, policy: LegacyPolicy) -> None:

@@ -26,6 +26,7 @@ from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
 from rllib_compat.runtime.policy_owner import PolicyOwner
 from rllib_compat.runtime.samplers import Sampler
 from rllib_compat.runtime.user_envs import list_environments, user_env, with_user_api
+from rllib_compat.runtime.whole_modules import WholeModules
 from rllib_compat.runtime.worker_learning import WorkerLearning
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class LegacyWorker:
         config: The config of the runner.
         policy_config: The same as a dict; the worker of a trainer has the trainer's.
         global_vars: What is known of the training's progress.
+        whole_modules: The critics of its policies, where it is not a trainer's local worker.
         extra_episodes: Episodes of a callback's own, which the next sample has, too.
         last_batch: The last batch of workers that only pretended to sample: there are none.
     """
@@ -58,6 +60,7 @@ class LegacyWorker:
         self.env_runner = env_runner
         self.policies: PolicyOwner | None = None
         self.global_vars: dict[str, Any] = {"timestep": 0}
+        self.whole_modules = WholeModules()
         self.extra_episodes: list[Any] = []
         self._policy_config: Mapping[str, Any] | None = None
         self._iterator: Any = None
@@ -79,7 +82,7 @@ class LegacyWorker:
     @property
     def policy_map(self) -> LegacyPolicies:
         """The policies by id."""
-        return LegacyPolicies(self.env_runner, self.policies)
+        return LegacyPolicies(self.env_runner, self.policies, self.whole_modules)
 
     @property
     def policy_dict(self) -> dict[str, Any]:

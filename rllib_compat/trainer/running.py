@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rllib_compat.league.memory import has_policies, share_frozen
 from rllib_compat.neutral.errors import RayNotSupportedError
@@ -18,6 +18,7 @@ from rllib_compat.ray_versions import (
 )
 from rllib_compat.runtime.callbacks import CallbackAdapter
 from rllib_compat.runtime.env_runners import has_own_env_runners
+from rllib_compat.runtime.workers import as_legacy
 from rllib_compat.trainer import coefficients
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class RunningAlgorithm:
         self._started = started
         self._frozen = frozen
         self._is_stale = False
+        self._learned: list[Any] = []
 
     def start(self) -> None:
         """Prepares an algorithm that was just built."""
@@ -60,6 +62,7 @@ class RunningAlgorithm:
             get_actions.replace_in_workers(self.algorithm)
         if has_policies(self.algorithm):
             share_frozen(self.algorithm, capacity=self._frozen)
+        self._learned = []
         self._started()
 
     @contextmanager
@@ -137,8 +140,22 @@ class RunningAlgorithm:
         """Sends the learners' weights to all env runners."""
         if (group := self._group) is not None:
             env_runners.send_weights(self.algorithm, group)
-        self._is_stale = False
+        self._is_stale, self._learned = False, []
 
     def mark_weights_stale(self) -> None:
         """Says that the local env runner has not got the newest weights."""
-        self._is_stale = True
+        self._is_stale, self._learned = True, []
+
+    def learned_weights(self) -> list[Any]:
+        """A reference to the weights of the policies that learn, with their critics, in a list.
+
+        Env runners are sent what they act with alone. The weights are stored once for as long as
+        they are the same; the list is empty where the env runners are the learners (the old API
+        stack).
+        """
+        if not self._learned and self.algorithm.learner_group is not None:
+            import ray
+
+            learning = as_legacy(self.group.local_env_runner).get_policies_to_train()
+            self._learned = [ray.put(dict(self.algorithm.get_weights(learning)))]
+        return self._learned

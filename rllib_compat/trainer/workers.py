@@ -14,7 +14,7 @@ from rllib_compat.ray_versions import env_runners, metrics, old_stack, renames
 from rllib_compat.registry.legacy_api import missing
 from rllib_compat.runtime.episode_records import EpisodeRecord
 from rllib_compat.runtime.policy_owner import PolicyOwner
-from rllib_compat.runtime.remote_workers import RemoteWorker
+from rllib_compat.runtime.remote_workers import RemoteWorker, worker_that_follows
 from rllib_compat.runtime.workers import LegacyWorker, as_legacy
 from rllib_compat.trainer.running import RunningAlgorithm
 
@@ -119,11 +119,15 @@ class LegacyWorkers(Workers):
         worker = as_legacy(self.group.local_env_runner)
         if isinstance(worker, LegacyWorker):
             worker.join(self._policies, self._config)
+            if self._policies is None:
+                worker.whole_modules.follow(self._running.learned_weights())
         return worker
 
     def remote_workers(self) -> list[RemoteWorker]:
         """The others; `worker.method.remote(…)` calls a method of the worker there."""
-        return [RemoteWorker(actor) for actor in env_runners.remote_env_runners(self.group)]
+        learned = self._running.learned_weights
+        actors = env_runners.remote_env_runners(self.group)
+        return [RemoteWorker(actor, learned) for actor in actors]
 
     def foreach_worker(
         self,
@@ -149,7 +153,7 @@ class LegacyWorkers(Workers):
         before = runner.config.policies_to_train
         results = env_runners.foreach_env_runner(
             self.group,
-            partial(_call, func),
+            partial(_call, func, self._learned()),
             local_env_runner=local_worker,
             remote_worker_ids=remote_worker_ids,
         )
@@ -158,6 +162,11 @@ class LegacyWorkers(Workers):
             learners = self._running.algorithm.learner_group
             learners.foreach_learner(partial(_train_only, after))
         return results
+
+    def _learned(self) -> list[Any]:
+        """A reference to the learners' weights; empty where the one worker has the learners."""
+        alone = self._policies is not None and env_runners.is_in_this_process(self.group)
+        return [] if alone else self._running.learned_weights()
 
     def add_policy(self, policy_id: str, *args: Any, **kwargs: Any) -> Any:
         """Adds a policy to learners and workers; see `Trainer.add_policy`."""
@@ -340,8 +349,10 @@ class LegacyOptimizer:
 
 
 # Functions of the module, so that they are pickled by name.
-def _call(func: Callable[[LegacyWorker], object], env_runner: EnvRunner) -> object:
-    return func(as_legacy(env_runner))
+def _call(
+    func: Callable[[LegacyWorker], object], learned: list[Any], env_runner: EnvRunner
+) -> object:
+    return func(worker_that_follows(learned, env_runner))
 
 
 def _call_with_index(func: Callable[[LegacyWorker, int], object], worker: LegacyWorker) -> object:

@@ -9,16 +9,9 @@ pytestmark = TRAINERS
 
 CASES = loops_here.recorded(loops_here.WITH_PROCESSES.__contains__, ["1.13.0-a_plan_of_workers"])
 
-#: What is not as it was yet, and why.
-OPEN = {
-    "workers_of_a_trainer": "env runners in other processes have no critic, and say so",
-}
-
 
 @pytest.mark.parametrize(("release", "name", "told"), CASES)
 def test_a_loop_takes_the_same_steps_and_its_results_have_the_same_keys(
-    one_ray, release, name, told, tmp_path, request
+    one_ray, release, name, told, tmp_path
 ):
-    if name in OPEN:
-        request.applymarker(pytest.mark.xfail(reason=OPEN[name], strict=True))
     loops_here.check(told, loops_here.play(release, name, tmp_path))

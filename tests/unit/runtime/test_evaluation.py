@@ -2,10 +2,13 @@
 
 from types import SimpleNamespace
 
+from rllib_compat import legacy
 from rllib_compat.adapters import DefaultCallbacks, EvaluationFunction, adapt_callbacks
 from rllib_compat.legacy import lookup
 from rllib_compat.runtime import as_legacy
 from tests.unit.runtime.runners import play, runner
+
+legacy.deactivate()  # to import it is to activate it
 
 METRICS = "ray.rllib.evaluation.metrics"
 collect_metrics = lookup(METRICS, "collect_metrics")

@@ -1,0 +1,71 @@
+"""Modules with their critics in env runners, whose own modules only act.
+
+Workers of old had whole policies: their samples had the critic's values, and their weights were
+those of all layers. What is called by hand in a worker brings a reference to the learners' weights
+along; it is followed where a critic is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rllib_compat.ray_versions.modules import copy_with_critics
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import RLModule
+
+
+class WholeModules:
+    """What an env runner's modules lack: by policy, the weights of the layers that do not act."""
+
+    def __init__(self) -> None:
+        self._learned: list[Any] = []
+        self._others: dict[str, dict[str, Any]] = {}
+        self._copies: dict[str, RLModule] = {}
+
+    def follow(self, learned: list[Any]) -> None:
+        """Takes critics from other weights of the learners, from now on.
+
+        Args:
+            learned: A reference to weights by policy and name; in a list, so that Ray leaves it.
+        """
+        if learned != self._learned:
+            self._learned, self._others = learned, {}
+
+    def weights(self, policy_id: str, acting: RLModule) -> dict[str, Any]:
+        """All weights of a policy: those that its module acts with, and the others."""
+        own = dict(acting.get_state())
+        if policy_id not in self._others:
+            self._set_others(policy_id, own, self._learned_by(policy_id))
+        return {**self._others[policy_id], **own}
+
+    def set_weights(self, policy_id: str, acting: RLModule, weights: Mapping[str, Any]) -> None:
+        """Sets the weights of a policy; others are those of the learners, until they change."""
+        acting.set_state(dict(weights))
+        self._set_others(policy_id, acting.get_state(), weights)
+
+    def module(self, policy_id: str, acting: RLModule) -> RLModule:
+        """A copy of a module that has its critic, too; the module, if no learner is known."""
+        weights = self.weights(policy_id, acting)
+        if not self._others[policy_id]:
+            return acting
+        found = self._copies.get(policy_id)
+        if found is None or type(found) is not type(acting):
+            found = self._copies[policy_id] = copy_with_critics(acting)
+        found.set_state(weights)
+        return found
+
+    def _learned_by(self, policy_id: str) -> Mapping[str, Any]:
+        import ray
+
+        weights: dict[str, Any] = ray.get(self._learned[0]) if self._learned else {}
+        return dict(weights.get(policy_id, {}))
+
+    def _set_others(
+        self, policy_id: str, acting: Mapping[str, Any], weights: Mapping[str, Any]
+    ) -> None:
+        # Arrays in Ray's store can't be changed, and stay there as long as somebody has them.
+        self._others[policy_id] = {n: np.array(w) for n, w in weights.items() if n not in acting}
