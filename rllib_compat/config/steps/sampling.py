@@ -5,6 +5,7 @@ Sizes have to fit into one another; an environment needs things because of what 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +40,9 @@ _TODAYS_KEYS = ("num_env_runners", "num_learners", "enable_env_runner_and_connec
 _STACKED = Version("0.6")
 #: From this Ray on, it does not.
 _NO_WRAPPERS = Version("2.40")
+
+POLICIES = "multi_agent.policies"
+SPACES = ("environment.observation_space", "environment.action_space")
 
 
 def is_todays(context: Context) -> bool:
@@ -80,7 +84,28 @@ def _curriculum(given: SettingsView, _: Context) -> Change | None:
     return Change({TASKS: ABSENT, CALLBACKS: callbacks})
 
 
+def _spaces_of_policies(given: SettingsView, context: Context) -> Change | None:
+    specs = given.get(POLICIES)
+    said = {name: given.get(name) for name in SPACES if given.get(name) is not None}
+    if not context.has_policies or not isinstance(specs, Mapping) or not said:
+        return None
+    shared = {name.rpartition(".")[2]: space for name, space in said.items()}
+    if any(hasattr(space, "spaces") for space in shared.values()):
+        return None  # it may be by agent
+    policies = {n: replace(spec, fields={**shared, **spec.fields}) for n, spec in specs.items()}
+    return Change({POLICIES: policies, **dict.fromkeys(said, ABSENT)})
+
+
 ENVIRONMENT = (
+    Step(
+        "spaces_of_policies",
+        "Spaces beside those of policies were for the policies that had none. Today they are those "
+        "of all agents, in a Dict.",
+        stack="new",
+        reads=(*SPACES, POLICIES),
+        sets={POLICIES: COMPUTED, **dict.fromkeys(SPACES, ABSENT)},
+        change=_spaces_of_policies,
+    ),
     Step(
         "atari",
         "Until Ray 2.40, Atari games got the DeepMind wrappers and clipped rewards by themselves. "

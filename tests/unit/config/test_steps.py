@@ -1,6 +1,7 @@
 """Steps do what their rows declare, and nothing else."""
 
 import pytest
+from gymnasium.spaces import Discrete
 
 from rllib_compat import registry
 from rllib_compat.config import Era, defaults, translate
@@ -50,6 +51,7 @@ CASES = [
     ({"model": {"use_lstm": True, "lstm_use_prev_reward": True}}, "MARWIL"),
     ({"burn_in": 20, "model": {"use_lstm": True}}, "R2D2"),
     ({"env_task_fn": max}, "PPO"),
+    ({"multiagent": {"policies": {"a": (None,) * 4}}, "action_space": Discrete(2)}, "PPO"),
     ({"soft_q": True}, "DQN"),
     ({"exploration_config": {"type": "Curiosity"}}, "PG"),
     ({"parameter_noise": True}, "DQN"),
