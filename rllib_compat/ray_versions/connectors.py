@@ -154,6 +154,26 @@ def filter_connector(env_runner: EnvRunner) -> Any:
     return next(found, None)
 
 
+def merge_states_by_class() -> None:
+    """Lets pipelines merge the states of each connector with its own.
+
+    Ray's (2.40 – 2.60) count those that have a state, and give the first state to the first
+    connector of all: a filter behind one that flattens was never merged.
+    """
+    from ray.rllib.connectors.connector_pipeline_v2 import ConnectorPipelineV2
+
+    ConnectorPipelineV2.merge_states = _merge_states
+
+
+def _merge_states(pipeline: ConnectorPipeline, states: list[Mapping[str, Any]]) -> dict[str, Any]:
+    found: dict[str, list[Any]] = {}
+    for state in states:
+        for name, part in state.items():
+            found.setdefault(name, []).append(part)
+    by_class = {type(connector).__name__: connector for connector in pipeline.connectors}
+    return {name: by_class[name].merge_states(parts) for name, parts in found.items()}
+
+
 def filter_report(told: Any) -> dict[str, list[dict[str, Any]]]:
     """All that a filter has seen since its `reset_buffer`, part by part, by a name of that time."""
     import tree

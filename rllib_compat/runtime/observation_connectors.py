@@ -329,6 +329,7 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
 
     def __init__(self, *spaces: object, **settings: object) -> None:
         super().__init__(*spaces, **settings)
+        connectors.merge_states_by_class()
         #: The type that a filter cuts what it gives to, where that is one of integers.
         self._integers: dict[str | None, str] = {}
         self._observations: Any = None
@@ -397,7 +398,9 @@ class PolicyMeanStdFilter(MeanStdFilter):
             for agent in self.single_agent_episode_iterator([episode]):
                 module_id = episode.module_for(agent.agent_id)
                 if module_id not in filters:
-                    filters[module_id] = self._new_filter(_shape(agent.observation_space))
+                    # The agent's own space may be that of all agents (Ray's FlattenObservations).
+                    space = self.input_observation_space[agent.agent_id]
+                    filters[module_id] = self._new_filter(_shape(space))
                 if self._observations is not None:
                     kind = integer_type(self._observations[agent.agent_id])
                     self._integers |= {} if kind is None else {module_id: kind}

@@ -138,6 +138,24 @@ INTEGERS = {
 }
 
 
+def test_a_filter_behind_another_connector_is_merged():
+    """Ray's pipelines give its state to the first connector."""
+    old = {"num_workers": 0, "observation_filter": "MeanStdFilter"}
+    config = translate(old, algorithm="PPO", legacy_ray="1.13.0").algorithm_config
+    config.environment(Waves, env_config={"space": INTEGERS["bits"]})
+    add_preprocessors(config)
+    use_compat_env_runners(config)
+    local, worker = (config.env_runner_cls(config=config, worker_index=index) for index in (0, 1))
+    worker.sample(num_timesteps=25)
+    pipelines = [runner._env_to_module for runner in (local, worker)]
+    pipelines[0].merge_states([pipelines[1].get_state()])
+    counts = [
+        next(iter(filter_of(runner)._filters.values())).running_stats.n
+        for runner in (local, worker)
+    ]
+    assert counts[0] == counts[1] > 25
+
+
 @pytest.mark.parametrize("ray", ["0.8.5", "1.0.1", "1.13.0"])
 @pytest.mark.parametrize("case", INTEGERS)
 def test_what_a_filter_makes_of_integers_are_integers_since_ray_1_10(ray, case):
