@@ -16,7 +16,7 @@ import torch
 
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import learners
-from rllib_compat.runtime.learner_stats import HELD, learner_stats
+from rllib_compat.runtime.learner_info import HELD, learner_stats
 from rllib_compat.runtime.policy_inputs import in_numpy
 from rllib_compat.runtime.postprocessing import has_advantages
 from rllib_compat.runtime.recurrent_states import nest_state

@@ -17,8 +17,7 @@ from packaging.version import Version
 
 from rllib_compat.ray_versions import metrics
 from rllib_compat.runtime.episode_records import EpisodeRecord
-from rllib_compat.runtime.learner_info import LearnerInfo, arrange
-from rllib_compat.runtime.learner_stats import HELD, learner_stats
+from rllib_compat.runtime.learner_info import HELD, LearnerInfo, arrange, learner_stats
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 
 if TYPE_CHECKING:

@@ -971,7 +971,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/runtime/learner_stats.py",
+        "rllib_compat/runtime/learner_info.py",
         ("tests/unit/runtime/test_results.py", "tests/unit/runtime/test_callbacks.py"),
         (
             "SAC's losses have PPO's names",

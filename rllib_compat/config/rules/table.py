@@ -20,7 +20,7 @@ from rllib_compat.config.rules import (
     sampling,
     training,
 )
-from rllib_compat.config.rules.family import (
+from rllib_compat.config.rules.common import (
     converted,
     dropped,
     families,

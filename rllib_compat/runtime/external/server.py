@@ -26,9 +26,14 @@ from ray.rllib.policy.sample_batch import SampleBatch
 from rllib_compat import registry
 from rllib_compat.neutral.errors import CompatError, ConfigError, CorruptCheckpointError
 from rllib_compat.ray_versions import environments, old_stack
-from rllib_compat.runtime.external.batches import batch_of, metrics_of
 from rllib_compat.runtime.external.envs import PolledEnv
-from rllib_compat.runtime.external.messages import plain, read_request, write_answer
+from rllib_compat.runtime.external.messages import (
+    batch_of,
+    metrics_of,
+    plain,
+    read_request,
+    write_answer,
+)
 from rllib_compat.runtime.external.worker_args import worker_args
 
 logger = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from rllib_compat.algorithms import LegacyTraining, use_legacy_learners, uses_si
 from rllib_compat.algorithms.ppo import PPO, passes
 from rllib_compat.ray_versions import algorithms, episodes, releases, startup, training_steps
 from rllib_compat.runtime import use_compat_env_runners, use_reporting_learner
-from rllib_compat.runtime.learner_stats import LEARNER_STATS
+from rllib_compat.runtime.learner_info import LEARNER_STATS
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
 from tests.unit.algorithms.test_losses import HEADS, SEPARATE, SHARED

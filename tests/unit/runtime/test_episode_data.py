@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from rllib_compat.episode_data import EpisodeRecorder, read_episodes
 from rllib_compat.episode_data.files import EpisodeFiles
-from rllib_compat.episode_data.recorder import Seen
-from rllib_compat.episode_data.values import AgentData
+from rllib_compat.episode_data.recorder import AgentData, Seen
 from rllib_compat.errors import CheckpointError, CompatError, CorruptCheckpointError
 from rllib_compat.runtime.legacy_callbacks import instantiate, resolve
 

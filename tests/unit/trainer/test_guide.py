@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rllib_compat.runtime.learner_stats import ACTOR_CRITIC_STATS, LEARNER_STATS
+from rllib_compat.runtime.learner_info import ACTOR_CRITIC_STATS, LEARNER_STATS
 from rllib_compat.runtime.results import RENAMED, SAMPLER_PERF
 
 GUIDE = Path(__file__).parents[3] / "migration_guide"
