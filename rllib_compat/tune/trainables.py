@@ -5,6 +5,7 @@ Ray 1.0 renamed them; today's are Ray's own, and whoever overrides those gets no
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -38,8 +39,58 @@ def _saved_path(folder: Path) -> str:
     return os.path.normpath(files.path(place))
 
 
+def _note_path(saved: Any, folder: str) -> Any:
+    """Notes which path in a checkpoint was returned; what is none goes on as it is."""
+    if not isinstance(saved, (str, os.PathLike)):
+        return saved
+    place = os.path.relpath(saved, folder)
+    if not _is_inside(place):
+        raise CheckpointError(
+            "A path outside of the checkpoint was returned, which nobody would keep.",
+            where=os.fspath(saved),
+            fix="write into the folder that the method gets, and return a path in it",
+        )
+    Path(folder, _SAVED).write_text(place, "utf-8")
+    return None
+
+
+def _what_was_saved(checkpoint: Any) -> Any:
+    """The path that was returned of a checkpoint, or what was saved as it is."""
+    if not isinstance(checkpoint, dict) and Path(checkpoint, _SAVED).exists():
+        return _saved_path(Path(checkpoint))
+    return checkpoint
+
+
+def _saving(written: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(written)
+    def save_checkpoint(self: Any, folder: str) -> Any:
+        saved = written(self, folder)
+        # A subclass that calls this one gets the path.
+        return _note_path(saved, folder) if type(self).save_checkpoint is save_checkpoint else saved
+
+    return save_checkpoint
+
+
+def _loading(written: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(written)
+    def load_checkpoint(self: Any, checkpoint: Any) -> None:
+        written(self, _what_was_saved(checkpoint))
+
+    return load_checkpoint
+
+
 class Trainable(ray.tune.Trainable):  # type: ignore[misc]  # Ray has no types
-    """Ray's, which calls the older names."""
+    """Ray's, which calls the older names.
+
+    `save_checkpoint` may return a path in the checkpoint, which `load_checkpoint` gets, as until
+    Ray 2.6.
+    """
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, adapt in (("save_checkpoint", _saving), ("load_checkpoint", _loading)):
+            if name in vars(cls):
+                setattr(cls, name, adapt(vars(cls)[name]))
 
     def setup(self, config: dict[str, Any]) -> None:
         """Calls `_setup`."""
@@ -52,23 +103,11 @@ class Trainable(ray.tune.Trainable):  # type: ignore[misc]  # Ray has no types
     def save_checkpoint(self, checkpoint_dir: str) -> Any:
         """Calls `_save`, which returns a dict or the path that `_restore` is to get."""
         saved = self._older("_save", super().save_checkpoint)(checkpoint_dir)
-        if not isinstance(saved, (str, os.PathLike)):
-            return saved
-        place = os.path.relpath(saved, checkpoint_dir)
-        if not _is_inside(place):
-            raise CheckpointError(
-                "`_save` returned a path outside of the checkpoint, so it would be lost.",
-                where=os.fspath(saved),
-                fix="write into the folder that `_save` is called with, and return a path in it",
-            )
-        Path(checkpoint_dir, _SAVED).write_text(place, "utf-8")
-        return None
+        return _note_path(saved, checkpoint_dir)
 
     def load_checkpoint(self, checkpoint: dict[str, Any] | str) -> None:
         """Calls `_restore`."""
-        if not isinstance(checkpoint, dict) and Path(checkpoint, _SAVED).exists():
-            checkpoint = _saved_path(Path(checkpoint))
-        self._older("_restore", super().load_checkpoint)(checkpoint)
+        self._older("_restore", super().load_checkpoint)(_what_was_saved(checkpoint))
 
     def cleanup(self) -> None:
         """Calls `_stop`."""

@@ -413,7 +413,8 @@ def test_an_experiment_takes_the_arguments_of_its_time():
     assert found["made"].path.startswith("/tmp/there")
 
 
-def test_trainables_of_ones_own_have_the_methods_of_their_time(tmp_path):
+@pytest.mark.parametrize("name", ["Mine", "Renamed"])
+def test_trainables_of_ones_own_have_the_methods_of_their_time(name, tmp_path):
     found = run(
         """
         import os
@@ -439,6 +440,10 @@ def test_trainables_of_ones_own_have_the_methods_of_their_time(tmp_path):
             def _stop(self):
                 self.n = None
 
+        class Renamed(Mine):
+            setup, step = Mine._setup, Mine._train
+            save_checkpoint, load_checkpoint = Mine._save, Mine._restore
+
         class Todays(Trainable):
             def step(self):
                 return {"today": True}
@@ -446,10 +451,10 @@ def test_trainables_of_ones_own_have_the_methods_of_their_time(tmp_path):
         assert Same is Trainable
         """
     )
-    mine = found["Mine"]({"n": 1})
+    mine = found[name]({"n": 1})
     assert mine.train()["n"] == 2
-    mine.save_checkpoint(str(tmp_path))
-    again = found["Mine"]({"n": 0})
+    assert mine.save_checkpoint(str(tmp_path)) is None
+    again = found[name]({"n": 0})
     again.load_checkpoint(str(tmp_path))
     assert again.train()["done"]
     again.stop()
