@@ -71,19 +71,27 @@ def _of_tune(name: str) -> Any:
 def add_legacy_trial_names() -> None:
     """Lets trials and their checkpoints answer to names that raise today, or are nobody's.
 
-    `trial.logdir` and `trial.init_logdir()` raise since Ray 2.7. A checkpoint was its path until
-    Ray 1.13, or had it as `value`; `os.path` and `open` take it for its path again. Results had a
-    `log_dir` until Ray 2.6.
+    `trial.logdir` and `trial.init_logdir()` raise since Ray 2.7; `trial.local_path` has neither
+    checkpoints nor results. A checkpoint was its path until Ray 1.13, or had it as `value`;
+    `os.path` and `open` take it for its path again. Results had a `log_dir` until Ray 2.6.
     """
     from ray.air.result import Result
     from ray.train import Checkpoint
     from ray.tune.experiment import Trial
 
     Trial.init_logdir = Trial.init_local_path
-    Trial.logdir = property(lambda trial: trial.local_path)
+    Trial.logdir = property(_folder_of_trial)
     Result.log_dir = property(lambda result: Path(result.path))
     Checkpoint.value = property(lambda checkpoint: checkpoint.path)
     Checkpoint.__fspath__ = lambda checkpoint: str(checkpoint.path)
+
+
+def _folder_of_trial(trial: Any) -> str:
+    """Where a trial's results and checkpoints are, if that is a folder of this machine."""
+    if trial.storage.storage_filesystem.type_name != "local":
+        return str(trial.local_path)
+    Path(trial.path).mkdir(parents=True, exist_ok=True)  # callbacks write before Tune does
+    return str(trial.path)
 
 
 def is_registered_env(name: object) -> bool:
