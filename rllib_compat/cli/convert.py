@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rllib_compat.cli import answers, options, output
+from rllib_compat.cli import answers, named_modules, options, output
 from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.origins import describe_place
 
@@ -35,7 +35,7 @@ _GROUPS = {
 @click.argument("new", type=options.PathOrAddress())
 @click.option(
     "--to",
-    type=click.Choice(["checkpointable", "msgpack", "onnx", "safetensors"]),
+    type=click.Choice(["checkpointable", "msgpack", "onnx", "safetensors", "policy"]),
     default="checkpointable",
     show_default=True,
     help="What to write; all but the first need no Ray.",
@@ -103,6 +103,7 @@ def command(
       rllib-compat convert ~/ray_results/PPO_CartPole/checkpoint_100 new
       rllib-compat convert checkpoint-100 new --to msgpack
       rllib-compat convert checkpoint-100 new --to onnx
+      rllib-compat convert checkpoint-100 pong.rlpolicy --to policy
       rllib-compat convert checkpoint-100 new --action-space 'Discrete(3)' --env MyEnv
       rllib-compat convert checkpoint-100 new --recorded recorded.npz
       rllib-compat convert checkpoint-100 new --write-model my_model.py
@@ -122,6 +123,8 @@ def command(
     if recursive:
         if recorded:
             raise click.UsageError("--recorded is of one checkpoint; leave out --recursive.")
+        if to == "policy":
+            raise click.UsageError("--to policy writes one file; leave out --recursive.")
         places = local_path(old), local_path(new)
         return _convert_below(
             *places, known_of, jobs, as_json=as_json, verbose=verbose, strict=strict, **how
@@ -234,7 +237,8 @@ def _convert_below(
         Progress(*shown_columns, console=Console(stderr=True)) as bar,
     ):
         task = bar.add_task("converting", total=len(found))
-        for outcome in convert_many(found, new / LOG, processes=jobs, **options):
+        start = named_modules.finder()
+        for outcome in convert_many(found, new / LOG, processes=jobs, at_start=start, **options):
             outcomes.append(outcome)
             bar.update(task, advance=1, description=_counts(outcomes))
     groups = answers.group(outcomes)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -19,7 +20,7 @@ from types import ModuleType
 import click
 
 #: What names something in a module: `module:Class`, `package.module.Class`.
-_PATH = re.compile(r"(?=.*[.:])([^\W\d]\w*)(?:\.\w+)*(?::\S+)?")
+_PATH = re.compile(r"(?=.*[.:])([^\W\d]\w*)(?:\.\w+)*(?::\S*)?")
 _NAMES, _FOLDER = "RLLIB_COMPAT_NAMED_MODULES", "RLLIB_COMPAT_NAMED_MODULES_FOLDER"
 
 
@@ -81,6 +82,16 @@ def find_in_workers() -> None:
     if _finder.names:
         told = {_NAMES: ",".join(sorted(_finder.names)), _FOLDER: str(Path.cwd())}
         worker_start.call_in_workers(f"{__name__}:find_what_was_named", told)
+
+
+def finder() -> Callable[[], None]:
+    """What another process of this machine calls to find the same modules."""
+    return partial(_find_in, tuple(sorted(_finder.names)), str(Path.cwd()))
+
+
+def _find_in(names: tuple[str, ...], folder: str) -> None:
+    _finder.folder = folder
+    find_modules(*(f"{name}:" for name in names))
 
 
 def find_what_was_named() -> None:

@@ -43,6 +43,21 @@ if TYPE_CHECKING:
     metavar="PATH",
     help="Another number in the results, e.g. info/num_steps.",
 )
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="NAME",
+    help="What the trials of a path are called, in the order of the paths: one curve with the mean "
+    "over its trials, and a band of their standard deviation.",
+)
+@click.option(
+    "--smooth",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="The mean over so many points.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace a picture that is there.")
 @options.json_option
 @click.option("--strict", is_flag=True, help="End with exit code 1 if something was left out.")
@@ -52,6 +67,8 @@ def command(
     out: Path,
     axis: str,
     data: tuple[str, ...],
+    labels: tuple[str, ...],
+    smooth: int,
     overwrite: bool,
     as_json: bool,
     strict: bool,
@@ -65,14 +82,32 @@ def command(
     Examples:
       rllib-compat plot ~/ray_results/PPO_old/PPO_CartPole-v0_0 ~/ray_results/PPO_new
       rllib-compat plot ~/ray_results/PPO --x hours --out curves.svg
+      rllib-compat plot old_seeds new_seeds --label 'Ray 0.8.5' --label 'Ray 2.60' --smooth 5
     """
-    from rllib_compat.trials import draw, read
+    from rllib_compat.trials import combine, draw, read
 
-    files = dict.fromkeys(file for path in paths for file in read.find_trials(path))
-    trials = [read.read_trial(file, axis=axis, more=data) for file in files]
+    if labels and len(labels) != len(paths):
+        raise click.UsageError("Give a --label for each path, or none.")
+    found = [
+        [read.read_trial(file, axis=axis, more=data) for file in read.find_trials(path)]
+        for path in paths
+    ]
+    if labels:
+        trials = [combine.combine(own, name) for own, name in zip(found, labels, strict=True)]
+    else:  # the same trial may be meant by two paths
+        trials = list({trial.path: trial for own in found for trial in own}.values())
+    if smooth > 1:
+        trials = [combine.smooth(trial, smooth) for trial in trials]
     notes = [note for trial in trials for note in trial.notes]
     if as_json:
-        shown = [{"path": describe_place(t.path), "curves": _shown(t)} for t in trials]
+        shown = [
+            {
+                "path": describe_place(t.path),
+                **({"label": t.label} if t.label else {}),
+                "curves": _shown(t),
+            }
+            for t in trials
+        ]
         output.emit_json(shown)
     else:
         draw.draw(trials, out, axis=axis, overwrite=overwrite)

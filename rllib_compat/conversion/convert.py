@@ -5,7 +5,10 @@ Nothing appears under the target's name before the proof is done, and the source
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +27,8 @@ from rllib_compat.conversion.identify import identify
 from rllib_compat.conversion.next_step import describe_next_step
 from rllib_compat.conversion.plan import Form, Plan, make_plan
 from rllib_compat.formats import layouts
+from rllib_compat.formats.atomic import atomic_file
+from rllib_compat.formats.layouts import exported
 from rllib_compat.formats.layouts.search import why_not_replaceable
 from rllib_compat.formats.manifest import require_whole, write_manifest
 from rllib_compat.formats.msgpack import write as msgpack
@@ -32,7 +37,7 @@ from rllib_compat.formats.stores import is_address, source_path, target_director
 from rllib_compat.networks import AnyNetwork, known, optimizers
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, size_of
-from rllib_compat.neutral.errors import NotYetError
+from rllib_compat.neutral.errors import ConfigError, NotYetError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.origins import describe_place
 from rllib_compat.neutral.report import Finding, Report, Verdict
@@ -152,7 +157,8 @@ def convert(
             (`s3://bucket/path`).
         new: The folder to make, or its address.
         to: `checkpointable` (what the installed Ray reads), or one of those that need no Ray:
-            `msgpack` (all of it), `onnx` or `safetensors` (the networks, for other libraries).
+            `msgpack` (all of it), `onnx` or `safetensors` (the networks, for other libraries),
+            or `policy` (one policy in one file, `new`, which `load_policy` reads).
         state_format: How the Checkpointable tree keeps its state: `pkl` or `msgpack`.
         algorithm: The algorithm that was trained, where the checkpoint does not say.
         config: The trainer's config, likewise, or a file of it; `{}` for its defaults.
@@ -191,12 +197,7 @@ def convert(
     if dry_run:
         report.extend(_dry_run_findings(plan))
     else:
-        with target_directory(
-            new,
-            overwrite=overwrite,
-            source=checkpoint.source.path,
-            why_not=why_not_replaceable,
-        ) as target:
+        with _new_target(plan, new, overwrite=overwrite) as target:
             report.extend(_write(plan, target, state_format=state_format, budget=budget))
             if prove:
                 rows = proof.compare_written(plan, target, samples, budget)
@@ -281,6 +282,29 @@ def prepare(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpoint
     return make_plan(identified, given, to=to)
 
 
+@contextmanager
+def _new_target(plan: Plan, new: str | Path, *, overwrite: bool) -> Iterator[Path]:
+    """The folder to write into, which appears, or whose only file does, if the block ends well."""
+    source = plan.checkpoint.source.path
+    if plan.form is not Form.POLICY:
+        with target_directory(
+            new, overwrite=overwrite, source=source, why_not=why_not_replaceable
+        ) as target:
+            yield target
+        return
+    if is_address(new) or Path(new).suffix != exported.ARCHIVE:
+        raise ConfigError(
+            "A policy is written as one file of this machine.",
+            where=describe_place(new),
+            fix=f"Give a path that ends with {exported.ARCHIVE}.",
+        )
+    with tempfile.TemporaryDirectory(prefix="rllib_compat_") as folder:
+        yield Path(folder)
+        (made,) = Path(folder).glob(f"*{exported.ARCHIVE}")
+        with made.open("rb") as data, atomic_file(Path(new), overwrite=overwrite) as out:
+            shutil.copyfileobj(data, out)
+
+
 def _write(plan: Plan, target: Path, *, state_format: str, budget: Budget) -> list[Finding]:
     """Writes what a plan says.
 
@@ -296,11 +320,10 @@ def _write(plan: Plan, target: Path, *, state_format: str, budget: Budget) -> li
     if plan.form is Form.MSGPACK:
         budget.start_clock()
         return msgpack.write(plan.checkpoint, target, budget)
-    if plan.form in (Form.ONNX, Form.SAFETENSORS):
+    if not plan.form.needs_ray:
         from rllib_compat.conversion.write import exports
 
-        onnx = plan.form is Form.ONNX
-        return (exports.write_onnx if onnx else exports.write_safetensors)(plan, target)
+        return exports.WRITERS[plan.form](plan, target)
     from rllib_compat.conversion.write import checkpointable, modules
 
     if plan.form is Form.MODULES:
@@ -383,6 +406,7 @@ def result_of(plan: Plan) -> str:
         Form.MSGPACK: "complete, readable without Ray; to train from it, convert it again",
         Form.ONNX: "a model for onnxruntime and others, for each policy",
         Form.SAFETENSORS: "arrays by name, for each policy",
+        Form.POLICY: "a policy in one file, for load_policy",
     }[plan.form]
     diverged = any(finding.rule == "not-finite" for finding in plan.checkpoint.findings)
     return f"{use}, though not all of its weights are numbers" if diverged else use

@@ -13,7 +13,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from multiprocessing.connection import Connection, wait
@@ -130,7 +130,12 @@ def _name(old: Path, folder: Path, below: Counter[Path]) -> Path:
 
 
 def convert_many(
-    jobs: Sequence[Job], log: Path, *, processes: int = 1, **options: object
+    jobs: Sequence[Job],
+    log: Path,
+    *,
+    processes: int = 1,
+    at_start: Callable[[], None] | None = None,
+    **options: object,
 ) -> Iterator[Outcome]:
     """Converts checkpoints, and yields what became of each as soon as it is done.
 
@@ -138,6 +143,7 @@ def convert_many(
         jobs: The checkpoints.
         log: A file that gets a line of JSON for each.
         processes: How many are converted at once.
+        at_start: What each process calls before anything else.
         **options: What `convert` takes beside the paths.
     """
     with disk_errors(log):
@@ -149,18 +155,18 @@ def convert_many(
     waiting = [job for job in reversed(jobs) if job.new not in done]
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     with disk_errors(log), open(os.open(log, flags, 0o666), "a", encoding="utf-8") as lines:  # noqa: PTH123
-        for outcome in _outcomes(there, waiting, processes, options):
+        workers = [_Worker(options, at_start) for _ in range(min(processes, len(waiting)))]
+        for outcome in _outcomes(there, waiting, workers):
             lines.write(json.dumps(asdict(outcome), default=str) + "\n")
             lines.flush()
             yield outcome
 
 
 def _outcomes(
-    there: Sequence[Job], waiting: list[Job], processes: int, options: Mapping[str, Any]
+    there: Sequence[Job], waiting: list[Job], workers: Sequence[_Worker]
 ) -> Iterator[Outcome]:
     for job in there:
         yield Outcome(str(job.old), str(job.new), "already converted", "it was not converted again")
-    workers = [_Worker(options) for _ in range(min(processes, len(waiting)))]
     try:
         for worker in workers:
             worker.give(waiting.pop())
@@ -178,8 +184,11 @@ def _outcomes(
 class _Worker:
     """A process that converts one checkpoint after the other."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, options: Mapping[str, Any], at_start: Callable[[], None] | None = None
+    ) -> None:
         self._options = dict(options)
+        self._at_start = at_start
         self.job: Job | None = None
         self._start()
 
@@ -187,7 +196,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")  # Ray and torch don't survive a fork
         self.connection, theirs = context.Pipe()
         self._process: BaseProcess = context.Process(
-            target=_work, args=(theirs, self._options), daemon=True
+            target=_work, args=(theirs, self._options, self._at_start), daemon=True
         )
         with _safe_path():
             self._process.start()
@@ -238,10 +247,14 @@ def _safe_path() -> Iterator[None]:
             os.environ["PYTHONSAFEPATH"] = before
 
 
-def _work(connection: Connection, options: Mapping[str, Any]) -> None:
-    """What a process does: convert, and tell, until nobody asks any more."""
+def _work(
+    connection: Connection, options: Mapping[str, Any], at_start: Callable[[], None] | None
+) -> None:
+    """What a process does: convert, and answer, until the connection ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the first process's affair
     signal.signal(signal.SIGTERM, _end)
+    if at_start is not None:
+        at_start()
     while True:
         try:
             job: Job = connection.recv()

@@ -45,6 +45,8 @@ class Form(Enum):
     ONNX = "onnx"
     #: The networks' arrays as safetensors.
     SAFETENSORS = "safetensors"
+    #: One policy, in one file.
+    POLICY = "policy"
 
     @property
     def needs_ray(self) -> bool:
@@ -92,7 +94,7 @@ def make_plan(identified: Identified, given: Given, *, to: str) -> Plan:
         return _plan_checkpointable(checkpoint, networks, given)
     if to == "onnx":
         return _plan_onnx(checkpoint, networks)
-    if to == "safetensors":
+    if to in ("safetensors", "policy"):
         networks = _with_filters(checkpoint, networks)
     return Plan(Form(to), checkpoint, networks)
 

@@ -70,11 +70,13 @@ def compare_written(
         return _compare_export(plan, target, samples)
     # Our msgpack form keeps a custom model's arrays as they were, not as its module has them.
     networks = known(plan.networks)
-    written = networks if plan.form is Form.MSGPACK else plan.networks
+    of_module = plan.form.needs_ray
+    written = plan.networks if of_module else networks
     new = _load(target, written, plan.form, budget)
     rows = []
     for policy_id, network in written.items():
-        rows += compare.compare_weights(policy_id, network.module_state(), new[policy_id].weights())
+        arrays = network.module_state() if of_module else network.arrays
+        rows += compare.compare_weights(policy_id, arrays, new[policy_id].weights())
     rows += compare.compare_on_samples(plan.checkpoint, networks, new, samples)
     if samples.recorded is not None:
         rows += _compare_recorded(plan, new, samples.recorded)
@@ -245,7 +247,7 @@ def _compare_filter(policy: PolicyState, arrays: Mapping[str, Array]) -> list[Ou
 
 @frozen
 class _NumpyNetwork:
-    """A network of our msgpack form, computed by numpy."""
+    """A network that was read back as data, computed by numpy."""
 
     network: Network
 
@@ -253,14 +255,14 @@ class _NumpyNetwork:
         return self.network.forward(inputs)
 
     def weights(self) -> Mapping[str, Array]:
-        return self.network.module_state()
+        return self.network.arrays
 
 
 def _load(
     target: Path, networks: Mapping[str, AnyNetwork], form: Form, budget: Budget
 ) -> dict[str, WrittenNetwork]:
     """The new networks as functions, loaded from the files that were written."""
-    if form is not Form.MSGPACK:
+    if form.needs_ray:
         from rllib_compat.networks import rl_modules
 
         return dict(rl_modules.load(target, networks))

@@ -26,7 +26,7 @@ from rllib_compat.networks.graph import Graph
 from rllib_compat.networks.network import Network
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
-from rllib_compat.neutral.errors import NotYetError
+from rllib_compat.neutral.errors import CheckpointError, NotYetError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Box, Space, map_leaves
@@ -64,7 +64,23 @@ def make_chooser(network: Network, policy: PolicyState, settings: ModelSettings)
 
     Raises:
         NotYetError: Its actions have no distribution that is known.
+        CheckpointError: The network's outputs are not those of its actions.
     """
+    chooser = _make_chooser(network, policy, settings)
+    # A graph may come from a file.
+    given = network.forward(network.graph.zeros()).get(chooser.output)
+    size = given.shape[-1] if isinstance(given, np.ndarray) and given.ndim > 1 else 0
+    if size < 1 or chooser.distribution.size not in (0, size):
+        raise CheckpointError(
+            f"The network's output {chooser.output} does not fit the action space "
+            f"{policy.action_space}.",
+            where=f"policies.{policy.policy_id}",
+            fix="Give the right one with --action-space (Python: action_space=).",
+        )
+    return chooser
+
+
+def _make_chooser(network: Network, policy: PolicyState, settings: ModelSettings) -> ActionChooser:
     space, where = policy.action_space, f"policies.{policy.policy_id}"
     assert space is not None, "a policy without an action space is asked for one before"
     outputs = network.graph.outputs
@@ -92,7 +108,7 @@ def _exploration_by_values(policy: PolicyState, config: Mapping[str, Any], graph
     exploration = config.get("exploration_config")
     exploration = exploration if isinstance(exploration, Mapping) else {}
     kind = str(exploration.get("type", "EpsilonGreedy")).rpartition(".")[2]
-    module = _module_settings(policy)
+    module = module_settings(policy)
     temperature = module.get("soft_q_temperature")
     if kind == "SoftQ":
         temperature = exploration.get("temperature", 1.0)
@@ -109,7 +125,7 @@ def _exploration_by_values(policy: PolicyState, config: Mapping[str, Any], graph
     return _refusing(what, f"policies.{policy.policy_id}")
 
 
-def _module_settings(policy: PolicyState) -> Mapping[str, Any]:
+def module_settings(policy: PolicyState) -> Mapping[str, Any]:
     """How a module of this package explores beside epsilon."""
     model = policy.config.get("model")
     own = policy.extra.get("module_config")

@@ -84,6 +84,8 @@ def read_own(policy: PolicyState) -> Reading:
         graph = Graph.from_plain(model["graph"])
     except (KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"The module's graph is damaged ({error!r}).", where=where) from error
+    if "obs" not in graph.inputs:
+        raise CheckpointError("The module's graph takes no observation.", where=where)
     if unknown := {step.op for step in graph.steps} - OPS.keys():
         raise CheckpointError(
             f"The module has operations that are not known: {', '.join(sorted(unknown))}.",

@@ -2,6 +2,10 @@
 
 from rllib_compat.neutral.public import lazy_exports
 
-_FILES = {"draw": ("draw as draw_curves",), "read": ("Trial", "find_trials", "read_trial")}
+_FILES = {
+    "combine": ("combine", "smooth"),
+    "draw": ("draw as draw_curves",),
+    "read": ("Trial", "find_trials", "read_trial"),
+}
 
 __getattr__, __dir__, __all__ = lazy_exports(__name__, _FILES)

@@ -130,7 +130,11 @@ def _labels(trials: Sequence[Trial]) -> list[str]:
     depth = 1
     while depth < 6 and len({part[-depth:] for part in parts}) < len(parts):
         depth += 1
-    return [_text(str(Path(*part[-depth:])), _LONGEST_LABEL) for part in parts]
+    names = (str(Path(*part[-depth:])) for part in parts)
+    return [
+        _text(trial.label or name, _LONGEST_LABEL)
+        for trial, name in zip(trials, names, strict=True)
+    ]
 
 
 def _text(text: str, longest: int = 80) -> str:

@@ -53,11 +53,13 @@ class Trial:
         curves: Points by name: `episode return`, `episode length`, and what was recorded; those of
             evaluations begin with `evaluation/`.
         notes: Sentences on what was left out.
+        label: What it is called in a picture; empty: by its folder.
     """
 
     path: Path
     curves: dict[str, list[Point]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    label: str = ""
 
 
 def find_trials(path: str | Path) -> list[Path]:

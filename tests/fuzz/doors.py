@@ -165,11 +165,20 @@ def _load_policy(root: Path, out: Path, rng: random.Random) -> None:
     from rllib_compat import load_policy
 
     del out
-    policy = load_policy(seeds.checkpoint_in(root), explore=rng.random() < 0.5)
+    path = seeds.checkpoint_in(root) if root.is_dir() else root
+    policy = load_policy(path, explore=rng.random() < 0.5)
     space = policy.observation_space
     shape = getattr(space, "shape", None)
     if isinstance(shape, tuple) and int(np.prod(shape)) < 10_000:
         policy.compute_single_action(np.zeros(shape, np.float32))
+
+
+def _policy_file(root: Path, out: Path, rng: random.Random) -> None:
+    parts = [root / name for name in ("header.json", "arrays")]
+    data = [p.read_bytes() if p.is_file() and not p.is_symlink() else b"" for p in parts]
+    out.mkdir()
+    (out / "mutant.rlpolicy").write_bytes(seeds.pack_policy(*data))
+    _load_policy(out / "mutant.rlpolicy", out, rng)
 
 
 def _write_model(root: Path, out: Path, rng: random.Random) -> None:
@@ -450,6 +459,7 @@ DOORS: dict[str, Door] = {
         _optimizers, lambda: seeds.checkpoints_with("optimizer"), 4, part="optimizer"
     ),
     "load_policy": Door(_load_policy, seeds.checkpoints, 12),
+    "policy_file": Door(_policy_file, seeds.policy_files, 12),
     "write_model": Door(_write_model, seeds.custom_models, 10),
     "find": Door(_find, seeds.checkpoints, 6),
     "evaluate": Door(_evaluate, seeds.checkpoints, 0, rays_pickles=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import io
 import json
@@ -84,6 +85,40 @@ def _own(found: list[Files]) -> Iterator[Files]:
             except CompatError:
                 continue
             yield files_of(folder / "new")
+
+
+@functools.cache
+def policy_files() -> tuple[Files, ...]:
+    """One-file policies in two parts: a tree of what the file says, and the bytes of its arrays."""
+    from rllib_compat import convert
+
+    made = []
+    for files in checkpoints()[::4]:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            lay_down(files, folder / "old")
+            with contextlib.suppress(CompatError):
+                convert(checkpoint_in(folder / "old"), folder / "new", to="safetensors")
+            for file in list(folder.glob("new/*.safetensors"))[:1]:
+                data = file.read_bytes()
+                size = 8 + int.from_bytes(data[:8], "little")
+                header = json.loads(data[8:size])
+                told = header["__metadata__"]
+                for part in ("graph", "acting"):
+                    told[part] = json.loads(told.get(part, "{}"))
+                made.append({"header.json": json.dumps(header).encode(), "arrays": data[size:]})
+    return tuple(made)
+
+
+def pack_policy(header: bytes, arrays: bytes) -> bytes:
+    """A `.rlpolicy` of the two parts, whatever the first says."""
+    with contextlib.suppress(ValueError, AttributeError, RecursionError):
+        tree = json.loads(header)
+        told = tree.get("__metadata__", {})
+        text = {k: v if isinstance(v, str) else json.dumps(v) for k, v in told.items()}
+        header = json.dumps({**tree, "__metadata__": text}).encode()
+    content = len(header).to_bytes(8, "little") + header + arrays
+    return _zipped({"policy.safetensors": content})
 
 
 def checkpoint_in(folder: Path) -> Path:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 import sys
+from dataclasses import replace
 from importlib import resources
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ import pytest
 
 from rllib_compat import convert, load_policy
 from rllib_compat.conversion.compare import WEIGHTS
-from rllib_compat.errors import CompatError, MissingInformationError
+from rllib_compat.errors import CompatError, MissingInformationError, NotYetError
 from rllib_compat.networks.ops import in_onnx
 from rllib_compat.networks.ops.in_numpy import ACTIVATIONS, OPS
 from rllib_compat.neutral import install_command
@@ -93,6 +94,33 @@ def test_the_action_of_a_model_is_what_the_policy_does(tmp_path):
         assert alike.mean() > 0.9, (case, action, expected)
     assert kinds == {"Box", "Discrete", "MultiDiscrete"}
     assert without == {"TupleSpace"}
+
+
+def test_a_policy_in_one_file_does_what_it_did(tmp_path):
+    """Raw observations to actions of the environment, also where it explores."""
+    for i, (case, policy) in enumerate(acting_cases()):
+        file = tmp_path / f"{i}.rlpolicy"
+        given = replace(given_if_asked(case), policies=(policy.policy_id,))
+        convert(case.checkpoint, file, to="policy", given=given, inputs=5)
+        same = load_policy(file)
+        assert (same.policy_id, same.action_space) == (policy.policy_id, policy.action_space)
+        obs = np.random.default_rng(i).normal(size=(20, *policy.network.inputs))
+        for explore in (False, True):
+            try:
+                old = policy.compute_actions(obs, explore=explore, seed=1)
+            except NotYetError as error:
+                with pytest.raises(NotYetError, match=re.escape(error.found)):
+                    same.compute_actions(obs, explore=explore, seed=1)
+                continue
+            new = same.compute_actions(obs, explore=explore, seed=1)
+            for name, value in {**old.extras, "actions": old.actions}.items():
+                others = {**new.extras, "actions": new.actions}[name]
+                for one, other in zip(_parts(value), _parts(others), strict=True):
+                    np.testing.assert_allclose(one, other, rtol=1e-9, err_msg=f"{case} {name}")
+
+
+def _parts(value):
+    return value if isinstance(value, tuple) else [value]
 
 
 def test_the_guide_s_example_plays_an_episode(tmp_path, monkeypatch, capsys):

@@ -10,16 +10,19 @@ they had.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rllib_compat.conversion.compare import WEIGHTS, OutputDifference
-from rllib_compat.conversion.plan import Plan
+from rllib_compat.conversion.plan import Form, Plan
+from rllib_compat.formats.layouts.exported import ARCHIVE, MEMBER
+from rllib_compat.formats.spaces import to_ray_dict
 from rllib_compat.networks import AnyNetwork, ModelSettings, Network, known
-from rllib_compat.networks.actions import find_fitting, make_chooser
+from rllib_compat.networks.actions import find_fitting, make_chooser, module_settings
 from rllib_compat.networks.mapping import Array
 from rllib_compat.networks.onnx import outputs_without_critics, to_onnx
 from rllib_compat.networks.onnx_actions import Acting
@@ -108,30 +111,58 @@ def write_safetensors(plan: Plan, target: Path) -> list[Finding]:
         CompatError: The package safetensors is not installed.
         CheckpointError: It has no form for an array, or for a text.
     """
-    import_optional("safetensors", extra="safetensors", where="--to safetensors")
+    for policy_id in plan.checkpoint.policies:
+        # Its own writer would tell of a full disk in errors of its own.
+        _file(target, policy_id).write_bytes(_to_safetensors(plan, policy_id))
+    return _dropped_parts(plan)
+
+
+def write_policy(plan: Plan, target: Path) -> list[Finding]:
+    """Writes the only policy as a zip archive of its safetensors, and what they say, to be read.
+
+    Raises:
+        CompatError: The package safetensors is not installed.
+        CheckpointError: There are several, or one does not act by its network alone.
+    """
+    if len(plan.checkpoint.policies) != 1:
+        raise CheckpointError(
+            f"The checkpoint has {len(plan.checkpoint.policies)} policies, the file holds one.",
+            where=str(plan.checkpoint.source.path),
+            fix=f"Give one: --policy {next(iter(plan.checkpoint.policies), 'ID')}",
+        )
+    (policy_id,) = plan.checkpoint.policies
+    facts = _metadata(plan, policy_id)
+    if "acting" not in facts:
+        raise NotYetError(
+            "What the policy does is not known by its network alone.",
+            where=f"policies.{policy_id}",
+            fix="`--to msgpack` keeps all of it.",
+        )
+    with zipfile.ZipFile(target / f"{policy_id}{ARCHIVE}", "w") as archive:
+        archive.writestr("policy.json", json.dumps(facts, indent=2))
+        archive.writestr(MEMBER, _to_safetensors(plan, policy_id))
+    return _dropped_parts(plan)
+
+
+def _to_safetensors(plan: Plan, policy_id: str) -> bytes:
+    import_optional("safetensors", extra="safetensors", where=f"--to {plan.form.value}")
     from safetensors import SafetensorError
     from safetensors.numpy import save
 
-    for policy_id in plan.checkpoint.policies:
-        facts = dict(_metadata(plan, policy_id))
-        network = plan.networks.get(policy_id)
-        if isinstance(network, Network):
-            facts["graph"] = network.graph.to_plain()
-        metadata = {k: v if isinstance(v, str) else json.dumps(v) for k, v in facts.items()}
-        arrays = _exported_arrays(plan, policy_id)
-        try:
-            if _RESERVED in arrays:
-                raise ValueError(f"an array is called {_RESERVED}")
-            data = save(arrays, metadata)
-        except (SafetensorError, LookupError, ValueError) as error:
-            raise CheckpointError(
-                f"safetensors has no form for it: {error!r:.200}.",
-                where=f"policies.{policy_id}",
-                fix="`--to msgpack` keeps all of it.",
-            ) from error
-        # Its own writer would tell of a full disk in errors of its own.
-        _file(target, policy_id).write_bytes(data)
-    return _dropped_parts(plan)
+    facts = _metadata(plan, policy_id)
+    metadata = {k: v if isinstance(v, str) else json.dumps(v) for k, v in facts.items()}
+    arrays = _exported_arrays(plan, policy_id)
+    try:
+        if _RESERVED in arrays:
+            raise ValueError(f"an array is called {_RESERVED}")
+        data: bytes = save(arrays, metadata)
+    except (SafetensorError, LookupError, ValueError) as error:
+        raise CheckpointError(
+            f"safetensors has no form for it: {error!r:.200}.",
+            where=f"policies.{policy_id}",
+            fix="`--to msgpack` keeps all of it.",
+        ) from error
+    return data
 
 
 def _exported_arrays(plan: Plan, policy_id: str) -> dict[str, Array]:
@@ -184,7 +215,7 @@ def _file(target: Path, policy_id: str) -> Path:
     return target / f"{policy_id}.safetensors"
 
 
-def _metadata(plan: Plan, policy_id: str) -> Mapping[str, Any]:
+def _metadata(plan: Plan, policy_id: str) -> dict[str, Any]:
     """What a file of one policy says about itself, as text or plain data."""
     checkpoint = plan.checkpoint
     policy, network = checkpoint.policies[policy_id], plan.networks.get(policy_id)
@@ -199,7 +230,52 @@ def _metadata(plan: Plan, policy_id: str) -> Mapping[str, Any]:
         facts["network"] = network.summary
         if "distribution" in network.target.model_config:
             facts["distribution"] = network.target.model_config["distribution"]
+    if plan.form is not Form.ONNX and isinstance(network, Network):
+        facts["graph"] = network.graph.to_plain()
+        if not _filter_is_left_out(policy, network) and policy.action_space is not None:
+            facts["acting"] = _acting(checkpoint, policy, network)
     return facts
+
+
+#: Keys of the config that decide what a policy does, beside its network.
+_DECIDING = {
+    *("_disable_preprocessor_api", "exploration_config", "exploration_final_eps", "model"),
+    *("parameter_noise", "soft_q", "softmax_temp"),
+}
+
+
+def _acting(checkpoint: LegacyCheckpoint, policy: PolicyState, network: Network) -> dict[str, Any]:
+    """What decides the actions of a policy, as plain data for `formats/layouts/exported.py`."""
+    seen, actions = policy.observation_space, policy.action_space
+    assert seen is not None, "a network is not known without its observations"
+    assert actions is not None, "asked before"
+    settings = ModelSettings.of(checkpoint, policy)
+    fitting, _ = find_fitting(checkpoint, policy, network)
+    said = {key: value for key, value in settings.config.items() if key in _DECIDING}
+    model = {k: v for k, v in network.target.model_config.items() if k not in ("graph", "shapes")}
+    return {
+        "observation_space": to_ray_dict(seen.original_space or seen),
+        "action_space": to_ray_dict(actions),
+        "config": {
+            **_plain(said),
+            "normalize_actions": fitting.unsquash,
+            "clip_actions": fitting.clip,
+        },
+        "exploration": _plain(policy.exploration),
+        "module": _plain({**model, **module_settings(policy)}),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has a form for, of a value that a file may have given; the rest is left out."""
+    if isinstance(value, Mapping):
+        kept = {k: _plain(v) for k, v in value.items() if isinstance(k, str)}
+        return {k: v for k, v in kept.items() if v is not None}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if isinstance(value, (bool, int, float, str)) else None
 
 
 def _dropped_parts(plan: Plan) -> list[Finding]:
@@ -220,3 +296,11 @@ def _dropped_parts(plan: Plan) -> list[Finding]:
         )
         for path, what in parts
     ]
+
+
+#: By the form; each gives what the files have no place for.
+WRITERS: dict[Form, Callable[[Plan, Path], list[Finding]]] = {
+    Form.ONNX: write_onnx,
+    Form.SAFETENSORS: write_safetensors,
+    Form.POLICY: write_policy,
+}

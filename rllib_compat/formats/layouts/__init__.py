@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Protocol
 
 from rllib_compat.formats.files import disk_errors
-from rllib_compat.formats.layouts import foreign_files, own_msgpack, search, v0_1, v1, v2
+from rllib_compat.formats.layouts import (
+    exported,
+    foreign_files,
+    own_msgpack,
+    search,
+    v0_1,
+    v1,
+    v2,
+)
 from rllib_compat.formats.layouts.folder import LayoutMismatch
 from rllib_compat.formats.stores import source_path
 from rllib_compat.neutral.budget import Budget
@@ -40,7 +48,7 @@ class Layout(Protocol):
         ...
 
 
-LAYOUTS: tuple[Layout, ...] = (v2, own_msgpack, v1, v0_1)
+LAYOUTS: tuple[Layout, ...] = (v2, own_msgpack, v1, exported, v0_1)
 
 
 def read(path: str | Path, budget: Budget | None = None) -> LegacyCheckpoint:
@@ -82,8 +90,9 @@ def _read(path: Path, budget: Budget) -> LegacyCheckpoint:
     path = search.whole_of(path)
     if path.is_dir():
         search.require_one_layout(path)
-    by_name = foreign_files.identify_by_name(path) if path.is_file() else None
-    if path.is_file() and (other := by_name or foreign_files.identify_archive(path)):
+    is_foreign = path.is_file() and path.suffix != exported.ARCHIVE
+    by_name = foreign_files.identify_by_name(path) if is_foreign else None
+    if is_foreign and (other := by_name or foreign_files.identify_archive(path)):
         raise UnknownLayoutError(other.found, where=str(path), fix=other.fix)
     mismatches = []
     for layout in LAYOUTS:

@@ -99,7 +99,6 @@ _NAMES = tuple(
             "It is a file of numpy's arrays, without names of layers or a config.",
             "Give the checkpoint that they were taken from.",
         ),
-        (r".*\.safetensors", "It is a file of weights without a config.", _EXPORTED),
     )
 )
 

@@ -148,3 +148,27 @@ def test_old_and_new_are_in_one_picture(tmp_path, capsys):
         draw_curves(trials, tmp_path / "a.doc", axis="steps")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["both.svg", "new $x_{"]
     assert out.read_bytes() == before
+
+
+def test_seeds_are_one_curve_with_their_mean_and_a_band(tmp_path, capsys):
+    for seed, gain in enumerate((1.0, 3.0)):
+        rows = [row(i, episode_reward_mean=gain * i) for i in range(1, 5 + seed)]
+        write(tmp_path / f"seeds/{seed}", rows)
+    with pytest.raises(SystemExit):
+        cli.main(
+            ["plot", str(tmp_path / "seeds"), "--json", "--x", "iterations", "--label", "both"]
+        )
+    (shown,) = json.loads(capsys.readouterr().out)
+    assert shown["label"] == "both"
+    points = shown["curves"]["episode return"]
+    assert [(p["x"], p["low"], p["mean"], p["high"]) for p in points] == [
+        (i, i, 2 * i, 3 * i) for i in range(1, 5)
+    ]
+
+
+def test_a_smoothed_curve_has_the_mean_of_the_points_before(tmp_path, capsys):
+    write(tmp_path / "one", [row(i, episode_reward_mean=v) for i, v in enumerate((0, 6, 3), 1)])
+    with pytest.raises(SystemExit):
+        cli.main(["plot", str(tmp_path / "one"), "--json", "--smooth", "2"])
+    (shown,) = json.loads(capsys.readouterr().out)
+    assert [p["mean"] for p in shown["curves"]["episode return"]] == [0, 3, 4.5]
