@@ -119,13 +119,13 @@ def group(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
     return sorted(groups.values(), key=len, reverse=True)
 
 
-def show(groups: Sequence[Sequence[Outcome]], old: Path, verbose: int) -> None:
+def show(groups: Sequence[Sequence[Outcome]], verbose: int) -> None:
     """Prints each reason, what to do about it, and a command that tries that on one checkpoint."""
     shown = groups if verbose else groups[:_MOST]
     for outcomes in shown:
         first = outcomes[0]
         output.say(f"{len(outcomes)} {first.status}: {output.cut_text(first.reason, _LONGEST)}")
-        output.say(f"  first: {PurePath(first.old).relative_to(old)}")
+        output.say(f"  first: {first.name}")
         if first.fix:
             output.say(f"  to do: {output.cut_text(first.fix, _LONGEST)}")
         for name, example in list(examples(first.fix))[:1]:
@@ -143,14 +143,13 @@ def examples(advice: str) -> Iterator[tuple[str, str]]:
             yield name, next(filter(None, values), "")
 
 
-def write_skeleton(groups: Sequence[Sequence[Outcome]], old: Path, folder: Path) -> Path | None:
+def write_skeleton(groups: Sequence[Sequence[Outcome]], folder: Path) -> Path | None:
     """Writes a file with an entry for each reason, whose options wait for their values.
 
     What files say of themselves is in comments and quoted texts only.
 
     Args:
         groups: The reasons.
-        old: The folder that was converted.
         folder: Where to write: the first of `hints.yaml`, `hints-2.yaml`, … that is not there.
 
     Returns:
@@ -169,7 +168,7 @@ def write_skeleton(groups: Sequence[Sequence[Outcome]], old: Path, folder: Path)
             continue
         lines += ["", f"# {len(outcomes)}: {printable(outcomes[0].reason)}"]
         lines += [f"# {printable(outcomes[0].fix)}", f"- {_PATHS}:"]
-        paths = (PurePath(o.old).relative_to(old).as_posix() for o in outcomes)
+        paths = (outcome.name for outcome in outcomes)
         lines += [f"    - {json.dumps(glob.escape(path))}" for path in paths]
         lines += [f"  # {name}: {json.dumps(example)}" for name, example in wanted]
     if not lines[2:]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rllib_compat.cli import answers, named_modules, options, output
-from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.origins import describe_place
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ _GROUPS = {
     "Proof": "no_verify inputs recorded",
     "What the checkpoint does not say": "algorithm config env observation_space action_space "
     "model weights_map policy trust hints",
-    "Many checkpoints": "recursive jobs",
+    "Many checkpoints": "recursive jobs ray_address limit",
     "The machine that trains": "num_gpus num_env_runners keep_resources",
 }
 
@@ -65,7 +64,20 @@ _GROUPS = {
     type=click.IntRange(1, 1024),
     default=1,
     show_default=True,
-    help="With --recursive: how many at once.",
+    help="With --recursive: how many at once on this machine.",
+)
+@click.option(
+    "--ray-address",
+    metavar="ADDRESS",
+    help="With --recursive: the Ray cluster that converts, one checkpoint a CPU, e.g. auto.",
+)
+@click.option(
+    "--limit",
+    type=click.FloatRange(1),
+    default=3600,
+    show_default=True,
+    metavar="SECONDS",
+    help="With --recursive: how long one conversion may take.",
 )
 @options.given_options
 @options.target_options
@@ -86,6 +98,8 @@ def command(
     hints: tuple[Path, ...],
     recursive: bool,
     jobs: int,
+    ray_address: str | None,
+    limit: float,
     as_json: bool,
     verbose: int,
     strict: bool,
@@ -109,6 +123,7 @@ def command(
       rllib-compat convert checkpoint-100 new --write-model my_model.py
       rllib-compat convert checkpoint-100 new --dry-run -v
       rllib-compat convert ~/ray_results converted --recursive --jobs 4
+      rllib-compat convert s3://bucket/runs s3://bucket/new --recursive --ray-address auto
       rllib-compat convert ~/ray_results converted --recursive --hints converted/hints.yaml
     """
     how: dict[str, Any] = {
@@ -125,9 +140,9 @@ def command(
             raise click.UsageError("--recorded is of one checkpoint; leave out --recursive.")
         if to == "policy":
             raise click.UsageError("--to policy writes one file; leave out --recursive.")
-        places = local_path(old), local_path(new)
+        how |= {"ray_address": ray_address, "processes": jobs, "limit": limit}
         return _convert_below(
-            *places, known_of, jobs, as_json=as_json, verbose=verbose, strict=strict, **how
+            old, new, known_of, as_json=as_json, verbose=verbose, strict=strict, **how
         )
     how["given"] = known_of.given(PurePath(old))
     if write_model is not None:
@@ -194,15 +209,14 @@ def show(done: Conversion, verbose: int) -> None:
 
 
 def _convert_below(
-    old: Path,
-    new: Path,
+    old: str | Path,
+    new: str | Path,
     known: answers.Answers,
-    jobs: int,
     *,
     as_json: bool,
     verbose: int,
     strict: bool,
-    **options: object,
+    **options: Any,
 ) -> int:
     """Converts all checkpoints below a folder, with a bar, a table at the end, and a log.
 
@@ -210,11 +224,10 @@ def _convert_below(
         old: The folder.
         new: The folder that receives all the new ones, and the log.
         known: What is known of each.
-        jobs: How many are converted at once.
         as_json: Whether stdout gets JSON.
         verbose: Whether the table has those, too, that need no attention.
         strict: Whether warnings count for the exit code.
-        **options: What `convert` takes beside the paths.
+        **options: What `convert_many` takes beside the jobs and the log.
 
     Returns:
         The exit code.
@@ -226,10 +239,12 @@ def _convert_below(
     from rich.progress import MofNCompleteColumn, Progress
 
     from rllib_compat.conversion.convert_many import LOG, convert_many, find_jobs
+    from rllib_compat.formats.stores import join_place
 
     checkpoints = find_jobs(old, new)
-    found = [replace(job, given=known.given(job.old.relative_to(old))) for job in checkpoints]
-    output.progress(f"{len(found)} checkpoints below {old}")
+    found = [replace(job, given=known.given(job.name)) for job in checkpoints]
+    output.progress(f"{len(found)} checkpoints below {describe_place(old)}")
+    log = join_place(new, LOG)
     outcomes: list[Outcome] = []
     shown_columns = (*Progress.get_default_columns(), MofNCompleteColumn())
     with (
@@ -238,25 +253,25 @@ def _convert_below(
     ):
         task = bar.add_task("converting", total=len(found))
         start = named_modules.finder()
-        for outcome in convert_many(found, new / LOG, processes=jobs, at_start=start, **options):
+        for outcome in convert_many(found, log, at_start=start, **options):
             outcomes.append(outcome)
             bar.update(task, advance=1, description=_counts(outcomes))
     groups = answers.group(outcomes)
-    skeleton = answers.write_skeleton(groups, old, new)
+    skeleton = answers.write_skeleton(groups, new if isinstance(new, Path) else Path())
     if as_json:
         output.emit_json([asdict(outcome) for outcome in outcomes])
     else:
         if verbose:
             columns = ("checkpoint", "status", "largest difference", "warnings", "what happened")
             rows = sorted(outcomes, key=lambda o: (o.is_done, o.old))
-            output.table("", columns, [_outcome_row(o, old) for o in rows])
-        answers.show(groups, old, verbose)
+            output.table("", columns, [_outcome_row(o) for o in rows])
+        answers.show(groups, verbose)
         shown = _counts(outcomes)
         if left := len(found) - len(outcomes):
             shown += f", {left} left"
         if warned := sum(o.is_done and o.warnings > 0 for o in outcomes):
             shown += f" ({warned} with warnings; -v shows them)"
-        output.say(f"{shown}; the log is {new / LOG}")
+        output.say(f"{shown}; the log is {describe_place(log)}")
         if skeleton is not None:
             output.say(f"next: write your answers into {skeleton}, and run the command again with")
             output.say(f"  --hints {shlex.quote(str(skeleton))}")
@@ -270,10 +285,10 @@ def _counts(outcomes: Sequence[Outcome]) -> str:
     return ", ".join(f"{count} {status}" for status, count in counts.most_common())
 
 
-def _outcome_row(outcome: Outcome, old: Path) -> tuple[object, ...]:
+def _outcome_row(outcome: Outcome) -> tuple[object, ...]:
     largest = outcome.largest_difference
     return (
-        Path(outcome.old).relative_to(old),
+        outcome.name,
         outcome.status,
         "" if largest is None else f"{largest:.2e}",
         outcome.warnings or "",

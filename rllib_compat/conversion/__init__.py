@@ -17,6 +17,7 @@ _FILES = {
     "module_source": ("make_module_source",),
     "next_step": ("describe_next_step",),
     "plan": ("Form", "Plan"),
+    "workers": ("run_in_processes", "run_on_ray"),
 }
 
 __getattr__, __dir__, __all__ = lazy_exports(__name__, _FILES)

@@ -1,41 +1,48 @@
-"""All checkpoints below a folder: found, and converted by processes that each convert many.
+"""All checkpoints below a folder or an address: found, converted by several workers, and logged.
 
-A process imports Ray once, which takes longer than most conversions. One that dies (of memory, of
-a signal) takes only its own checkpoint with it. What has been converted is not converted again,
-so a run that was cut off goes on where it was.
+What has been converted and has not changed since is not converted again, so a run that was cut off
+goes on where it was.
 """
 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from multiprocessing.connection import Connection, wait
-from pathlib import Path
+from functools import partial
+from importlib import import_module
+from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from rllib_compat.formats.files import disk_errors
+from rllib_compat.conversion import workers
+from rllib_compat.formats.files import disk_errors, read_lines
 from rllib_compat.formats.layouts import search
 from rllib_compat.formats.manifest import NAME as MANIFEST
 from rllib_compat.formats.paths import local_path
-from rllib_compat.neutral.errors import CompatError, UnknownLayoutError
+from rllib_compat.formats.stores import Store, is_address, join_place
+from rllib_compat.neutral.errors import CompatError, TargetExistsError, UnknownLayoutError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.origins import describe_place
 
 if TYPE_CHECKING:
-    from multiprocessing.process import BaseProcess
-
     from rllib_compat.conversion.given import Given
 
-#: The file in the output folder that has a line of JSON for each conversion.
+#: Only POSIX has it.
+fcntl: Any = import_module("fcntl") if os.name == "posix" else None
+
+#: The file in the output folder that has a line of JSON for each conversion. In a store, each run
+#: has one of its own, with the time in its name.
 LOG = "conversions.jsonl"
-#: Seconds that a process has to clean up.
-_PATIENCE = 10
+#: In a store, what says that a run is writing; its content is when it last did, in seconds.
+_RUNNING = "conversions.running"
+#: Seconds between two writes of the log to a store, and after which a silent run counts as dead.
+_INTERVAL, _DEAD = 60, 600
+#: Seconds that one conversion may take.
+LIMIT = 3600.0
 
 
 @frozen
@@ -43,13 +50,17 @@ class Job:
     """One checkpoint to convert.
 
     Attributes:
-        old: The checkpoint.
-        new: The folder to make.
+        old: The checkpoint: a path or an address.
+        new: The folder to make, likewise.
+        name: The path of the checkpoint below the folder.
+        version: The sizes of its files and when they were written; it changes with them.
         given: What is known of this one; None: what is known of all.
     """
 
-    old: Path
-    new: Path
+    old: str | Path
+    new: str | Path
+    name: PurePosixPath
+    version: str = ""
     given: Given | None = None
 
 
@@ -68,6 +79,8 @@ class Outcome:
         largest_difference: The largest absolute difference of the proof; None without one.
         reason: Why it was refused or failed, in one line.
         fix: What to do about it.
+        name: The path of the checkpoint below the folder.
+        version: As in `Job`.
     """
 
     old: str
@@ -80,6 +93,14 @@ class Outcome:
     largest_difference: float | None = None
     reason: str = ""
     fix: str = ""
+    name: str = ""
+    version: str = ""
+
+    @classmethod
+    def of(cls, job: Job, status: str, message: str, **more: Any) -> Outcome:
+        """What became of a job."""
+        places = describe_place(job.old), describe_place(job.new)
+        return cls(*places, status, message, name=str(job.name), version=job.version, **more)
 
     @property
     def is_done(self) -> bool:
@@ -91,13 +112,36 @@ def find_jobs(folder: str | Path, out: str | Path) -> list[Job]:
     """Finds the checkpoints below a folder, in the order of their paths.
 
     Args:
-        folder: Where to look. Links to folders are not followed.
+        folder: Where to look: a path or an address. Links to folders are not followed.
         out: The folder in which each gets a folder of its own, by its path below `folder`.
 
     Raises:
         UnknownLayoutError: There is no such folder, or no checkpoint in it.
     """
-    folder, out = local_path(folder), local_path(out)
+    folder, out = (p if is_address(p) else local_path(p) for p in (folder, out))
+    found = _find_here(folder, out) if isinstance(folder, Path) else _find_in_store(folder, out)
+    listed = {name: (version, is_folder) for name, version, is_folder in found}
+    if not listed:
+        raise UnknownLayoutError(
+            "There is no checkpoint below this folder.",
+            where=describe_place(folder),
+            fix="Give a folder that has `checkpoint-N` files or checkpoint folders below it.",
+        )
+    below = Counter(above for name in listed for above in name.parents)
+    itself = PurePosixPath(folder.resolve() if isinstance(folder, Path) else Store.of(folder).path)
+    return [
+        Job(
+            join_place(folder, name),
+            join_place(out, _target(name, is_folder, itself.name, below)),
+            name,
+            version,
+        )
+        for name, (version, is_folder) in listed.items()
+    ]
+
+
+def _find_here(folder: Path, out: str | Path) -> Iterator[tuple[PurePosixPath, str, bool]]:
+    """Checkpoints of this machine: path below the folder, version, and whether it is a folder."""
     if not folder.is_dir():
         there = folder.exists()
         raise UnknownLayoutError(
@@ -105,35 +149,51 @@ def find_jobs(folder: str | Path, out: str | Path) -> list[Job]:
             where=str(folder),
             fix="Leave out --recursive." if there else "Check the path.",
         )
-    found = list(search.find_checkpoints(folder, skip=out.absolute()))
-    if not found:
-        raise UnknownLayoutError(
-            "There is no checkpoint below this folder.",
-            where=str(folder),
-            fix="Give a folder that has `checkpoint-N` files or checkpoint folders below it.",
-        )
-    below = Counter(above for old in found for above in old.parents)
-    return [Job(old, out / _name(old, folder, below)) for old in found]
+    skip = out.absolute() if isinstance(out, Path) else None
+    for path in search.find_checkpoints(folder, skip=skip):
+        is_folder = path.is_dir()
+        files = [path]
+        if is_folder:
+            with suppress(OSError):
+                files = [entry for entry in path.iterdir() if entry.is_file()]
+        found = [file.stat() for file in files if file.exists()]
+        version = _version([(stat.st_size, stat.st_mtime_ns) for stat in found])
+        yield PurePosixPath(path.relative_to(folder).as_posix()), version, is_folder
 
 
-def _name(old: Path, folder: Path, below: Counter[Path]) -> Path:
+def _find_in_store(address: str, out: str | Path) -> Iterator[tuple[PurePosixPath, str, bool]]:
+    skip = None if isinstance(out, Path) else Store.of(out).path
+    for name, files in search.find_in_store(Store.of(address), skip=skip):
+        version = _version([(info.size, info.mtime_ns or 0) for info in files])
+        is_folder = [info.base_name for info in files] != [name.name]
+        yield name, version, is_folder
+
+
+def _version(files: Sequence[tuple[int, int]]) -> str:
+    return f"{sum(size for size, _ in files)}:{max((time for _, time in files), default=0)}"
+
+
+def _target(
+    name: PurePosixPath, is_folder: bool, itself: str, below: Counter[PurePosixPath]
+) -> PurePath:
     """The path below the output folder; a file that is all there is below a folder takes its name.
 
     One that has others below it has a name of its own there, so that no checkpoint is written into
     the folder of another.
     """
-    takes_it = old.is_file() and below[old.parent] == 1 and old.parent != folder
-    relative = (old.parent if takes_it else old).relative_to(folder)
-    if old.is_dir() and (below[old] or not relative.parts):
-        return relative / f"{old.resolve().name} itself"
-    return relative
+    if is_folder and (below[name] or not name.parts):
+        return name / f"{name.name or itself} itself"
+    alone = not is_folder and below[name.parent] == 1 and len(name.parts) > 1
+    return name.parent if alone else name
 
 
 def convert_many(
     jobs: Sequence[Job],
-    log: Path,
+    log: str | Path,
     *,
     processes: int = 1,
+    ray_address: str | None = None,
+    limit: float = LIMIT,
     at_start: Callable[[], None] | None = None,
     **options: object,
 ) -> Iterator[Outcome]:
@@ -141,159 +201,178 @@ def convert_many(
 
     Args:
         jobs: The checkpoints.
-        log: A file that gets a line of JSON for each.
-        processes: How many are converted at once.
-        at_start: What each process calls before anything else.
+        log: A file that gets a line of JSON for each, in the folder of the new ones.
+        processes: How many are converted at once on this machine.
+        ray_address: The cluster that converts instead, as `ray.init` takes it.
+        limit: Seconds that one conversion may take.
+        at_start: What a worker calls before anything else; it may be called again.
         **options: What `convert` takes beside the paths.
+
+    Raises:
+        TargetExistsError: Another run writes into the same folder.
     """
-    with disk_errors(log):
-        log.parent.mkdir(parents=True, exist_ok=True)
     # A folder without a manifest is no conversion that came to its end; `convert` refuses it.
-    again = options.get("overwrite")
-    there = [job for job in jobs if not again and (job.new / MANIFEST).is_file()]
-    done = {job.new for job in there}
-    waiting = [job for job in reversed(jobs) if job.new not in done]
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    with disk_errors(log), open(os.open(log, flags, 0o666), "a", encoding="utf-8") as lines:  # noqa: PTH123
-        workers = [_Worker(options, at_start) for _ in range(min(processes, len(waiting)))]
-        for outcome in _outcomes(there, waiting, workers):
-            lines.write(json.dumps(asdict(outcome), default=str) + "\n")
-            lines.flush()
+    open_log = _log_in_store if is_address(log) else _log_here
+    with open_log(log) as (logged, write):
+        there = set() if options.get("overwrite") else set(_converted(jobs))
+        left = list[Job]()
+        for job in jobs:
+            if job.new in there and _unchanged(job, logged):
+                outcome = Outcome.of(job, "already converted", "it was not converted again")
+                write(json.dumps(asdict(outcome)))
+                yield outcome
+            else:
+                left.append(job)
+        again = frozenset(job.new for job in left if job.new in there)
+        work = partial(_convert, options=options, again=again, at_start=at_start)
+        run: Callable[..., Iterator[Outcome]] = partial(
+            workers.run_in_processes, processes=processes
+        )
+        if ray_address is not None:
+            run = partial(workers.run_on_ray, address=ray_address)
+        for outcome in run(work, left, _died, limit=limit):
+            write(json.dumps(asdict(outcome), default=str))
             yield outcome
 
 
-def _outcomes(
-    there: Sequence[Job], waiting: list[Job], workers: Sequence[_Worker]
-) -> Iterator[Outcome]:
-    for job in there:
-        yield Outcome(str(job.old), str(job.new), "already converted", "it was not converted again")
-    try:
-        for worker in workers:
-            worker.give(waiting.pop())
-        while busy := [worker for worker in workers if worker.job is not None]:
-            for ready in wait([worker.connection for worker in busy]):
-                worker = next(w for w in busy if w.connection is ready)
-                yield worker.take()
-                if waiting:
-                    worker.give(waiting.pop())
-    finally:
-        for worker in workers:
-            worker.stop()
+def _converted(jobs: Sequence[Job]) -> Iterator[str | Path]:
+    """The new folders that are there and whole."""
+    for job in jobs:
+        if isinstance(job.new, Path):
+            if (job.new / MANIFEST).is_file():
+                yield job.new
+        elif Store.of(job.new).read(MANIFEST) is not None:
+            yield job.new
 
 
-class _Worker:
-    """A process that converts one checkpoint after the other."""
+def _unchanged(job: Job, logged: Mapping[str, str]) -> bool:
+    """Whether a checkpoint is as it was when it was converted, as far as that is known."""
+    return logged.get(str(job.name), job.version) == job.version
 
-    def __init__(
-        self, options: Mapping[str, Any], at_start: Callable[[], None] | None = None
-    ) -> None:
-        self._options = dict(options)
-        self._at_start = at_start
-        self.job: Job | None = None
-        self._start()
 
-    def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")  # Ray and torch don't survive a fork
-        self.connection, theirs = context.Pipe()
-        self._process: BaseProcess = context.Process(
-            target=_work, args=(theirs, self._options, self._at_start), daemon=True
-        )
-        with _safe_path():
-            self._process.start()
-        theirs.close()  # so that the end of the process ends the connection
-
-    def give(self, job: Job) -> None:
-        """Lets the process convert a checkpoint; a process that has died is replaced."""
-        if not self._process.is_alive():
-            self.stop()
-            self._start()
-        self.job = job
-        self.connection.send(job)
-
-    def take(self) -> Outcome:
-        """What became of the checkpoint."""
-        assert self.job is not None
-        try:
-            outcome: Outcome = self.connection.recv()
-        except (EOFError, OSError):
-            self._process.join()
-            died = f"the process died with exit code {self._process.exitcode}"
-            outcome = Outcome(str(self.job.old), str(self.job.new), "failed", died, reason=died)
-        self.job = None
-        return outcome
-
-    def stop(self) -> None:
-        """Ends the process; an unfinished conversion leaves nothing behind."""
-        self.connection.close()
-        self._process.terminate()
-        self._process.join(_PATIENCE)
-        self._process.kill()
-        self._process.join()
+def _versions(lines: Iterator[bytes]) -> dict[str, str]:
+    """The version of each checkpoint that was converted, by a log."""
+    found = {}
+    for line in lines:
+        with suppress(ValueError):
+            row = json.loads(line)
+            if isinstance(row, dict) and row.get("status") == "converted":
+                found[str(row.get("name"))] = str(row.get("version"))
+    return found
 
 
 @contextmanager
-def _safe_path() -> Iterator[None]:
-    """Has Python processes that are started in the block import nothing from where they start.
+def _log_here(
+    log: str | Path,
+) -> Iterator[tuple[Mapping[str, str], Callable[[str], object]]]:
+    """A log of this machine: what it holds of earlier runs, and what adds a line."""
+    log = Path(log)
+    with disk_errors(log):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        with open(os.open(log, flags, 0o666), "a", encoding="utf-8") as lines:  # noqa: PTH123
+            if fcntl is not None:
+                try:
+                    fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise _other_run(str(log.parent)) from None
 
-    Before they are told the path of this one, they would (Python 3.10 does not know the variable).
-    """
-    before = os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = "1"
+            def write(line: str) -> None:
+                lines.write(line + "\n")
+                lines.flush()
+
+            yield _versions(line for _, line in read_lines(log)), write
+
+
+@contextmanager
+def _log_in_store(
+    log: str | Path,
+) -> Iterator[tuple[Mapping[str, str], Callable[[str], object]]]:
+    """A log in a store, where nothing can be added to a file: it is written anew once a minute."""
+    folder = Store.of(str(log)).parent
+    last = folder.read(_RUNNING)
+    with suppress(TypeError, ValueError):
+        if time.time() - float(last or b"") < _DEAD:
+            raise _other_run(folder.shown)
+    stem, ending = LOG.split(".")
+    earlier = [name for info in folder.entries() if (name := info.base_name).startswith(stem)]
+    logged: dict[str, str] = {}
+    for name in earlier:
+        if name.endswith(ending):
+            logged |= _versions(iter((folder.read(name, whole=True) or b"").splitlines()))
+    own = f"{stem}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}.{ending}"
+    lines, written = list[str](), 0.0
+
+    def write(line: str) -> None:
+        nonlocal written
+        lines.append(line + "\n")
+        if time.monotonic() - written > _INTERVAL:
+            save()
+            written = time.monotonic()
+
+    def save() -> None:
+        folder.write(_RUNNING, str(time.time()).encode("ascii"))
+        folder.write(own, "".join(lines).encode("utf-8"))
+
+    save()
     try:
-        yield
+        yield logged, write
     finally:
-        del os.environ["PYTHONSAFEPATH"]
-        if before is not None:
-            os.environ["PYTHONSAFEPATH"] = before
+        save()
+        folder.remove(_RUNNING)
 
 
-def _work(
-    connection: Connection, options: Mapping[str, Any], at_start: Callable[[], None] | None
-) -> None:
-    """What a process does: convert, and answer, until the connection ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the first process's affair
-    signal.signal(signal.SIGTERM, _end)
+def _other_run(where: str) -> TargetExistsError:
+    return TargetExistsError(
+        "Another run writes its conversions there.",
+        where=where,
+        fix=f"Wait until it has ended, or give another folder. In a store, one that died counts as "
+        f"running for {_DEAD // 60} minutes.",
+    )
+
+
+def _died(job: Job, why: str) -> Outcome:
+    return Outcome.of(job, "failed", why, reason=why)
+
+
+def _convert(
+    job: Job,
+    options: Mapping[str, Any],
+    again: frozenset[str | Path],
+    at_start: Callable[[], None] | None,
+) -> Outcome:
     if at_start is not None:
         at_start()
-    while True:
-        try:
-            job: Job = connection.recv()
-        except (EOFError, OSError):
-            return
-        connection.send(_convert(job, options))
-
-
-def _end(*_: object) -> None:
-    """Ends a process by an exception, so that it removes what it had begun to write."""
-    raise SystemExit(1)
-
-
-def _convert(job: Job, options: Mapping[str, Any]) -> Outcome:
     from rllib_compat.conversion.convert import convert
+    from rllib_compat.formats.stores import remove_copies
     from rllib_compat.neutral.report import Severity
 
-    old, new, began = str(job.old), str(job.new), time.monotonic()
+    began = time.monotonic()
     try:
-        job.new.parent.mkdir(parents=True, exist_ok=True)
-        known = options if job.given is None else {**options, "given": job.given}
+        if isinstance(job.new, Path):
+            job.new.parent.mkdir(parents=True, exist_ok=True)
+        known = dict(options) if job.given is None else {**options, "given": job.given}
+        if job.new in again:
+            known["overwrite"] = True
         done = convert(job.old, job.new, **known)
     except CompatError as error:
         reason, fix = error.found.partition("\n")[0], error.fix or ""
         seconds = time.monotonic() - began
-        return Outcome(
-            old, new, "refused", error.for_command_line(), seconds, reason=reason, fix=fix
+        return Outcome.of(
+            job, "refused", error.for_command_line(), seconds=seconds, reason=reason, fix=fix
         )
     except Exception as error:  # one failure stops nothing; the log has its name
         said = f"{type(error).__name__}: {error}"
-        return Outcome(old, new, "failed", said, time.monotonic() - began, reason=said)
+        return Outcome.of(job, "failed", said, seconds=time.monotonic() - began, reason=said)
+    finally:
+        remove_copies()
     facts = dict(done.report.facts)
-    return Outcome(
-        old,
-        new,
+    return Outcome.of(
+        job,
         "converted",
         str(facts.pop("result", "")),
-        time.monotonic() - began,
-        facts,
-        len(done.report.at_least(Severity.WARNING)),
-        done.largest_difference,
+        seconds=time.monotonic() - began,
+        facts=facts,
+        warnings=len(done.report.at_least(Severity.WARNING)),
+        largest_difference=done.largest_difference,
     )

@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, NoReturn
 
 from rllib_compat.formats import manifest
@@ -137,12 +137,12 @@ class Store:
         for name in folders:
             yield from (self / name).walk()
 
-    def read(self, name: str) -> bytes | None:
-        """A small file of the folder; None where there is none."""
+    def read(self, name: str, *, whole: bool = False) -> bytes | None:
+        """A file of the folder, or its first megabytes; None where there is none."""
         with store_errors(self):
             try:
                 with self.files.open_input_stream(f"{self.path}/{name}") as file:
-                    return bytes(file.read(_PART))
+                    return bytes(file.read(None if whole else _PART))
             except FileNotFoundError:
                 return None
 
@@ -161,6 +161,14 @@ def is_address(place: str | os.PathLike[str]) -> bool:
     """Whether somebody means a place in a store, and not a path of this machine."""
     scheme, _ = split_address(place)
     return scheme not in ("", "file", "http", "https")
+
+
+def join_place(place: str | Path, below: str | PurePath) -> str | Path:
+    """A path below another one; of an address, an address."""
+    if isinstance(place, Path):
+        return place / below
+    address, mark, query = place.partition("?")
+    return f"{address.rstrip('/')}/{below}{mark}{query}"
 
 
 def source_path(place: str | os.PathLike[str], *, only: Collection[str] = ()) -> Path:
@@ -184,6 +192,14 @@ def remove_copy(path: Path) -> None:
     """Removes what `source_path` has copied."""
     if (folder := origins.folder_of(path)) is not None:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_copies() -> None:
+    """Removes all that this process has copied."""
+    if _copies_folder.cache_info().currsize:
+        origins.forget()
+        for folder in Path(_copies_folder().name).iterdir():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

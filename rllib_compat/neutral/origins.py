@@ -17,6 +17,11 @@ def note(folder: Path, address: str) -> None:
     _ADDRESSES[str(folder)] = address
 
 
+def forget() -> None:
+    """Forgets all that was noted: the copies are gone."""
+    _ADDRESSES.clear()
+
+
 def folder_of(copy: Path) -> Path | None:
     """The folder that was noted for a copy; None if it is none."""
     return next((folder for folder in copy.parents if str(folder) in _ADDRESSES), None)

@@ -85,6 +85,25 @@ def quiet_ray(*, num_cpus: int, job_config: object = None) -> Iterator[None]:
 
 
 @contextmanager
+def cluster(address: str) -> Iterator[None]:
+    """A connection to a cluster while the block runs; its workers import what is installed.
+
+    Args:
+        address: As `ray.init` takes it: `auto`, `local`, `host:port`, `ray://…`.
+    """
+    import ray
+
+    from rllib_compat.ray_versions.worker_start import job_without_working_directory
+
+    with quiet_logs():
+        ray.init(address, configure_logging=False, job_config=job_without_working_directory())
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
 def quiet_logs() -> Iterator[None]:
     """Of what Ray says in the block, errors only: the rest is about its own old parts.
 

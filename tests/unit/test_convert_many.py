@@ -5,12 +5,13 @@ import multiprocessing
 import os
 import shutil
 import signal
+import time
 from multiprocessing.connection import Connection
 
 import pytest
 
-from rllib_compat.conversion import convert_folder, find_jobs
-from rllib_compat.errors import UnknownLayoutError
+from rllib_compat.conversion import convert_folder, find_jobs, run_in_processes
+from rllib_compat.errors import TargetExistsError, UnknownLayoutError
 from tests.legacy.cases import find
 
 SMALL = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
@@ -122,3 +123,32 @@ def test_a_process_that_dies_takes_only_its_own_checkpoint_with_it(results, tmp_
     outcomes = list(convert_folder(jobs, log, to="msgpack", inputs=5))
     assert [o.status for o in outcomes if o.old.endswith("checkpoint-3")] == ["failed"]
     assert sum(o.status == "converted" for o in outcomes) == 3
+
+
+def test_a_checkpoint_that_has_changed_is_converted_again(results, tmp_path):
+    def run():
+        jobs = find_jobs(results, tmp_path / "out")
+        done = convert_folder(jobs, tmp_path / "out/log.jsonl", to="msgpack", inputs=5)
+        return {outcome.name: outcome.status for outcome in done}
+
+    run()
+    os.utime(results / "PPO_a/checkpoint_2/checkpoint-2", (1, 1))
+    again = run()
+    assert again.pop("PPO_a/checkpoint_2/checkpoint-2") == "converted"
+    assert again.pop("PPO_b/checkpoint_3/checkpoint-3") == "refused"
+    assert set(again.values()) == set(run().values()) - {"refused"} == {"already converted"}
+
+
+def test_two_runs_do_not_write_into_one_folder(results, tmp_path):
+    jobs = find_jobs(results, tmp_path / "out")
+    first = convert_folder(jobs, tmp_path / "out/log.jsonl", to="msgpack", inputs=5)
+    next(first)
+    with pytest.raises(TargetExistsError, match="Another run"):
+        next(convert_folder(jobs, tmp_path / "out/log.jsonl", to="msgpack", inputs=5))
+    first.close()
+    assert len(list(convert_folder(jobs, tmp_path / "out/log.jsonl", to="msgpack", inputs=5))) == 4
+
+
+def test_what_takes_too_long_costs_only_itself():
+    done = run_in_processes(time.sleep, [0, 600, 0], lambda *why: why, processes=2, limit=1)
+    assert sorted(done, key=str) == [(600, "it took longer than 1 seconds"), None, None]

@@ -9,6 +9,7 @@ import pytest
 import rllib_compat as compat
 from rllib_compat import artifacts
 from rllib_compat.cli import main
+from rllib_compat.conversion import find_jobs
 from rllib_compat.errors import CompatError, CorruptCheckpointError, TargetExistsError
 from rllib_compat.formats import MARK, Store, remove_copy, source_path
 from rllib_compat.trials import find_trials
@@ -132,3 +133,14 @@ def test_copies_are_removed(store):
     assert copy.is_dir()
     remove_copy(copy)
     assert not copy.exists()
+
+
+def test_checkpoints_below_an_address_are_those_below_the_folder(store, tmp_path):
+    tree = next(c for c in find(ray="2.10.0") if (c.checkpoint / "algorithm_state.pkl").exists())
+    store.put(str(tree.checkpoint), "/bucket/PPO/trial_2/checkpoint_000003", recursive=True)
+    store.get("/bucket/PPO", str(tmp_path / "here"), recursive=True)
+    there = find_jobs("memory://bucket/PPO", "memory://bucket/new")
+    here = find_jobs(tmp_path / "here", tmp_path / "new")
+    assert [job.name for job in there] == [job.name for job in here] != []
+    targets = [job.new.relative_to(tmp_path / "new").as_posix() for job in here]
+    assert [job.new for job in there] == [f"memory://bucket/new/{name}" for name in targets]

@@ -10,13 +10,19 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING
 
 from rllib_compat.formats.files import list_folders, walk
 from rllib_compat.formats.layouts import v0_1
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.formats.manifest import why_not_ours
 from rllib_compat.neutral.errors import CorruptCheckpointError
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileInfo
+
+    from rllib_compat.formats.stores import Store
 
 #: The file of a checkpoint of version 0.1 (`checkpoint-12`), without its side files.
 _FILE = re.compile(r"checkpoint[-_]\d+", re.IGNORECASE)
@@ -28,6 +34,7 @@ _STATE = re.compile(
 #: Folders in that of a checkpoint which are its parts.
 _PARTS = re.compile(r"policies|learner(_group)?|(eval_)?env_runner|\w+_connector")
 _FIRST_STATE = "state.pkl"
+_MODULES_OF = MODULES.partition("/")[0]
 
 #: How many names an error lists.
 _LISTED = 8
@@ -55,18 +62,55 @@ def find_checkpoints(folder: Path, *, skip: Path | None = None) -> Iterator[Path
             continue
         folders.sort()
         if is_folder_checkpoint(path, folders, files):
-            modules = any(name.startswith("module_state.") for name in files)
-            folders[:] = [n for n in folders if not (modules or _PARTS.fullmatch(n))]
+            folders[:] = _without_parts(folders, files)
             yield path
         else:
             with contextlib.suppress(OSError):  # a folder that may not be read has none
                 yield from v0_1.find_files(path)
 
 
+def find_in_store(
+    store: Store, *, skip: str | None = None
+) -> Iterator[tuple[PurePosixPath, list[FileInfo]]]:
+    """The checkpoints below a place in a store, by the names of their files.
+
+    One of version 0.1 that was renamed is not found: its name says nothing.
+
+    Args:
+        store: The place.
+        skip: A path in the store that is left out.
+
+    Yields:
+        A checkpoint's path below the place, and those of its files that lie there.
+    """
+    for folder, folders, files in store.walk():
+        if folder.path == skip:
+            folders.clear()
+            continue
+        below = PurePosixPath(folder.path[len(store.path) + 1 :])
+        names = [info.base_name for info in files]
+        if _MODULES_OF in folders or _has_state(folders, names):
+            folders[:] = _without_parts(folders, names)
+            yield below, files
+        else:
+            by_name = dict(zip(names, files, strict=True))
+            yield from ((below / n, [by_name[n]]) for n in v0_1.find_numbered(names))
+
+
 def is_folder_checkpoint(path: Path, folders: Sequence[str], files: Sequence[str]) -> bool:
     """Whether a folder is a checkpoint of versions 1.x or 2.x, judged by the names in it."""
+    return _has_state(folders, files) or (path / MODULES).is_dir()
+
+
+def _has_state(folders: Sequence[str], files: Sequence[str]) -> bool:
     first = _FIRST_STATE in files and "policies" in folders
-    return first or any(map(_STATE.fullmatch, files)) or (path / MODULES).is_dir()
+    return first or any(map(_STATE.fullmatch, files))
+
+
+def _without_parts(folders: Sequence[str], files: Sequence[str]) -> list[str]:
+    """The folders in that of a checkpoint which may hold other ones."""
+    modules = any(name.startswith("module_state.") for name in files)
+    return [name for name in folders if not (modules or _PARTS.fullmatch(name))]
 
 
 def whole_of(path: Path) -> Path:

@@ -167,14 +167,19 @@ def _find_by_metadata(folder: Path) -> Path | None:
 def find_files(folder: Path) -> list[Path]:
     """The checkpoint files in a folder, oldest first; a renamed one is known by its content."""
     files = [file for file in sorted(folder.iterdir()) if file.is_file()]
-    numbered: dict[int, Path] = {}
-    for file in files:
-        if match := _FILE.fullmatch(file.name):
-            numbered.setdefault(int(match[1]), file)  # what lies beside it is a part of it
-    if numbered:
-        return [numbered[number] for number in sorted(numbered)]
+    if numbered := find_numbered(file.name for file in files):
+        return [folder / name for name in numbered]
     renamed = (f for f in files if f.suffix == "" and not _SIDE_FILES.search(f.name))
     return [file for file in renamed if _is_checkpoint(file)]
+
+
+def find_numbered(names: Iterable[str]) -> list[str]:
+    """The checkpoint files among the sorted names of a folder, oldest first."""
+    numbered: dict[int, str] = {}
+    for name in names:
+        if match := _FILE.fullmatch(name):
+            numbered.setdefault(int(match[1]), name)  # what lies beside it is a part of it
+    return [numbered[number] for number in sorted(numbered)]
 
 
 def _is_checkpoint(file: Path) -> bool:
