@@ -4,33 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from ray.rllib.core import COMPONENT_RL_MODULE
 
 from rllib_compat.algorithms.sampling import sample_at_least
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import learners, training_steps
+from rllib_compat.runtime.whole_modules import local_learner
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
 
     from rllib_compat.ray_versions.types import EnvRunner, Learner
 
-#: Env runners of this process → their learners. Ray pickles none of both.
-_LEARNERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-
 #: Module → name of an array → weights.
 Weights = Mapping[str, Mapping[str, Any]]
-
-
-def local_learner(env_runner: EnvRunner) -> Any:
-    """The learner of an env runner, in its process; it is made when it is first asked for."""
-    if env_runner not in _LEARNERS:
-        config = env_runner.config.copy(copy_frozen=False)
-        config.learners(num_learners=0, num_gpus_per_learner=config.num_gpus_per_env_runner)
-        _LEARNERS[env_runner] = config.build_learner(spaces=env_runner.get_spaces())
-    return _LEARNERS[env_runner]
 
 
 def get_weights(learner: Learner) -> Weights:

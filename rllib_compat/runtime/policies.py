@@ -17,7 +17,6 @@ from rllib_compat.registry.legacy_api import missing
 from rllib_compat.runtime.acting_policies import ActingPolicy
 from rllib_compat.runtime.policy_inputs import in_numpy
 from rllib_compat.runtime.postprocessing import postprocess
-from rllib_compat.runtime.whole_modules import WholeModules
 
 if TYPE_CHECKING:
     import torch
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from rllib_compat.runtime.models import LegacyModel
     from rllib_compat.runtime.policy_learning import PolicyLearning
     from rllib_compat.runtime.policy_owner import PolicyOwner
+    from rllib_compat.runtime.whole_modules import WholeModules
 
 #: What policies told beside the statistics of a step.
 _OF_LEARNING = ("td_error", "mean_td_error")
@@ -40,7 +40,7 @@ class LegacyPolicy(ActingPolicy):
         config: The algorithm's config.
         owner: What reaches the trainer; None where there is none in this process.
         learner: The learner that holds the module, where there is no owner to ask.
-        whole: What has its critic, where there is neither; None: nothing.
+        whole: What has its critic, and a learner, where there is neither; None: nothing.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class LegacyPolicy(ActingPolicy):
     ) -> None:
         super().__init__(policy_id, module, config, owner=owner)
         self._learner = learner
-        self._whole = whole or WholeModules()
+        self._whole = whole
         self._buffers: dict[int, Any] = {}
 
     # What it tells of its training
@@ -240,15 +240,20 @@ class LegacyPolicy(ActingPolicy):
     def get_weights(self) -> dict[str, Any]:
         """The weights by name, as arrays."""
         if self._owner is None:
-            return self._whole.weights(self.policy_id, self.module)
+            whole = self._whole
+            return dict(
+                whole.weights(self.policy_id, self.module) if whole else self.module.get_state()
+            )
         return dict(self._owner.get_weights([self.policy_id])[self.policy_id])
 
     def set_weights(self, weights: Mapping[str, Any]) -> None:
         """Sets the weights by name."""
-        if self._owner is None:
+        if self._owner is not None:
+            self._owner.set_weights({self.policy_id: weights})
+        elif self._whole is not None:
             self._whole.set_weights(self.policy_id, self.module, weights)
         else:
-            self._owner.set_weights({self.policy_id: weights})
+            self.module.set_state(dict(weights))
 
     def get_state(self) -> dict[str, Any]:
         """Weights, what its optimizers hold, and how far its training and exploration are."""
@@ -280,6 +285,8 @@ class LegacyPolicy(ActingPolicy):
 
     def _learner_here(self) -> Learner:
         learner = self._learner_in_reach()
+        if learner is None and self._owner is None and self._whole is not None:
+            return self._whole.learner(self.policy_id, self.module)
         if learner is None:
             raise CompatError(
                 f"The policy {self.policy_id!r} is trained in another process.",
@@ -296,13 +303,16 @@ class LegacyPolicy(ActingPolicy):
     def _whole_module(self) -> RLModule:
         learner = self._learner_in_reach()
         if learner is None:
-            return self._whole.module(self.policy_id, self.module)
+            whole = self._whole
+            return whole.module(self.policy_id, self.module) if whole else self.module
         found: RLModule = learner.module[self.policy_id].unwrapped()
         return found
 
     def _changed(self) -> None:
         if self._owner:
             self._owner.weights_changed()
+        elif self._whole and not self._learner:
+            self._whole.take_learned(self.policy_id, self.module)
 
     def _coefficient(self, name: str) -> float:
         value = learners.coefficient(self._learner_here(), self.policy_id, name)

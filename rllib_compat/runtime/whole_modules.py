@@ -1,27 +1,45 @@
-"""Modules with their critics in env runners, whose own modules only act.
+"""Modules with their critics, and learners, in env runners, whose own modules only act.
 
-Workers of old had whole policies: their samples had the critic's values, and their weights were
-those of all layers. What is called by hand in a worker brings a reference to the learners' weights
-along; it is followed where a critic is asked for.
+Workers of old had whole policies: their samples had the critic's values, their weights were those
+of all layers, and they computed gradients. What is called by hand in a worker brings a reference to
+the learners' weights along; it is followed where a critic is asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from rllib_compat.ray_versions.modules import copy_with_critics
 
 if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import RLModule
+    from rllib_compat.ray_versions.types import EnvRunner, Learner, RLModule
+
+#: Env runners of this process → their learners. Ray pickles none of both.
+_LEARNERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+def local_learner(env_runner: EnvRunner) -> Any:
+    """The learner of an env runner, in its process; it is made when it is first asked for."""
+    if env_runner not in _LEARNERS:
+        config = env_runner.config.copy(copy_frozen=False)
+        config.learners(num_learners=0, num_gpus_per_learner=config.num_gpus_per_env_runner)
+        _LEARNERS[env_runner] = config.build_learner(spaces=env_runner.get_spaces())
+    return _LEARNERS[env_runner]
 
 
 class WholeModules:
-    """What an env runner's modules lack: by policy, the weights of the layers that do not act."""
+    """What an env runner's modules lack: by policy, the weights of the layers that do not act.
 
-    def __init__(self) -> None:
+    Args:
+        env_runner: The env runner.
+    """
+
+    def __init__(self, env_runner: EnvRunner) -> None:
+        self._env_runner = env_runner
         self._learned: list[Any] = []
         self._others: dict[str, dict[str, Any]] = {}
         self._copies: dict[str, RLModule] = {}
@@ -57,6 +75,17 @@ class WholeModules:
             found = self._copies[policy_id] = copy_with_critics(acting)
         found.set_state(weights)
         return found
+
+    def learner(self, policy_id: str, acting: RLModule) -> Learner:
+        """A learner in this process, whose module of this policy has its weights."""
+        found: Learner = local_learner(self._env_runner)
+        found.module[policy_id].unwrapped().set_state(self.weights(policy_id, acting))
+        return found
+
+    def take_learned(self, policy_id: str, acting: RLModule) -> None:
+        """Gives a policy the weights that its learner in this process has now."""
+        learned = local_learner(self._env_runner).module[policy_id].unwrapped()
+        self.set_weights(policy_id, acting, learned.get_state())
 
     def _learned_by(self, policy_id: str) -> Mapping[str, Any]:
         import ray

@@ -60,7 +60,7 @@ class LegacyWorker:
         self.env_runner = env_runner
         self.policies: PolicyOwner | None = None
         self.global_vars: dict[str, Any] = {"timestep": 0}
-        self.whole_modules = WholeModules()
+        self.whole_modules = WholeModules(env_runner)
         self.extra_episodes: list[Any] = []
         self._policy_config: Mapping[str, Any] | None = None
         self._iterator: Any = None

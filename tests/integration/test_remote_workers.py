@@ -44,6 +44,15 @@ def test_samples_have_the_values_of_the_critic_that_was_trained_last(trainer):
     trainer.workers.local_worker().learn_on_batch(sample(trainer)[0])
 
 
+def test_workers_compute_gradients_which_another_one_applies(trainer):
+    (worker,) = trainer.workers.remote_workers()
+    before = trainer.get_weights()["default_policy"]
+    gradients, _ = ray.get(worker.compute_gradients.remote(worker.sample.remote()))
+    trainer.workers.local_worker().apply_gradients(gradients)
+    after = trainer.get_weights()["default_policy"]
+    assert all(not np.array_equal(after[name], before[name]) for name in before)
+
+
 def test_weights_are_those_of_all_layers_and_may_be_set(trainer):
     (worker,) = trainer.workers.remote_workers()
     weights = trainer.get_weights()["default_policy"]
