@@ -21,7 +21,7 @@ import click
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
-from rllib_compat.registry.legacy_api import GONE
+from rllib_compat.registry.legacy_api import GONE, sentence_for
 
 FACTS = Path(__file__).parent / "legacy/api"
 
@@ -249,6 +249,8 @@ def _our_classes() -> dict[str, type]:
         "trainer.optimizer": LegacyOptimizer,
         "workers": trainer.LegacyWorkers,
         "worker": runtime.LegacyWorker,
+        "policy": runtime.LegacyPolicy,
+        "model": runtime.LegacyModel,
         "policy_map": runtime.LegacyPolicies,
         "base_env": runtime.LegacyBaseEnv,
         "episode": runtime.LegacyEpisode,
@@ -263,7 +265,10 @@ def _answer(kind: str, cls: type, name: str) -> str:
     """What an object of ours has by a name: it is there, or the sentence of the error."""
     if name in GONE.get(kind, {}):
         return GONE[kind][name]
-    return "there" if hasattr(cls, name) else "there, of each object"
+    if hasattr(cls, name):
+        return "there"
+    sentence = kind in GONE and sentence_for(kind, name)
+    return sentence or "there, of each object"
 
 
 @click.command()

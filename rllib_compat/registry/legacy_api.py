@@ -16,7 +16,6 @@ _REPLAY = "it is trainer.algorithm.local_replay_buffer"
 _SESSION = "no TensorFlow session is behind it: call policy.model, or its module, with tensors"
 _TARGETS = "they are in the module: policy.model.rl_module.get_target_network_pairs()"
 _OPTIMIZERS = "they are policy.optimizer()"
-_SCHEDULE = "schedules are the learner's, and policy.cur_lr is what is used now"
 _RETURNED = "learn_on_batch() returns it in `learner_stats`, or policy.model has it"
 _WEIGHTS = "load the weights yourself and call trainer.set_weights()"
 _TRAINER = "call trainer.add_policy()"
@@ -28,8 +27,6 @@ _RECORDED = "the env runner records each step; a connector may change it"
 #: Object → name → what took its place.
 GONE: Mapping[str, Mapping[str, str]] = {
     "trainer": {
-        "import_model": _WEIGHTS,
-        "import_policy_model_from_h5": _WEIGHTS,
         "make_local_evaluator": "it is trainer.workers.local_worker()",
         "make_remote_evaluators": f"set num_workers in the config; {_GROUP} makes them",
         "on_worker_failures": "Ray calls Algorithm.restore_env_runners",
@@ -88,8 +85,6 @@ GONE: Mapping[str, Mapping[str, str]] = {
         "target_q_model": _TARGETS,
         "target_q_func_vars": _TARGETS,
         "q_model": "it is policy.model",
-        "lr_schedule": _SCHEDULE,
-        "entropy_coeff_schedule": _SCHEDULE,
         "loss_obj": "policy.loss(…) computes it",
         "q_loss": "policy.loss(…) computes it",
         **dict.fromkeys(
@@ -130,8 +125,8 @@ _TEMPLATE = "it was given to what made the class: subclass the policy's class an
 _V1 = "models are ModelV2: forward(input_dict, state, seq_lens) and value_function() have it"
 _OF_LOSS = "the loss of this policy has none"
 
-#: The same of objects of the old API stack, which are Ray's: what they lack beside.
-_OLD_STACK: Mapping[str, Mapping[str, str]] = {
+#: The same of names that only some of the policies and models of an old Ray had, and so do ours.
+_OF_SOME: Mapping[str, Mapping[str, str]] = {
     "policy": {
         **dict.fromkeys(
             (
@@ -143,7 +138,6 @@ _OLD_STACK: Mapping[str, Mapping[str, str]] = {
                 "extra_compute_grad_feed_dict",
                 "get_placeholder",
                 "gradients",
-                "loss_initialized",
                 "maybe_initialize_optimizer_and_loss",
                 "next_tf_var_scope_name",
                 "tf_var_creation_scope_counter",
@@ -165,15 +159,44 @@ _OLD_STACK: Mapping[str, Mapping[str, str]] = {
                 "make_model_and_action_dist",
                 "make_rl_module",
                 "maybe_add_time_dimension",
+                "maybe_remove_time_dimension",
+                "num_grad_updates",
                 "stats_fn",
                 "validate_spaces",
             ),
             _TEMPLATE,
         ),
         **dict.fromkeys(
-            ("entropy_coeff", "kl_coeff", "kl_coeff_val", "kl_target", "tower_stats", "update_kl"),
+            (
+                "entropy_coeff",
+                "entropy_coeff_schedule",
+                "kl_coeff",
+                "kl_coeff_val",
+                "kl_target",
+                "tower_stats",
+                "update_kl",
+            ),
             _OF_LOSS,
         ),
+        **dict.fromkeys(
+            (
+                "action_connectors",
+                "agent_connectors",
+                "get_connector_metrics",
+                "reset_connectors",
+                "restore_connectors",
+            ),
+            "env runners have connectors now: config.env_runners(env_to_module_connector=…)",
+        ),
+        **dict.fromkeys(
+            ("cur_lr", "lr_schedule"),
+            "it has several optimizers: ask policy.optimizer() for their rates",
+        ),
+        **dict.fromkeys(
+            ("from_checkpoint", "from_state"),
+            "compat.load_policy() reads checkpoints; set_state() takes what get_state() gives",
+        ),
+        "init_view_requirements": "policy.view_requirements computes them",
         "lock": _ONE_CALL,
     },
     "model": dict.fromkeys(
@@ -185,18 +208,20 @@ _OLD_STACK: Mapping[str, Mapping[str, str]] = {
             "input_dict",
             "last_layer",
             "loss",
+            "options",
             "outputs",
             "scope",
             "seq_lens",
             "session",
             "state_in",
+            "state_init",
             "state_out",
             "update_ops",
+            "var_list",
         ),
         _V1,
     ),
     "policy_map": {"create_policy": _TRAINER},
-    "worker": {},
 }
 
 
@@ -213,21 +238,23 @@ def names_with(of: object, kind: str, behind: object) -> list[str]:
     return sorted(name for name in known if name not in GONE[kind] or hasattr(of, name))
 
 
+def sentence_for(kind: str, name: str) -> str | None:
+    """What to do instead of asking an object for a name; None of a name that it never had."""
+    return GONE[kind].get(name) or _OF_SOME.get(kind, {}).get(name)
+
+
 def missing(of: object, kind: str, name: str) -> AttributeError:
     """The error for an attribute that an object does not have.
 
     Args:
         of: The object.
-        kind: What stands for it in `GONE`: how old code called it; "… of the old stack" for one of
-            Ray's own.
+        kind: What stands for it in `GONE`: how old code called it.
         name: The attribute.
 
     Returns:
         A `GoneError` if the old Rays' object had it.
     """
-    kind, _, old = kind.partition(" of the old ")
-    gone = {**GONE[kind], **(_OLD_STACK[kind] if old else {})}
-    if name in gone:
+    if sentence := sentence_for(kind, name):
         where = f"{kind}.{name}"
-        return GoneError(f"There is no `{where}` any more.", where=where, fix=gone[name])
+        return GoneError(f"There is no `{where}` any more.", where=where, fix=sentence)
     return AttributeError(f"{type(of).__name__} has no attribute {name!r}")

@@ -179,6 +179,24 @@ class ActingPolicy:
 
     get_exploration_info = get_exploration_state
 
+    @property
+    def exploration_info(self) -> dict[str, Any]:
+        """The same, by its name in Ray 0.8."""
+        return self.get_exploration_state()
+
+    @property
+    def explore(self) -> bool:
+        """Whether it explores where a call does not say it."""
+        return bool(self._config.explore)
+
+    def variables(self) -> list[Any]:
+        """The weights of its network."""
+        return list(self.model.variables())
+
+    def loss_initialized(self) -> bool:
+        """Whether it has a loss yet: always, as the learner has."""
+        return True
+
     def get_host(self) -> str:
         """The name of this machine."""
         return socket.gethostname()

@@ -87,7 +87,7 @@ def answer(of: object, kind: str, names: Names, name: str) -> Any:
     """
     if name in names:
         return names[name](of)
-    raise missing(of, f"{kind} of the old stack", name)
+    raise missing(of, kind, name)
 
 
 def _answering(kind: str, names: Names) -> Callable[[Any, str], Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat.neutral.errors import CompatError
-from rllib_compat.ray_versions import learners
+from rllib_compat.ray_versions import learners, policy_parts
 from rllib_compat.registry.legacy_api import missing
 from rllib_compat.runtime.acting_policies import ActingPolicy
 from rllib_compat.runtime.policy_inputs import in_numpy
@@ -95,6 +95,16 @@ class LegacyPolicy(ActingPolicy):
         return float(optimizers[0].param_groups[0]["lr"])
 
     @property
+    def lr_schedule(self) -> Any:
+        """What its learning rate follows, by timesteps; the learner's rate is `cur_lr`."""
+        return self._schedule("lr")
+
+    @property
+    def entropy_coeff_schedule(self) -> Any:
+        """What `entropy_coeff` follows, likewise."""
+        return self._schedule("entropy_coeff")
+
+    @property
     def entropy_coeff(self) -> float:
         """The weight of the entropy in its loss."""
         return self._coefficient("entropy_coeff")
@@ -103,6 +113,8 @@ class LegacyPolicy(ActingPolicy):
     def kl_coeff(self) -> float:
         """The weight of PPO's KL penalty."""
         return self._coefficient("kl_coeff")
+
+    kl_coeff_val = kl_coeff
 
     @property
     def kl_target(self) -> float:
@@ -319,6 +331,11 @@ class LegacyPolicy(ActingPolicy):
         if value is None:
             raise missing(self, "policy", name)
         return value
+
+    def _schedule(self, name: str) -> Any:
+        if (value := getattr(self._config, name, None)) is None:
+            raise missing(self, "policy", f"{name}_schedule")
+        return policy_parts.schedule(value)
 
     def _with_rates(self, told: Mapping[str, Any]) -> dict[str, Any]:
         used = {"cur_lr": "cur_lr", "cur_kl_coeff": "kl_coeff", "entropy_coeff": "entropy_coeff"}

@@ -1,9 +1,10 @@
-"""`trainer.export_policy_model` and its like."""
+"""`trainer.export_policy_model` and its like, and `import_model`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.errors import CompatError
@@ -42,6 +43,28 @@ class Exports:
             algorithm.export_policy_model(folder, policy_id, onnx)
             return folder
         return self._policy(policy_id).export_model(export_dir, onnx)
+
+    def import_model(self, import_file: str) -> None:
+        """Has the only policy's model read weights; see `import_policy_model_from_h5`.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+        """
+        if not local_path(import_file).exists():
+            raise FileNotFoundError(f"There is no model to import at {import_file!r}.")
+        self.import_policy_model_from_h5(import_file)
+
+    def import_policy_model_from_h5(self, import_file: str, policy_id: str = ONLY_POLICY) -> None:
+        """Has a policy's model read weights: one of the user's own, which has `import_from_h5`.
+
+        Raises:
+            GoneError: RLlib made the model, which could read such a file in no Ray.
+        """
+        runner = self._running.local_runner()
+        on_old_stack = self._running.algorithm.learner_group is None
+        policy: Any = runner.get_policy(policy_id) if on_old_stack else self._policy(policy_id)
+        policy.import_model_from_h5(import_file)
+        self._running.mark_weights_stale()
 
     def export_policy_checkpoint(
         self,

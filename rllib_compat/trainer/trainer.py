@@ -493,6 +493,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     export_policy_model = _of("_exports", exports.Exports.export_policy_model)
     export_policy_checkpoint = _of("_exports", exports.Exports.export_policy_checkpoint)
+    import_policy_model_from_h5 = _of("_exports", exports.Exports.import_policy_model_from_h5)
+    import_model = _of("_exports", exports.Exports.import_model)
 
     def export_model(
         self, export_formats: str | Sequence[str], export_dir: str | None = None

@@ -10,10 +10,14 @@ import numpy as np
 import pytest
 import ray
 import torch
+from ray.rllib.models import ModelCatalog
+from ray.rllib.models.torch.fcnet import FullyConnectedNetwork
 from ray.rllib.policy.sample_batch import SampleBatch
 
 import rllib_compat as compat
 from rllib_compat import gym
+from rllib_compat.errors import GoneError
+from tests import legacy_api
 from tests.legacy.policies import calls, learning
 from tests.marks import OTHERS_WARNINGS, marked
 
@@ -30,12 +34,12 @@ NOT_COMPARED = {"ppo-lstm": {"vf_explained_var"}, "sac": {"log_alpha_value"}}
 
 
 @contextlib.contextmanager
-def trainer_of(case, release):
+def trainer_of(case, release, **more):
     algorithm, config = calls.config_of(case)
     env = calls.make_env(gym)
     nothing = {"init": mock.DEFAULT, "cluster_resources": dict, "put": lambda value, **_: value}
     with mock.patch.multiple(ray, **nothing):
-        config = {**config, "framework": "torch"}
+        config = {**config, "framework": "torch", **more}
         made = compat.Trainer(config, env=env, algorithm=algorithm, legacy_ray=release)
         yield made
         made.stop()
@@ -107,6 +111,38 @@ def test_an_exported_model_is_called_as_that_of_ray_1_13(case, tmp_path):
             np.testing.assert_allclose(out.detach(), told["action_dist_inputs"], atol=1e-6)
             for ours, theirs in zip(after, states, strict=bool(state)):
                 np.testing.assert_allclose(ours.detach(), theirs, atol=1e-6)
+
+
+@pytest.mark.parametrize("case", marked(["ppo", "dqn", "sac"], ["ppo"]))
+def test_each_name_of_each_era_is_there_or_says_what_to_do(case):
+    with trainer_of(case, "1.13.0") as trainer:
+        policy = trainer.get_policy()
+        for kind, asked in (("policy", policy), ("model", policy.model)):
+            for name in legacy_api.names_of(kind):
+                with contextlib.suppress(GoneError):  # which says what to do
+                    getattr(asked, name)
+        if case == "ppo":
+            assert policy.lr_schedule.value(7) == pytest.approx(policy.cur_lr)
+            assert policy.entropy_coeff_schedule.value(7) == policy.entropy_coeff
+
+
+class Reading(FullyConnectedNetwork):
+    """A model that reads weights from a file, as `trainer.import_model` asked for it."""
+
+    def import_from_h5(self, file):
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.fill_(float(Path(file).read_text("utf-8")))
+
+
+def test_a_model_of_ones_own_imports_weights(tmp_path):
+    ModelCatalog.register_custom_model("reading", Reading)
+    with trainer_of("ppo", "1.13.0", model={"custom_model": "reading"}) as trainer:
+        (tmp_path / "weights.h5").write_text("0.5", "utf-8")
+        trainer.import_model(str(tmp_path / "weights.h5"))
+        assert all(np.all(array == 0.5) for array in weights(trainer).values())
+        with pytest.raises(FileNotFoundError):
+            trainer.import_model("nothing")
 
 
 def test_what_is_sampled_by_hand_is_no_part_of_a_train_batch():
