@@ -102,10 +102,10 @@ def observed(algorithm: str, seen: str) -> tuple[str, Any]:
     return AGENTS[0] if algorithm in SEVERAL else "default_policy", observation(space)
 
 
-def acted(algorithm: str, acts: str) -> gym.Space[Any]:
-    """What a policy of an algorithm gives."""
+def acted(algorithm: str, acts: str, *, grouped: bool) -> gym.Space[Any]:
+    """What a policy of an algorithm gives; of one whose agents are groups, for all of them."""
     space = cases.space(acts, gym.spaces)
-    if algorithm in GROUPED:
+    if grouped and algorithm in GROUPED:
         return gym.spaces.Tuple([space] * len(AGENTS))
     if algorithm in SEVERAL:  # a point of a simplex, whatever the space
         return gym.spaces.Box(0.0, 1.0, (gym.spaces.flatdim(space),))

@@ -463,7 +463,7 @@ class TwoAgents:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.alone = Steps(config)
-        self.acts = matrix_inputs.acted(config["algorithm"], config["acts"])
+        self.acts = matrix_inputs.acted(config["algorithm"], config["acts"], grouped=False)
 
     def reset(self) -> dict[int, Any]:
         """Gives what both see."""
@@ -638,7 +638,7 @@ def train(case: Case, folder: str) -> CompatError | None:
     except CompatError as refused:
         return refused
     policy, seen = matrix_inputs.observed(case.algorithm, case.seen)
-    acts = matrix_inputs.acted(case.algorithm, case.acts)
+    acts = matrix_inputs.acted(case.algorithm, case.acts, grouped=not case.several_agents)
     if case.several_agents:
         policy = "one"
     try:

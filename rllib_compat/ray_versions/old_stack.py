@@ -14,7 +14,12 @@ from rllib_compat.ray_versions.connectors import running_stat_state
 from rllib_compat.ray_versions.episodes import callbacks_of
 
 if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Algorithm, EnvRunnerGroup, EpisodeV2
+    from rllib_compat.ray_versions.types import (
+        Algorithm,
+        AlgorithmConfig,
+        EnvRunnerGroup,
+        EpisodeV2,
+    )
 
 #: What of a policy's state is data that its training goes on from.
 POLICY_STATE = (
@@ -78,7 +83,7 @@ def _with_statistics(own: Any, stats: Sequence[tuple[int, Any, Any]] | None) -> 
     import tree
     from ray.rllib.utils.filter import RunningStat
 
-    made = copy.deepcopy(own)
+    made = own.as_serializable()  # the concurrent one has a lock
     parts = [RunningStat.from_state(running_stat_state(*stat)) for stat in stats]
     made.running_stats = tree.unflatten_as(own.running_stats, parts)
     return made
@@ -358,6 +363,17 @@ def keep_sizes_of_lstms_integers() -> None:
         vars(model)["action_dim"] = int(size)
 
     LSTMWrapper.action_dim = property(size, set_size)
+
+
+def register_remote_env(config: AlgorithmConfig) -> None:
+    """Lets environments of a class be actors: of one without a name, Ray asks for gym 0.21."""
+    from ray.tune.registry import register_env
+
+    env = config.env
+    if isinstance(env, type) and config.remote_worker_envs:
+        name = f"{env.__module__}.{env.__qualname__}"
+        register_env(name, env)
+        config.environment(env=name)
 
 
 def patch_multi_agent_batches() -> None:

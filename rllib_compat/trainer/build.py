@@ -142,6 +142,7 @@ class AlgorithmBuilder:
         else:
             config.initial_lr = None if legacy is None else legacy.initial_lr
             old_stack.patch_multi_agent_batches()
+            old_stack.register_remote_env(config)
         use_compat_env_runners(config)
         limit_overrides_cache(config)
         tune.without_logger(config, self.logdir)

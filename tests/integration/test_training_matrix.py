@@ -23,6 +23,8 @@ MENDED = [
         ("PG", "curiosity", "tuple", "discrete", "1.13.0"),
         ("SAC", "soft", "nested", "discrete", "2.10.0"),
         ("MADDPG", "two policies", "nested", "discrete", "0.8.5"),
+        ("PPO", "two policies with filters + spaces", "bits", "discrete", "1.13.0"),
+        ("APPO", "filter of all + remote environments + rates", "vector", "discrete", "0.6.6"),
     )
 ]
 
