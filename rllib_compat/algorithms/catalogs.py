@@ -64,7 +64,6 @@ CATALOGS = {
     "BC": BCCatalog,
 }
 
-
 #: What asks an LSTM to see both of the step before, until Ray 1.1.
 _BOTH = "lstm_use_prev_action_reward"
 

@@ -48,7 +48,6 @@ _ALIASES = {"rollout": "evaluate"}
 #: What the extra `ray` brings.
 _IN_THE_EXTRA = ("ray", "torch", "gymnasium", "tree", "pyarrow", "lz4", "msgpack_numpy")
 
-
 #: Libraries that have processes, threads or files to close when Python ends.
 _STARTING = ("ray", "torch", "tensorflow", "pyarrow", "matplotlib")
 

@@ -44,7 +44,6 @@ _RUNNER_GPUS = ("env_runners", "num_gpus_per_env_runner")
 #: Where the config of SAC says the layers of its critics, and where those of its policy.
 _CRITIC_AND_ACTOR = (("Q_model", "policy_model"), ("q_model_config", "policy_model_config"))
 
-
 #: Keys of the multi-agent part, by era in a dict of their own or at the top level. What else is in
 #: the dict goes the way of all keys.
 _KEYS = ("policies", "policy_graphs", "policy_mapping_fn", "policies_to_train")

@@ -45,7 +45,6 @@ from rllib_compat.neutral.report import Finding, Verdict
 #: Today's module that acts at random.
 RANDOM_MODULE = "ray.rllib.examples.rl_modules.classes.random_rlm:RandomRLModule"
 
-
 #: Ray's own policies, and its module, that act at random, as every release called them.
 _RANDOM_POLICIES = {
     "ray.rllib.examples.multi_agent_custom_policy.RandomPolicy",
@@ -53,7 +52,6 @@ _RANDOM_POLICIES = {
     "ray.rllib.examples._old_api_stack.policy.random_policy.RandomPolicy",
     RANDOM_MODULE.replace(":", "."),
 }
-
 
 #: How many policies an error names.
 _LISTED = 5

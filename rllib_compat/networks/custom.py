@@ -249,7 +249,6 @@ _FIX = (
     "layers. `--to msgpack` keeps the weights by name."
 )
 
-
 _FIX_MODULE = (
     "Give the RLModule's class, which builds the same layers: --model {model}. "
     "`--to msgpack` keeps the weights by name."

@@ -21,7 +21,6 @@ from rllib_compat.neutral.frozen import frozen
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
-
 #: An input of critics that see what all agents observe and do.
 EVERYONE = "everyone"
 #: Inputs that only critics take.

@@ -44,7 +44,6 @@ class Group:
 #: One optimizer for all of a network.
 WHOLE = (Group(DEFAULT, modules=("",)),)
 
-
 #: Outputs by name: `action_dist_inputs` `[B, n]`, `vf_preds` `[B]`, `q_values` `[B, actions]`, …
 Outputs: TypeAlias = Mapping[str, Array]
 

@@ -19,7 +19,6 @@ from rllib_compat.registry import keys
 #: Which key of `model` asks for which recurrent network around the model.
 _WRAPPERS = {"use_attention": "attention (GTrXL)", "use_lstm": "LSTM"}
 
-
 #: What Ray from 0.8.4 on puts where a key was that has moved (`DEPRECATED_VALUE`), and the keys of
 #: networks for which it did. Elsewhere -1 is a number.
 _MARK = -1

@@ -385,7 +385,6 @@ _READERS: Mapping[str, Callable[[Any], Space | None]] = {
     "Repeated": _read_repeated,
 }
 
-
 #: What a syntax tree or a space that is damaged raises.
 _FAILURES = (
     SyntaxError,

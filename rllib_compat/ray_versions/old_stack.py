@@ -172,7 +172,6 @@ def _connector_class() -> type:
 
 _ONLY_AGENT = "agent0"
 
-
 _extended_classes: dict[type, type] = {}
 
 

@@ -578,7 +578,6 @@ REMOVED = {
     "ray.tune.web_server": "there is no server: look at a running experiment in Ray's dashboard",
 }
 
-
 #: A name that numpy 1.24 – 2.0 removed → what it was, or today's name of it.
 NUMPY: dict[str, Any] = {
     "Inf": "inf",

@@ -133,7 +133,6 @@ DEFAULTS: Mapping[str, Any] = {
 #: unless the config said so.
 GYMNASIUM = Version("2.3")
 
-
 #: The keys that say how many frames are stacked. In Ray 1.2 to 1.5, the second one did where the
 #: first one was -1: the frames before the first one of an episode were zeros then.
 STACKED = ("framestack", "num_framestacks")

@@ -150,7 +150,6 @@ REPLAY = (
     ),
 )
 
-
 # Exploration
 
 BATCH_MODE = "env_runners.batch_mode"
@@ -235,7 +234,6 @@ EXPLORATION = (
         unless_given=True,
     ),
 )
-
 
 # Gradients
 

@@ -127,7 +127,6 @@ ENVIRONMENT = (
     ),
 )
 
-
 # Batches, minibatches and fragments
 
 FRAGMENT = "env_runners.rollout_fragment_length"
@@ -449,7 +448,6 @@ BATCHES = (
     ),
 )
 
-
 # Evaluation
 
 PARALLEL = "evaluation.evaluation_parallel_to_training"
@@ -486,7 +484,6 @@ EVALUATION = (
         severity=Severity.WARNING,
     ),
 )
-
 
 # Recurrent networks
 

@@ -47,7 +47,6 @@ _ARCHIVES = (
 )
 _TAR_AT, _TAR = 257, b"ustar"
 
-
 _FOLDER = "Give the checkpoint's folder, of which it is a part."
 _EXPORTED = "Give the checkpoint that it was exported from."
 

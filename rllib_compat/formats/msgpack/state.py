@@ -131,7 +131,6 @@ _SEQUENCES: Mapping[str, type[Any]] = {
     "deque": deque,
 }
 
-
 #: The key under which a msgpack checkpoint holds what Ray's form has no place for.
 OWN_KEY = "rllib_compat"
 

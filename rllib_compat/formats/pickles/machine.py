@@ -318,7 +318,6 @@ _RECONSTRUCTORS = frozenset(
     {GlobalRef("copyreg", "_reconstructor"), GlobalRef("copy_reg", "_reconstructor")}
 )
 
-
 # Their hashes are randomised, or depend on identity. Those of numbers are the numbers themselves:
 # even small ones can be chosen so that each falls onto all those before it.
 _EASY_KEYS = frozenset({str, bytes, bool, type(None), GlobalRef, StandIn})

@@ -17,7 +17,6 @@ from torch.nn import functional
 
 ActFunc = Any
 
-
 State = list[torch.Tensor]
 
 

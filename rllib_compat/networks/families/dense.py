@@ -156,7 +156,6 @@ SCHEMES: Mapping[str, Table] = {
     "rl_module_shared_linear": default_module(shares_layers=True, linear=True),
 }
 
-
 #: The modules of ours that take networks which Ray's own modules can't compute.
 ACTOR_CRITIC = "rllib_compat.modules:ActorCriticModule"
 ACTOR = "rllib_compat.modules:ActorModule"

@@ -146,7 +146,6 @@ def _without_value(network: Network, *, deterministic: bool) -> Network:
 _EAGER = ("tf2", "tfe")
 _SWISH = ("swish", "silu")
 
-
 #: Where no action space tells how many outputs there are, they are searched for.
 _MOST_OUTPUTS = 512
 

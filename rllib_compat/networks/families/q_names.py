@@ -59,7 +59,6 @@ _LAYER = re.compile(
 #: Layers that keras and tf.contrib named, counting over all of them.
 _AUTOMATIC = ("dense", "fully_connected", "layer_normalization")
 
-
 #: The arrays of one layer: raw name, and the part of it that tells kernel from bias.
 _Group: TypeAlias = list[tuple[str, str]]
 

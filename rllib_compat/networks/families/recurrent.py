@@ -191,7 +191,6 @@ _OLD_BIAS = Change(
     lambda x: _swap_gates(x) + _forget_bias(x), lambda x: _swap_gates(x - _forget_bias(x))
 )
 
-
 _HEADS_OF_OLD = (
     Move("action/w", "logits.kernel"),
     Move("action/b", "logits.bias"),

@@ -35,10 +35,8 @@ _DEFAULTS = {
     for key in ("fcnet_hiddens", "fcnet_activation", "post_fcnet_activation")
 }
 
-
 #: CQL's Lagrange multiplier (`lagrangian=True`) until Ray 2.x.
 MULTIPLIER = "log_alpha_prime"
-
 
 #: Where the models are told, oldest key first.
 _MODEL_KEYS = {
@@ -178,17 +176,13 @@ def _name_vector(policy: PolicyState, settings: ModelSettings) -> dict[str, Arra
 #: For each array, by the name it had: its stack (`target.q`), and what a model would call it.
 Placed: TypeAlias = Mapping[str, tuple[str, str]]
 
-
 #: What each stack is made of.
 Trunks: TypeAlias = Mapping[str, Trunk]
 
-
 TARGET_ENTROPY = "target_entropy"
-
 
 #: Numbers among the arrays; a second one is a target model's, which nothing used.
 _SCALAR = re.compile(rf"({ALPHA}|{TARGET_ENTROPY})(_\d+)?")
-
 
 #: A model's arrays, of its three kinds.
 _TABLES: Mapping[str, Mapping[str, Table]] = {
@@ -200,10 +194,8 @@ _TABLES: Mapping[str, Mapping[str, Table]] = {
     COMPLEX.kind: COMPLEX_SCHEMES,
 }
 
-
 #: Value functions that came with every model of the catalog, and that SAC never asked.
 _VALUE = re.compile(r"(_value_branch|value_|fc_value_|conv_value_).*")
-
 
 #: Parts of models that are not only dense layers, on torch and on TensorFlow.
 _NOT_DENSE = re.compile(
@@ -211,9 +203,7 @@ _NOT_DENSE = re.compile(
     r"|conv\d+(_\d+)?/.*"
 )
 
-
 _TORCH = {"action_model.": POLICY, "q_net.": CRITIC, "twin_q_net.": TWIN}
-
 
 #: The RLModule's modules for each stack, and their targets (until Ray 2.3x, and later).
 _STACKS_OF_MODULES = {
@@ -226,24 +216,19 @@ _STACKS_OF_MODULES = {
     "target_qf_twin": TARGET_PREFIX + TWIN,
 }
 
-
 _MLP = re.compile(
     r"(?P<layer>(?P<module>\w+?)(?P<encoder>_encoder)?\.net\.mlp\.(?P<number>\d+))\..+"
 )
 
-
 #: Constants that an RLModule's heads register as buffers.
 _CONSTANT = ".log_std_clip_param_const"
-
 
 _SEQUENTIAL = re.compile(
     r"sequential(_\d+)?/(?P<stack>action|q|twin_q)_"
     r"((?P<hidden>hidden_)?(?P<number>\d+)|out)/(?P<part>\w+)"
 )
 
-
 _FC = re.compile(r"fc_((?P<number>\d+)|out)(_\d+)?/(?P<part>kernel|bias)")
-
 
 #: keras' names of layers, and how often it had met them before.
 _COUNTED = re.compile(

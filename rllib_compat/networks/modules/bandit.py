@@ -21,7 +21,6 @@ POSTERIOR, PRIOR = "posterior", "prior"
 #: The prior precision where the config is silent: of arms, and of items.
 _PRECISION = (1.0, 0.1)
 
-
 #: Vectors `[B, n]`, or the parts of a Dict.
 Observations: TypeAlias = Tensor | Mapping[str, Tensor]
 

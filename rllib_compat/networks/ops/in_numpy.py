@@ -24,7 +24,6 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Own: TypeAlias = Mapping[str, Array]
 Settings: TypeAlias = Mapping[str, Any]
 
-
 #: The operations by name; those of `in_torch` and `in_onnx` have the same names.
 OPS: dict[str, Callable[..., Any]] = {}
 

@@ -28,7 +28,6 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu6": functional.relu6,
 }
 
-
 #: So many images are few: a policy acts on them.
 _FEW = 8
 
