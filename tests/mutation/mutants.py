@@ -442,12 +442,12 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "a target that is there is replaced without being asked",
-            "        if _is_there(target) and not overwrite:\n            raise _exists(target)\n",
+            "        if _is_there(target) and not overwrite:\n            raise target_exists(target)\n",
             "",
         ),
         (
             "a target that appears meanwhile is replaced",
-            "    if not overwrite:  # it has appeared while we were writing\n        raise _exists(target)\n",
+            "    if not overwrite:  # it has appeared while we were writing\n        raise target_exists(target)\n",
             "",
         ),
         (
