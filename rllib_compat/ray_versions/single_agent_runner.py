@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.wrappers.vector import DictInfoToList
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import EnvRunner, RLModule, SingleAgentEpisode
 
 
+#: The key of the infos of all environments of a vector.
+_WHOLE = "infos of each"
 #: Spaces of which a batch is one array.
 _ARRAYS = ("Box", "Discrete", "MultiBinary", "MultiDiscrete")
 
@@ -65,6 +68,11 @@ class CompatEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no
         super().__init__(*args, **kwargs)
         sampling.unmask_zero_q_values(self)  # Ray 2.40 has no `make_module`
         replace_get_actions(self)
+
+    def make_env(self) -> None:
+        """Makes the environments, whose infos arrive as they are."""
+        super().make_env()
+        _hand_on_infos(self.env)
 
     def make_module(self) -> None:
         """Makes the module, which only ever acts here."""
@@ -129,6 +137,26 @@ class CompatEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no
             return rollout.collect_steps(num_timesteps or 0)
         self._needs_initial_reset = True
         return rollout.collect_episodes(num_episodes)
+
+
+def _hand_on_infos(env: Any) -> None:
+    """Has a vector of environments return each one's infos whole.
+
+    gymnasium joins them into arrays by key and takes these apart again, which numbers as keys break
+    and in which keys that begin with `_` are lost.
+    """
+    if not isinstance(env, DictInfoToList):
+        return
+    joined: Any = env
+    vector, take_apart = joined.unwrapped, joined._convert_info_to_list
+
+    def add_info(infos: dict[str, Any], info: dict[Any, Any], index: int) -> dict[str, Any]:
+        rows = infos.setdefault(_WHOLE, [{} for _ in range(vector.num_envs)])
+        rows[index].update(info)
+        return infos
+
+    vector._add_info = add_info
+    joined._convert_info_to_list = lambda infos: infos.get(_WHOLE) or take_apart(infos)
 
 
 @frozen

@@ -391,3 +391,21 @@ def test_so_it_has_in_an_env_runner_of_ones_own():
         logp = np.array(episode.get_extra_model_outputs("action_logp"))
     assert logp.shape == (4,)
     assert not logp.any()
+
+
+class SaysMuch(gymnasium.Wrapper):
+    """Infos of any keys, in every second step."""
+
+    def step(self, action):
+        *others, info = super().step(action)
+        self.even = not getattr(self, "even", False)
+        return (*others, {**info, 3: {4: "x"}, "_own": None} if self.even else info)
+
+
+@pytest.mark.parametrize("kind", [CompatEnvRunner, GoesRaysWay])
+def test_infos_arrive_as_the_environment_gave_them(kind):
+    config = ppo(lambda _: SaysMuch(gymnasium.make("CartPole-v1")), envs=2)
+    runner = kind(config=config)
+    infos = [info for e in runner.sample(num_timesteps=6) for info in e.get_infos()]
+    assert {str(info) for info in infos} == {"{}", "{3: {4: 'x'}, '_own': None}"}
+    runner.stop()
