@@ -45,30 +45,53 @@ def as_written(policy: type) -> type:
     For `postprocess_trajectory`, the other agents' batches stood in pairs of a policy and a batch;
     since Ray 2.1, the policy's id stands before them (`evaluation/episode_v2.py`). A method that
     asks for three gets three. What `compute_actions` gives beside actions was in the batches; since
-    Ray 1.2, views have to ask for it.
+    Ray 1.2, views have to ask for it. Infos were there at each action until Ray 2.2. A state could
+    be a list with an entry for each row; Ray 2.3 and later take it for nested states.
     """
-    members = {"__module__": "own_policies"}  # pickle finds no such module, and takes it along
-    for name, adapt in (
-        ("postprocess_trajectory", _asked_for_pairs),
-        ("compute_actions", _with_views_of_extras),
-    ):
+    # Pickle finds no module of this name, and takes the class along.
+    members: dict[str, Any] = {"__module__": "own_policies"}
+    adapters = {"postprocess_trajectory": _asked_for_pairs, **dict.fromkeys(_ACTING, _acting)}
+    for name, adapt in adapters.items():
         written: Any = getattr(policy, name, None)
-        if written is not None and written.__module__.partition(".")[0] != "ray":
+        if _is_own(written):
             members[name] = adapt(written)
+    if any(_is_own(getattr(policy, name, None)) for name in _ACTING):
+        members["_get_default_view_requirements"] = _with_infos
     return type(policy.__name__, (policy,), members) if len(members) > 1 else policy
 
 
-def _with_views_of_extras(written: Callable[..., Any]) -> Any:
+#: What computes actions.
+_ACTING = ("compute_actions", "compute_actions_from_input_dict")
+
+
+def _is_own(written: Any) -> bool:
+    return written is not None and written.__module__.partition(".")[0] != "ray"
+
+
+def _with_infos(policy: Any) -> Any:
+    """Ray's default views of a policy, infos for acting among them."""
+    from ray.rllib.policy.policy import Policy
+
+    views = Policy._get_default_view_requirements(policy)
+    views["infos"].used_for_compute_actions = True
+    return views
+
+
+def _acting(written: Callable[..., Any]) -> Any:
+    import numpy as np
     from ray.rllib.policy.view_requirement import ViewRequirement
 
     @functools.wraps(written)
     def compute_actions(self: Any, *args: object, **kwargs: object) -> Any:
         found = written(self, *args, **kwargs)
-        if isinstance(found, tuple) and len(found) == 3:
-            for name in found[2]:
-                view = ViewRequirement(used_for_compute_actions=False)
-                self.view_requirements.setdefault(name, view)
-        return found
+        if not (isinstance(found, tuple) and len(found) == 3):
+            return found
+        actions, states, extras = found
+        for name in extras:
+            view = ViewRequirement(used_for_compute_actions=False)
+            self.view_requirements.setdefault(name, view)
+        states = [np.asarray(state) if isinstance(state, list) else state for state in states]
+        return actions, states, extras
 
     return compute_actions
 
