@@ -58,18 +58,20 @@ def _is_rllibs(policy_class: object) -> bool:
     return is_rays and bool(_RLLIBS_POLICY.match(_class_name(policy_class)))
 
 
-def _another_algorithm(given: object, context: Context) -> str | None:
-    """The algorithm of one of Ray's own classes, if it is not that of the config.
-
-    Trainers with an execution plan have policies of several algorithms; nothing else has.
-    """
+def _algorithm_of(given: object) -> str | None:
+    """What became of the algorithm of one of Ray's own policy classes."""
     match = _RLLIBS_POLICY.match(_class_name(given))
     bases = given.__mro__ if isinstance(given, type) else ()
     if match is None or not any(base.__module__.startswith("ray.") for base in bases):
         return None
     name = registry.class_names().get(match[1])
-    target = registry.of(name).becomes if name else None
-    return None if target in (None, context.algorithm) else target
+    return registry.of(name).becomes if name else None
+
+
+def _another_algorithm(given: object, context: Context) -> str | None:
+    """The algorithm of one of Ray's own classes, if it is not that of the config."""
+    target = _algorithm_of(given)
+    return None if target == context.algorithm else target
 
 
 def _own_class(spec: object) -> bool:
@@ -88,8 +90,11 @@ def _own_model(spec: object) -> bool:
 
 
 def needs_old(policies: object) -> bool:
-    """Whether a policy has a class or a model of the old API stack."""
+    """Whether a policy has a class or model of the old API stack, or policies mix algorithms."""
     specs = policies.values() if isinstance(policies, Mapping) else ()
+    named = {_algorithm_of(_fields(spec).get("policy_class")) for spec in specs}
+    if len(named - {None}) > 1:
+        return True
     return any(_own_class(spec) or _own_model(spec) for spec in specs)
 
 
