@@ -91,7 +91,7 @@ class SyncVectorEnv(VectorEnv):
         copy: bool = True,
     ) -> None:
         self.env_fns = list(env_fns)
-        self.envs = [env_fn() for env_fn in self.env_fns]
+        self.envs = [create() for create in self.env_fns]
         first = self.envs[0]
         self.metadata = first.metadata
         super().__init__(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from packaging.version import Version
 
+from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CompatError, GoneError
 from rllib_compat.ray_versions import configs, connectors, env_runners, metrics
@@ -115,16 +116,46 @@ class Policies:
         return dict(self._algorithm.get_weights(policies))
 
     def set_weights(self, weights: Mapping[str, Mapping[str, Any]]) -> None:
-        """Sets weights by policy and name, in the learners and in all workers."""
+        """Sets weights by policy and name, in the learners and in all workers.
+
+        Raises:
+            CompatError: A policy has no weights of such a name.
+        """
         there = self._algorithm.config.policies
         weights = {resolve_policy_id(policy, there): values for policy, values in weights.items()}
         if self._algorithm.learner_group is None:
             self._algorithm.set_weights(weights)
             self._running.send_weights()
             return
+        known = self.get_weights(weights)
+        for policy, values in weights.items():
+            # torch would load what fits, and say nothing of the rest.
+            if unknown := sorted(values.keys() - known.get(policy, values).keys()):
+                raise CompatError(
+                    f"Policy {policy!r} has no weights {', '.join(unknown[:5])}.",
+                    where="set_weights()",
+                    fix="give them the names that get_weights() returns",
+                )
         learner = {"rl_module": {policy: dict(values) for policy, values in weights.items()}}
         # `Algorithm.set_weights` does this, and then calls a method that only raises.
         self._algorithm.set_state({"learner_group": {"learner": learner}})
+        self._running.send_weights()
+
+    def import_policy_model_from_h5(self, import_file: str, policy_id: str = ONLY_POLICY) -> None:
+        """Has a custom model read weights from a file, by its own `import_from_h5`.
+
+        Args:
+            import_file: The file, of whatever form the model reads.
+            policy_id: The policy.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            CompatError: The policy has no model of one's own.
+        """
+        file = local_path(import_file)
+        if not file.exists():
+            raise FileNotFoundError(f"There is no file {file} to import a model from.")
+        self.get_policy(policy_id).import_model_from_h5(str(file))
         self._running.send_weights()
 
     def add_policy(
