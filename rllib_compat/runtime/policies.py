@@ -280,8 +280,10 @@ class LegacyPolicy(ActingPolicy):
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Sets what `get_state` returned; a state of Ray 0.8 – 1.2 has weights among the rest."""
-        own = {n: v for n, v in state.items() if not n.startswith("_") or n.startswith("_model")}
-        self.set_weights(state.get("weights", own))
+        if (weights := state.get("weights")) is None:
+            known = self.get_weights()
+            weights = {name: value for name, value in state.items() if name in known} or state
+        self.set_weights(weights)
         if self._learner_in_reach() is not None:
             if "_optimizer_variables" in state:
                 self._learning().set_optimizer_states(state["_optimizer_variables"])
