@@ -191,6 +191,20 @@ def adapt_policy_functions(parts: dict[str, Any]) -> dict[str, Any]:
     return called
 
 
+def whole_config(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The config of a policy with all that today's policies of the old API stack read.
+
+    Args:
+        config: As it was given, for any Ray.
+        defaults: What it begins with, of the policy's own.
+    """
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+    from ray.rllib.models.catalog import MODEL_DEFAULTS
+
+    whole = {**AlgorithmConfig().to_dict(), **defaults, **config}
+    return {**whole, "model": {**MODEL_DEFAULTS, **(whole.get("model") or {})}}
+
+
 def _with_pairs(postprocess: Callable[..., Any]) -> Any:
     @functools.wraps(postprocess)
     def called(

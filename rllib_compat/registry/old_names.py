@@ -52,6 +52,10 @@ def _inverted(homes: dict[str, str]) -> dict[str, str]:
 NAMES = {
     "ray.air.Checkpoint": "ray.train:Checkpoint",
     "ray.init": f"{_RAY}:init",
+    "ray.rllib.policy.build_policy_class": f"{_POLICIES}.template:build_policy_class",
+    "ray.rllib.policy.policy_template.build_policy_class": (
+        f"{_POLICIES}.template:build_policy_class"
+    ),
     "ray.rllib.utils.annotations.override": f"{_RLLIB}:override",
     "ray.rllib.contrib.alpha_zero.environments.cartpole.CartPole": (
         f"{OLD_PACKAGE}.ray.rllib.examples.env.cartpole_sparse_rewards:CartPoleSparseRewards"
