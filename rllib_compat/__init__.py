@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rllib_compat.config import Translation as Translation
     from rllib_compat.config import default_config as default_config
     from rllib_compat.config import translate as translate
+    from rllib_compat.config.era import written_for as written_for
     from rllib_compat.conversion.convert import Conversion as Conversion
     from rllib_compat.conversion.convert import Verification as Verification
     from rllib_compat.conversion.convert import convert as convert
@@ -56,6 +57,7 @@ __all__ = [
     "load_policy",
     "translate",
     "verify",
+    "written_for",
 ]
 
 _HOMES = {
@@ -73,6 +75,7 @@ _HOMES = {
     "load_policy": "rllib_compat.policy.load",
     "translate": "rllib_compat.config",
     "verify": "rllib_compat.conversion.convert",
+    "written_for": "rllib_compat.config.era",
 }
 
 

@@ -77,6 +77,20 @@ def note(evidence: Iterable[Evidence]) -> None:
     _noted.update(dict.fromkeys(evidence))
 
 
+def written_for(*, first: str | None = None, last: str | None = None) -> None:
+    """Says which Rays the code of this process can be for, as old imports do.
+
+    What a config leaves out then has the default of the newest of them that its keys allow.
+
+    Args:
+        first: The oldest Ray; None: any.
+        last: The newest; None: today's.
+    """
+    for ray in filter(None, (first, last)):
+        table.nearest_release(ray)  # an error if it is no version
+    note([Evidence(f"`written_for` ({first or '0.5'} – {last or 'today'})", first, last)])
+
+
 def choose(legacy_ray: str) -> None:
     """Says which Ray is meant in this process where a call does not say it.
 

@@ -60,6 +60,13 @@ class Evidence:
     in_code: bool = True
 
 
+def limits(evidence: Iterable[Evidence]) -> tuple[str | None, str | None]:
+    """The oldest and the newest Ray that all evidence allows; None where nothing limits them."""
+    found = tuple(evidence)
+    first = max((e.first for e in found if e.first), key=Version, default=None)
+    return first, min((e.last for e in found if e.last), key=Version, default=None)
+
+
 def of_config(config: Mapping[str, Any], algorithm: str | None = None) -> Iterator[Evidence]:
     """What the keys of a config show, and its algorithm."""
     paths = [str(key) for key in config]

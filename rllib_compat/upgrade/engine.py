@@ -13,10 +13,11 @@ from libcst.codemod.visitors import AddImportsVisitor
 from libcst.metadata import MetadataWrapper
 
 from rllib_compat.config.era import AUTO
-from rllib_compat.config.evidence import Evidence, of_call, of_import
+from rllib_compat.config.evidence import Evidence, limits, of_call, of_import
 from rllib_compat.config.requirements import find_evidence
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.registry.keys import TODAY
 from rllib_compat.upgrade.rule import LEGACY, Change, Rule, Target
 from rllib_compat.upgrade.rules import RULES
 
@@ -90,6 +91,10 @@ def upgrade(
             module = _with_imports(changed, rule.imports)
             wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
         changes += rule.changes
+    lost = _lost(evidence, module, path) if target is Target.COMPAT else (None, None)
+    if any(lost) and legacy_ray != TODAY:
+        module = _with_era(module, *(lost if legacy_ray == AUTO else (legacy_ray, legacy_ray)))
+        changes.append(Change("imports", 1, "`written_for` says what the imports showed", True))
     return Upgraded(source, module.bytes, tuple(sorted(changes, key=lambda c: (c.done, c.line))))
 
 
@@ -120,6 +125,31 @@ def _evidence(program: ast.Module, path: str) -> tuple[Evidence, ...]:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             found += of_call(node.func.attr)
     return (*found, *find_evidence(Path(path).parent))
+
+
+def _lost(
+    before: Collection[Evidence], module: cst.Module, path: str
+) -> tuple[str | None, str | None]:
+    """The oldest and the newest Ray that the code showed, and no longer shows."""
+    after = _evidence(_parsed(module.bytes, path), path)
+    return limits(one for one in before if one not in after)
+
+
+def _with_era(module: cst.Module, first: str | None, last: str | None) -> cst.Module:
+    """A module that says behind its imports for which Rays it was written."""
+    module = _with_imports(module, ["rllib_compat"])
+    told = {"first": first, "last": last}
+    arguments = ", ".join(f'{name}="{ray}"' for name, ray in told.items() if ray)
+    new = cst.parse_statement(f"rllib_compat.written_for({arguments})")
+    places = [place for place, part in enumerate(module.body, 1) if _imports(part)]
+    place = max(places, default=0)
+    new = new.with_changes(leading_lines=[cst.EmptyLine(indent=False)])
+    return module.with_changes(body=[*module.body[:place], new, *module.body[place:]])
+
+
+def _imports(part: cst.CSTNode) -> bool:
+    of_line = part.body if isinstance(part, cst.SimpleStatementLine) else ()
+    return any(isinstance(one, (cst.Import, cst.ImportFrom)) for one in of_line)
 
 
 def _too_deep(path: str) -> CompatError:

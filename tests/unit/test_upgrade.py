@@ -116,8 +116,32 @@ def test_imports_for_this_package():
         from rllib_compat import DQNTrainer as DQN
         from rllib_compat.agents.dqn import DQNTorchPolicy
         from ray.rllib.utils import try_import_torch
+        import rllib_compat
+
+        rllib_compat.written_for(last="1.13.0")
         """,
     )
+
+
+@pytest.mark.parametrize(
+    ("source", "asked", "said"),
+    [
+        ("from ray.rllib.agents.sac import SACTrainer", "auto", 'written_for(last="1.13.0")'),
+        ("from ray.rllib.contrib.bandits.envs import discrete", "auto", 'last="1.13.0")'),
+        (
+            "from ray.rllib.agents.sac import SACTrainer",
+            "1.0.1",
+            'for(first="1.0.1", last="1.0.1")',
+        ),
+        ("from ray.rllib.agents.sac import SACTrainer", "today", None),
+        ("import gym", "auto", None),
+    ],
+)
+def test_rewritten_imports_say_which_ray_they_were_of(source, asked, said):
+    """Else what a config leaves out would have today's default."""
+    after, _ = rewritten(f"{source}\n", legacy_ray=asked)
+    assert ("written_for" in after) is (said is not None)
+    assert (said or "") in after
 
 
 def test_imports_for_today_alone():

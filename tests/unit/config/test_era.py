@@ -6,10 +6,12 @@ import sys
 
 import pytest
 
+import rllib_compat
 from rllib_compat.cli import main
 from rllib_compat.config import infer_era, translate
 from rllib_compat.config.evidence import Evidence, of_call, of_import
 from rllib_compat.config.requirements import find_evidence
+from rllib_compat.errors import ConfigError
 from rllib_compat.neutral.report import Severity
 
 TODAYS = {"env": "CartPole-v1", "lr": 1e-3, "gamma": 0.9, "train_batch_size": 400}
@@ -193,6 +195,15 @@ def test_upgrade_reads_the_imports_of_the_file_and_the_files_beside_it(tmp_path)
     assert b"actor_lr=0.0003" in upgrade(source, Target.NATIVE, path=path).after
     todays = upgrade(source, Target.NATIVE, path=path, legacy_ray="today").after
     assert b"actor_lr" not in todays
+
+
+def test_code_says_for_which_rays_it_was_written(monkeypatch):
+    monkeypatch.setattr("rllib_compat.config.era._noted", {})
+    rllib_compat.written_for(last="1.13.0")
+    assert infer_era({}, "SAC").ray == "1.13.0"
+    assert infer_era({"sample_batch_size": 4}, "SAC").ray < "0.9", "keys narrow it"
+    with pytest.raises(ConfigError, match="not a Ray version"):
+        rllib_compat.written_for(first="old")
 
 
 def test_trials_take_what_the_driver_has_shown():
