@@ -34,7 +34,7 @@ _GROUPS = {
 @click.argument("new", type=options.PathOrAddress())
 @click.option(
     "--to",
-    type=click.Choice(["checkpointable", "msgpack", "onnx", "safetensors", "policy"]),
+    type=click.Choice(["checkpointable", "msgpack", "onnx", "safetensors", "policy", "hub"]),
     default="checkpointable",
     show_default=True,
     help="What to write; all but the first need no Ray.",
@@ -118,6 +118,7 @@ def command(
       rllib-compat convert checkpoint-100 new --to msgpack
       rllib-compat convert checkpoint-100 new --to onnx
       rllib-compat convert checkpoint-100 pong.rlpolicy --to policy
+      rllib-compat convert checkpoint-100 pong --to hub
       rllib-compat convert checkpoint-100 new --action-space 'Discrete(3)' --env MyEnv
       rllib-compat convert checkpoint-100 new --recorded recorded.npz
       rllib-compat convert checkpoint-100 new --write-model my_model.py

@@ -158,7 +158,8 @@ def convert(
         new: The folder to make, or its address.
         to: `checkpointable` (what the installed Ray reads), or one of those that need no Ray:
             `msgpack` (all of it), `onnx` or `safetensors` (the networks, for other libraries),
-            or `policy` (one policy in one file, `new`, which `load_policy` reads).
+            `hub` (those with a model card, to be shared), or `policy` (one policy in one file,
+            `new`, which `load_policy` reads).
         state_format: How the Checkpointable tree keeps its state: `pkl` or `msgpack`.
         algorithm: The algorithm that was trained, where the checkpoint does not say.
         config: The trainer's config, likewise, or a file of it; `{}` for its defaults.
@@ -276,7 +277,7 @@ def prepare(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpoint
     identified = identify(
         completed,
         given,
-        keep_unknown=to in ("msgpack", "safetensors"),
+        keep_unknown=to in ("msgpack", "safetensors", "hub"),
         keep_weightless=to == "msgpack",
     )
     return make_plan(identified, given, to=to)
@@ -321,9 +322,10 @@ def _write(plan: Plan, target: Path, *, state_format: str, budget: Budget) -> li
         budget.start_clock()
         return msgpack.write(plan.checkpoint, target, budget)
     if not plan.form.needs_ray:
-        from rllib_compat.conversion.write import exports
+        from rllib_compat.conversion.write import exports, hub
 
-        return exports.WRITERS[plan.form](plan, target)
+        writers = {**exports.WRITERS, Form.HUB: hub.write}
+        return writers[plan.form](plan, target)
     from rllib_compat.conversion.write import checkpointable, modules
 
     if plan.form is Form.MODULES:
@@ -406,6 +408,7 @@ def result_of(plan: Plan) -> str:
         Form.MSGPACK: "complete, readable without Ray; to train from it, convert it again",
         Form.ONNX: "a model for onnxruntime and others, for each policy",
         Form.SAFETENSORS: "arrays by name, for each policy",
+        Form.HUB: "a folder to share: networks, model card, config and metrics",
         Form.POLICY: "a policy in one file, for load_policy",
     }[plan.form]
     diverged = any(finding.rule == "not-finite" for finding in plan.checkpoint.findings)

@@ -35,7 +35,7 @@ def describe_next_step(plan: Plan, target: str | Path, given: Given) -> str:
     """
     if plan.form is Form.ALGORITHM:
         return _train(plan, target, given)
-    if plan.form in (Form.MODULES, Form.POLICY):
+    if plan.form in (Form.MODULES, Form.POLICY, Form.HUB):
         return _act(plan, target)
     if plan.form is Form.MSGPACK and plan.networks:
         model = ["--model", given.model] if given.model else []

@@ -45,6 +45,8 @@ class Form(Enum):
     ONNX = "onnx"
     #: The networks' arrays as safetensors.
     SAFETENSORS = "safetensors"
+    #: The same with a model card, as policies are shared.
+    HUB = "hub"
     #: One policy, in one file.
     POLICY = "policy"
 
@@ -94,7 +96,7 @@ def make_plan(identified: Identified, given: Given, *, to: str) -> Plan:
         return _plan_checkpointable(checkpoint, networks, given)
     if to == "onnx":
         return _plan_onnx(checkpoint, networks)
-    if to in ("safetensors", "policy"):
+    if to in ("safetensors", "policy", "hub"):
         networks = _with_filters(checkpoint, networks)
     return Plan(Form(to), checkpoint, networks)
 

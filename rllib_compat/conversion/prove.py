@@ -66,7 +66,7 @@ def compare_written(
     Raises:
         CheckpointError: The recording fits no policy, or the form has nothing to compare it with.
     """
-    if plan.form in (Form.ONNX, Form.SAFETENSORS):
+    if plan.form in (Form.ONNX, Form.SAFETENSORS, Form.HUB):
         return _compare_export(plan, target, samples)
     # Our msgpack form keeps a custom model's arrays as they were, not as its module has them.
     networks = known(plan.networks)
@@ -131,7 +131,7 @@ def _compare_export(plan: Plan, target: Path, samples: Samples) -> list[OutputDi
             where="--recorded",
             fix="Give it to a conversion `--to msgpack`, which needs no Ray either.",
         )
-    if plan.form is Form.SAFETENSORS:
+    if plan.form is not Form.ONNX:
         return exports.compare_safetensors(plan, target)
     networks = {k: onnx.without_critics(network) for k, network in known(plan.networks).items()}
     models = {k: onnx.OnnxNetwork(target / f"{k}.onnx", n) for k, n in networks.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -128,3 +129,15 @@ def test_nothing_of_one_machine_is_told() -> None:
     for document in DOCUMENTS:
         text = document.read_text("utf-8")
         assert not re.search(r"/(work|root|home/\w+|opt)/", text), document
+
+
+def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads((docs.ROOT / "migration_guide/start/notebook.ipynb").read_text())["cells"]
+    names: dict[str, object] = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec(compile(cell["source"], cell["id"], "exec"), names)
+    out = capsys.readouterr().out
+    assert "PPO 0.8.5 CartPole-v0 400" in out
+    assert (tmp_path / "kept").is_dir()

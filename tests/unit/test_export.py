@@ -10,8 +10,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import yaml
 
-from rllib_compat import convert, load_policy
+from rllib_compat import Given, convert, load_policy
 from rllib_compat.conversion.compare import WEIGHTS
 from rllib_compat.errors import CompatError, MissingInformationError, NotYetError
 from rllib_compat.networks.ops import in_onnx
@@ -121,6 +122,32 @@ def test_a_policy_in_one_file_does_what_it_did(tmp_path):
 
 def _parts(value):
     return value if isinstance(value, tuple) else [value]
+
+
+def test_a_folder_to_share_has_a_card_with_the_return_of_its_trial(tmp_path):
+    pytest.importorskip("safetensors")
+    (case,) = find(ray="1.13.0", variant="tunerun")
+    done = convert(case.checkpoint, tmp_path / "hub", to="hub", given=given_if_asked(case))
+    card = (tmp_path / "hub/README.md").read_text()
+    head = yaml.safe_load(card.split("\n---\n")[0])
+    (metric,) = head["model-index"][0]["results"][0]["metrics"]
+    results = json.loads((tmp_path / "hub/results.json").read_text())
+    assert metric["value"] == results["mean_reward"] > 0
+    assert json.loads((tmp_path / "hub/config.json").read_text())["algorithm"] == "PPO"
+    assert load_policy(tmp_path / "hub").policy_id in done.networks
+
+
+def test_text_of_a_checkpoint_is_quoted_in_the_card(tmp_path):
+    pytest.importorskip("safetensors")
+    evil = "`<script>|\n---\n# x"
+    demo = resources.files("rllib_compat") / "demo_data"
+    given = Given(overrides={}, config={"env": evil, "model": {"fcnet_hiddens": [32, 32]}})
+    spaces = {"observation_space": "Box(4,)", "action_space": "Discrete(2)"}
+    convert(demo, tmp_path / "hub", to="hub", algorithm="PPO", given=given, **spaces)
+    card = (tmp_path / "hub/README.md").read_text()
+    assert yaml.safe_load(card.split("\n---\n")[0])["tags"][-1] == evil
+    assert "\n# x" not in card
+    assert "`'<script>/" in card
 
 
 def test_the_guide_s_example_plays_an_episode(tmp_path, monkeypatch, capsys):

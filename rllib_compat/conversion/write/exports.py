@@ -215,6 +215,12 @@ def _file(target: Path, policy_id: str) -> Path:
     return target / f"{policy_id}.safetensors"
 
 
+def describe(plan: Plan, policy_id: str) -> dict[str, Any]:
+    """What a policy is, in short, as plain data."""
+    found = {"network": "unknown", **_metadata(plan, policy_id)}
+    return {key: value for key, value in found.items() if key not in ("graph", "acting")}
+
+
 def _metadata(plan: Plan, policy_id: str) -> dict[str, Any]:
     """What a file of one policy says about itself, as text or plain data."""
     checkpoint = plan.checkpoint
@@ -257,22 +263,22 @@ def _acting(checkpoint: LegacyCheckpoint, policy: PolicyState, network: Network)
         "observation_space": to_ray_dict(seen.original_space or seen),
         "action_space": to_ray_dict(actions),
         "config": {
-            **_plain(said),
+            **plain(said),
             "normalize_actions": fitting.unsquash,
             "clip_actions": fitting.clip,
         },
-        "exploration": _plain(policy.exploration),
-        "module": _plain({**model, **module_settings(policy)}),
+        "exploration": plain(policy.exploration),
+        "module": plain({**model, **module_settings(policy)}),
     }
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """What JSON has a form for, of a value that a file may have given; the rest is left out."""
     if isinstance(value, Mapping):
-        kept = {k: _plain(v) for k, v in value.items() if isinstance(k, str)}
+        kept = {k: plain(v) for k, v in value.items() if isinstance(k, str)}
         return {k: v for k, v in kept.items() if v is not None}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     return value if isinstance(value, (bool, int, float, str)) else None

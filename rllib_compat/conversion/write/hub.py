@@ -1,0 +1,105 @@
+"""A folder as policies are shared on model hubs: arrays, what they are, metrics and a model card.
+
+Nothing is uploaded. Text of the checkpoint is quoted wherever it is written.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rllib_compat.conversion.plan import Plan
+from rllib_compat.conversion.write import exports
+from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.report import Finding
+from rllib_compat.neutral.text import printable
+from rllib_compat.trials import find_trials, read_trial
+
+_CARD = """\
+---
+library_name: rllib-compat
+tags: {tags}
+{index}---
+
+# {title}
+
+{policies}
+
+| | |
+|---|---|
+{facts}
+
+```python
+from rllib_compat import load_policy  # pip install rllib-compat
+
+policy = load_policy("path/to/this/folder")
+action = policy.compute_single_action(observation).actions
+```
+
+`config.json` has the config of the training, `*.safetensors` the networks with their graphs.
+Nothing in these files is executed when they are loaded.
+"""
+
+
+def write(plan: Plan, target: Path) -> list[Finding]:
+    """Writes `<policy>.safetensors`, `config.json`, `results.json` and `README.md`.
+
+    Returns:
+        What is not in them.
+    """
+    findings = exports.write_safetensors(plan, target)
+    checkpoint = plan.checkpoint
+    environment = checkpoint.config.get("env")
+    told = {
+        "algorithm": checkpoint.algorithm or "unknown",
+        "environment": str(environment) if environment else "unknown",
+        "ray_version": checkpoint.source.ray_version or "unknown",
+        "env_steps": checkpoint.counters.env_steps,
+    }
+    networks = {policy_id: exports.describe(plan, policy_id) for policy_id in checkpoint.policies}
+    config = {**told, "policies": networks, "config": exports.plain(checkpoint.config)}
+    (target / "config.json").write_text(json.dumps(config, indent=2), "utf-8")
+    results = _results(checkpoint.source.path, checkpoint.counters.iteration)
+    if results:
+        (target / "results.json").write_text(json.dumps(results, indent=2), "utf-8")
+    (target / "README.md").write_text(_card(told, networks, results), "utf-8")
+    return findings
+
+
+def _results(source: Path, iteration: int | None) -> dict[str, float]:
+    """What the trial has logged in the checkpoint's iteration; empty where there is nothing."""
+    try:
+        file, *others = find_trials(source)
+        points = read_trial(file, axis="iterations").curves.get("episode return", ())
+    except CompatError:
+        return {}
+    own = [point for point in points if point.x == iteration and not others]
+    return {"iteration": own[0].x, "mean_reward": own[0].mean} if own else {}
+
+
+def _card(told: dict[str, Any], networks: dict[str, Any], results: dict[str, float]) -> str:
+    algorithm, environment = told["algorithm"], told["environment"]
+    metric = {"type": "mean_reward", "name": "mean_reward", "value": results.get("mean_reward")}
+    task = {"type": "reinforcement-learning", "name": "reinforcement-learning"}
+    place = {"name": environment, "type": environment}
+    entry = {"task": task, "dataset": place, "metrics": [metric]}
+    index = json.dumps([{"name": algorithm, "results": [entry]}])
+    facts = {**told, **results}
+    return _CARD.format(
+        tags=json.dumps(["reinforcement-learning", "rllib", algorithm, environment]),
+        index=f"model-index: {index}\n" if results else "",
+        title=f"{_quoted(algorithm)} on {_quoted(environment)}",
+        policies="\n".join(
+            f"- {_quoted(name)}: {_quoted(of['network'])}, {_quoted(of['observation_space'])} → "
+            f"{_quoted(of['action_space'])}"
+            for name, of in networks.items()
+        ),
+        facts="\n".join(f"| {name} | {_quoted(value)} |" for name, value in facts.items()),
+    )
+
+
+def _quoted(value: object) -> str:
+    """Text of a file, which can't be taken for Markdown or a cell's end."""
+    shown = printable(str(value)).replace("`", "'").replace("|", "/")
+    return f"`{shown if len(shown) < 200 else shown[:200] + '…'}`"
