@@ -36,6 +36,7 @@ _VERBS = {
     "inspect": "Show what is inside a checkpoint, without Ray and without running it.",
     "plot": "Plot what trials of any Ray have logged, in one picture.",
     "recorder": "Print a script that records outputs in the old Ray, for --recorded.",
+    "report": "Write one HTML page about what became of an archive.",
     "run": "Run an old script unchanged, with the imports of its Ray.",
     "train": "Train from an experiment file or from flags, as `rllib train` did.",
     "upgrade": "Rewrite old code, for this package or for the installed Ray alone.",

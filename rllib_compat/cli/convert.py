@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rllib_compat.cli import answers, named_modules, options, output
+from rllib_compat.cli import answers, named_modules, options, output, report
 from rllib_compat.neutral.origins import describe_place
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def _convert_below(
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress
 
-    from rllib_compat.conversion.convert_many import LOG, convert_many, find_jobs
+    from rllib_compat.conversion.convert_many import LOG, convert_many, find_jobs, read_log
     from rllib_compat.formats.stores import join_place
 
     checkpoints = find_jobs(old, new)
@@ -257,6 +257,8 @@ def _convert_below(
         for outcome in convert_many(found, log, at_start=start, **options):
             outcomes.append(outcome)
             bar.update(task, advance=1, description=_counts(outcomes))
+    if isinstance(new, Path) and not options["dry_run"]:
+        report.write(read_log(new), new / report.NAME, about=f"Converted into {new}.")
     groups = answers.group(outcomes)
     skeleton = answers.write_skeleton(groups, new if isinstance(new, Path) else Path())
     if as_json:
@@ -273,6 +275,8 @@ def _convert_below(
         if warned := sum(o.is_done and o.warnings > 0 for o in outcomes):
             shown += f" ({warned} with warnings; -v shows them)"
         output.say(f"{shown}; the log is {describe_place(log)}")
+        if isinstance(new, Path):
+            output.say(f"all of them in one page: {new / report.NAME}")
         if skeleton is not None:
             output.say(f"next: write your answers into {skeleton}, and run the command again with")
             output.say(f"  --hints {shlex.quote(str(skeleton))}")

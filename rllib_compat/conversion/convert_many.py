@@ -10,9 +10,9 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import partial
 from importlib import import_module
 from pathlib import Path, PurePath, PurePosixPath
@@ -81,6 +81,7 @@ class Outcome:
         fix: What to do about it.
         name: The path of the checkpoint below the folder.
         version: As in `Job`.
+        details: The rows of the report that need attention, and what is assumed.
     """
 
     old: str
@@ -95,6 +96,7 @@ class Outcome:
     fix: str = ""
     name: str = ""
     version: str = ""
+    details: Sequence[str] = ()
 
     @classmethod
     def of(cls, job: Job, status: str, message: str, **more: Any) -> Outcome:
@@ -250,15 +252,51 @@ def _unchanged(job: Job, logged: Mapping[str, str]) -> bool:
     return logged.get(str(job.name), job.version) == job.version
 
 
-def _versions(lines: Iterator[bytes]) -> dict[str, str]:
-    """The version of each checkpoint that was converted, by a log."""
-    found = {}
+def read_log(folder: str | Path) -> list[Outcome]:
+    """What became of each checkpoint in the end, by the logs in an output folder.
+
+    Args:
+        folder: Its path or address.
+
+    Raises:
+        UnknownLayoutError: There is no log.
+    """
+    here = None if is_address(folder) else local_path(folder) / LOG
+    if here is None:
+        lines = _lines_in_store(Store.of(str(folder)))
+    else:
+        lines = (line for _, line in read_lines(here)) if here.is_file() else iter(())
+    last: dict[str, Outcome] = {}
+    for outcome in _outcomes(lines):
+        if outcome.status != "already converted" or outcome.name not in last:
+            last[outcome.name] = outcome
+    if not last:
+        raise UnknownLayoutError(
+            f"There is no log ({LOG}) of converted checkpoints.",
+            where=describe_place(folder),
+            fix="Give the output folder of `rllib-compat convert --recursive`.",
+        )
+    return list(last.values())
+
+
+def _outcomes(lines: Iterable[bytes]) -> Iterator[Outcome]:
+    names = [field.name for field in fields(Outcome)]
     for line in lines:
-        with suppress(ValueError):
+        with suppress(ValueError, TypeError):  # a line that a killed run has begun
             row = json.loads(line)
-            if isinstance(row, dict) and row.get("status") == "converted":
-                found[str(row.get("name"))] = str(row.get("version"))
-    return found
+            yield Outcome(**{name: row[name] for name in names if name in row})
+
+
+def _versions(lines: Iterable[bytes]) -> dict[str, str]:
+    """The version of each checkpoint that was converted, by a log."""
+    return {o.name: o.version for o in _outcomes(lines) if o.status == "converted"}
+
+
+def _lines_in_store(folder: Store) -> Iterator[bytes]:
+    stem, ending = LOG.split(".")
+    for info in folder.entries():
+        if info.base_name.startswith(stem) and info.base_name.endswith(ending):
+            yield from (folder.read(info.base_name, whole=True) or b"").splitlines()
 
 
 @contextmanager
@@ -294,12 +332,8 @@ def _log_in_store(
     with suppress(TypeError, ValueError):
         if time.time() - float(last or b"") < _DEAD:
             raise _other_run(folder.shown)
+    logged = _versions(_lines_in_store(folder))
     stem, ending = LOG.split(".")
-    earlier = [name for info in folder.entries() if (name := info.base_name).startswith(stem)]
-    logged: dict[str, str] = {}
-    for name in earlier:
-        if name.endswith(ending):
-            logged |= _versions(iter((folder.read(name, whole=True) or b"").splitlines()))
     own = f"{stem}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}.{ending}"
     lines, written = list[str](), 0.0
 
@@ -345,6 +379,7 @@ def _convert(
         at_start()
     from rllib_compat.conversion.convert import convert
     from rllib_compat.formats.stores import remove_copies
+    from rllib_compat.neutral.checkpoint import size_of
     from rllib_compat.neutral.report import Severity
 
     began = time.monotonic()
@@ -366,13 +401,26 @@ def _convert(
         return Outcome.of(job, "failed", said, seconds=time.monotonic() - began, reason=said)
     finally:
         remove_copies()
-    facts = dict(done.report.facts)
+    facts, checkpoint = dict(done.report.facts), done.checkpoint
+    facts |= {
+        "environment": checkpoint.config.get("env"),
+        "env steps": checkpoint.counters.env_steps,
+        "parameters": sum(size_of(policy.weights) for policy in checkpoint.policies.values()),
+    }
+    attention = done.report.at_least(Severity.WARNING)
     return Outcome.of(
         job,
         "converted",
         str(facts.pop("result", "")),
         seconds=time.monotonic() - began,
         facts=facts,
-        warnings=len(done.report.at_least(Severity.WARNING)),
+        warnings=len(attention),
         largest_difference=done.largest_difference,
+        details=[
+            *(f"{row.path}: {row.message}" for row in attention),
+            *(
+                f"assumed: {a.policy_id}.{a.what} = {a.value} ({a.source})"
+                for a in done.assumptions
+            ),
+        ],
     )

@@ -1,0 +1,145 @@
+"""`rllib-compat report`: what became of an archive, in one HTML file."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rllib_compat.cli import answers, options, output
+from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.origins import describe_place
+from rllib_compat.neutral.text import printable
+
+if TYPE_CHECKING:
+    from rllib_compat.conversion.convert_many import Outcome
+
+#: Points of steps and returns.
+Curve = list[tuple[float, float]]
+
+#: How many points a curve has at most, and how many characters a text.
+_POINTS, _LONGEST = 60, 2000
+#: The file that `convert --recursive` writes into its output folder.
+NAME = "report.html"
+
+
+@click.command("report")
+@click.argument("folder", type=options.PathOrAddress())
+@click.option(
+    "--out",
+    "-o",
+    type=options.LocalPath(dir_okay=False),
+    default=Path(NAME),
+    show_default=True,
+    help="The file; one that is there is replaced.",
+)
+def command(folder: str | Path, out: Path) -> int:
+    """Writes one HTML page about what `convert --recursive` made of an archive.
+
+    FOLDER is the output folder of that command, or its address. The page needs no network: it has
+    totals, the refusals by reason, each with what to do, and a table of all checkpoints to sort,
+    filter and search. `convert --recursive` writes it, too.
+
+    \b
+    Examples:
+      rllib-compat report converted
+      rllib-compat report s3://bucket/converted --out archive.html
+    """
+    from rllib_compat.conversion.convert_many import read_log
+
+    outcomes = read_log(folder)
+    write(outcomes, out, about=f"Written into {describe_place(folder)}.")
+    output.say(f"{out}: {len(outcomes)} checkpoints")
+    return 0
+
+
+def write(outcomes: Sequence[Outcome], out: Path, *, about: str) -> None:
+    """Writes the page.
+
+    Args:
+        outcomes: What became of each checkpoint.
+        out: The file.
+        about: A sentence below the heading.
+    """
+    from rllib_compat.formats.atomic import atomic_file
+
+    curves = functools.cache(_curve)
+    rows = [_row(outcome, curves) for outcome in outcomes]
+    counts = Counter(row["status"] for row in rows)
+    data = {
+        "about": about,
+        "totals": [("checkpoints", len(rows)), *counts.most_common()],
+        "reasons": list(_reasons(outcomes)),
+        "rows": rows,
+    }
+    # In a script, nothing but its end would be more than text.
+    text = json.dumps(data, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
+    page = (files(__package__) / "report_page.html").read_text("utf-8")
+    with atomic_file(out) as file:
+        file.write(page.replace("DATA", text, 1).encode("utf-8"))
+
+
+def _row(outcome: Outcome, curves: Callable[[str], Curve]) -> dict[str, Any]:
+    facts = outcome.facts or {}
+    curve = curves(outcome.old.rpartition("/")[0])
+    details = [outcome.message or outcome.fix, f"from {outcome.old}", f"to {outcome.new}"]
+    details += [f"{name}: {value}" for name, value in facts.items()]
+    details += outcome.details
+    return {
+        "name": _text(outcome.name or outcome.old),
+        "status": _text(outcome.status),
+        "algorithm": _text(facts.get("algorithm")),
+        "ray": _text(facts.get("ray")),
+        "environment": _text(facts.get("environment")),
+        "policies": _number(facts.get("policies")),
+        "parameters": _number(facts.get("parameters")),
+        "steps": _number(facts.get("env steps")),
+        "last": curve[-1][1] if curve else None,
+        "curve": curve,
+        "difference": _number(outcome.largest_difference),
+        "warnings": _number(outcome.warnings),
+        "details": "\n".join(map(_text, details)),
+    }
+
+
+def _reasons(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
+    for group in answers.group(outcomes):
+        first = group[0]
+        names = [name for name, _ in answers.examples(first.fix)]
+        command = shlex.join(["rllib-compat", "convert", _text(first.old), _text(first.new)])
+        yield {
+            "count": len(group),
+            "status": _text(first.status),
+            "reason": _text(first.reason),
+            "fix": _text(first.fix),
+            "command": f"{command} --{names[0]} …" if names else "",
+        }
+
+
+def _curve(folder: str) -> Curve:
+    """The mean return of the trial that a folder is in, with few points; empty without results."""
+    from rllib_compat.trials import find_trials, read_trial
+
+    with suppress(CompatError):
+        file, *others = find_trials(folder if "://" in folder else Path(folder))
+        points = [] if others else read_trial(file).curves.get("episode return", [])
+        step = max(len(points) // _POINTS, 1)
+        return [(point.x, point.mean) for point in [*points[:-1:step], *points[-1:]]]
+    return []
+
+
+def _text(value: object) -> str:
+    return "" if value is None else printable(str(value)[:_LONGEST])
+
+
+def _number(value: object) -> float | None:
+    is_number = isinstance(value, (int, float)) and abs(value) < float("inf")
+    return value if is_number else None  # type: ignore[return-value] # it was looked at

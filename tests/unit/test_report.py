@@ -1,0 +1,80 @@
+"""The page about an archive: what it holds, and that text from files stays text."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from rllib_compat.cli import main
+from tests.legacy.cases import find
+
+SMALL = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
+FILES = SMALL.checkpoint if SMALL.checkpoint.is_dir() else SMALL.checkpoint.parent
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def converted(tmp_path, capsys):
+    """The folder of a recursive run: one checkpoint converted, one damaged."""
+    old = tmp_path / "results"
+    shutil.copytree(FILES, old / "PPO_a" / "checkpoint_2")
+    for params in FILES.parent.glob("params.*"):
+        shutil.copy(params, old / "PPO_a")
+    results = [
+        {"training_iteration": i, "timesteps_total": 10 * i, "episode_reward_mean": float(i)}
+        for i in range(1, 200)
+    ]
+    (old / "PPO_a/result.json").write_text("\n".join(map(json.dumps, results)))
+    (old / "PPO_b/checkpoint_3").mkdir(parents=True)
+    (old / "PPO_b/checkpoint_3/checkpoint-3").write_bytes(b"\x80\x02damaged")
+    with pytest.raises(SystemExit) as done:
+        main(["convert", "--recursive", str(old), str(tmp_path / "new"), "--to", "msgpack"])
+    assert done.value.code == 1
+    assert "report.html" in capsys.readouterr().out
+    return tmp_path / "new"
+
+
+def read(page):
+    (text,) = re.findall(r'id="data">(.*?)</script>', page.read_text("utf-8"), re.DOTALL)
+    return json.loads(text)
+
+
+def test_a_recursive_run_writes_a_page_with_each_checkpoint_and_reason(converted):
+    data = read(converted / "report.html")
+    good, bad = sorted(data["rows"], key=lambda row: row["name"])
+    assert (good["status"], good["algorithm"], good["ray"]) == ("converted", "PPO", "0.8.5")
+    assert good["environment"] == "CartPole-v0"
+    assert good["last"] == 199
+    assert len(good["curve"]) <= 70
+    assert good["parameters"] > 1000
+    assert (bad["status"], bad["curve"]) == ("refused", [])
+    assert data["totals"] == [["checkpoints", 2], ["converted", 1], ["refused", 1]]
+    assert [reason["count"] for reason in data["reasons"]] == [1]
+
+
+def test_text_of_files_never_ends_the_script(converted):
+    log = converted / "conversions.jsonl"
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    rows[0] |= {
+        "name": HOSTILE,
+        "message": HOSTILE,
+        "details": [HOSTILE],
+        "facts": {"ray": HOSTILE},
+    }
+    log.write_text("\n".join(map(json.dumps, rows)) + '\n{"name": half')
+    page = converted / "again.html"
+    with pytest.raises(SystemExit) as done:
+        main(["report", str(converted), "--out", str(page)])
+    assert not done.value.code
+    text = page.read_text("utf-8")
+    assert HOSTILE not in text
+    assert text.count("</script>") == 2
+    assert HOSTILE in {row["name"] for row in read(page)["rows"]}
+
+
+def test_a_folder_without_a_log_is_refused(tmp_path, capsys):
+    with pytest.raises(SystemExit) as done:
+        main(["report", str(tmp_path)])
+    assert done.value.code == 2
+    assert "convert --recursive" in capsys.readouterr().err
