@@ -44,26 +44,24 @@ class Exports:
             return folder
         return self._policy(policy_id).export_model(export_dir, onnx)
 
-    def import_model(self, import_file: str) -> None:
-        """Has the only policy's model read weights; see `import_policy_model_from_h5`.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-        """
-        if not local_path(import_file).exists():
-            raise FileNotFoundError(f"There is no model to import at {import_file!r}.")
-        self.import_policy_model_from_h5(import_file)
-
     def import_policy_model_from_h5(self, import_file: str, policy_id: str = ONLY_POLICY) -> None:
         """Has a policy's model read weights: one of the user's own, which has `import_from_h5`.
 
+        Args:
+            import_file: The file, of whatever form the model reads.
+            policy_id: The policy.
+
         Raises:
+            FileNotFoundError: There is no such file.
             GoneError: RLlib made the model, which could read such a file in no Ray.
         """
+        file = local_path(import_file)
+        if not file.exists():
+            raise FileNotFoundError(f"There is no file {file} to import a model from.")
         runner = self._running.local_runner()
         on_old_stack = self._running.algorithm.learner_group is None
         policy: Any = runner.get_policy(policy_id) if on_old_stack else self._policy(policy_id)
-        policy.import_model_from_h5(import_file)
+        policy.import_model_from_h5(str(file))
         self._running.mark_weights_stale()
 
     def export_policy_checkpoint(

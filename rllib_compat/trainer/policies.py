@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from packaging.version import Version
 
-from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CompatError, GoneError
 from rllib_compat.ray_versions import configs, connectors, env_runners, metrics
@@ -139,23 +138,6 @@ class Policies:
         learner = {"rl_module": {policy: dict(values) for policy, values in weights.items()}}
         # `Algorithm.set_weights` does this, and then calls a method that only raises.
         self._algorithm.set_state({"learner_group": {"learner": learner}})
-        self._running.send_weights()
-
-    def import_policy_model_from_h5(self, import_file: str, policy_id: str = ONLY_POLICY) -> None:
-        """Has a custom model read weights from a file, by its own `import_from_h5`.
-
-        Args:
-            import_file: The file, of whatever form the model reads.
-            policy_id: The policy.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-            CompatError: The policy has no model of one's own.
-        """
-        file = local_path(import_file)
-        if not file.exists():
-            raise FileNotFoundError(f"There is no file {file} to import a model from.")
-        self.get_policy(policy_id).import_model_from_h5(str(file))
         self._running.send_weights()
 
     def add_policy(

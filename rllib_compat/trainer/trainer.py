@@ -490,13 +490,11 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     set_weights = _of("_policies", Policies.set_weights)
     add_policy = _of("_policies", Policies.add_policy)
     remove_policy = _of("_policies", Policies.remove_policy)
-    import_policy_model_from_h5 = _of("_policies", Policies.import_policy_model_from_h5)
-    import_model = import_policy_model_from_h5
 
     export_policy_model = _of("_exports", exports.Exports.export_policy_model)
     export_policy_checkpoint = _of("_exports", exports.Exports.export_policy_checkpoint)
     import_policy_model_from_h5 = _of("_exports", exports.Exports.import_policy_model_from_h5)
-    import_model = _of("_exports", exports.Exports.import_model)
+    import_model = import_policy_model_from_h5
 
     def export_model(
         self, export_formats: str | Sequence[str], export_dir: str | None = None
