@@ -4,7 +4,8 @@
 
 prints what becomes of each case, and how many of each algorithm train. `--together` says as many
 things at once as go together, and of what does not train each half by itself: that tells each
-algorithm everything in a fifth of the cases. A case is an algorithm, one
+algorithm everything in a fifth of the cases. `python -m tests.one_process` takes the same arguments
+and runs workers in its own process, which takes two seconds a case. A case is an algorithm, one
 thing that its config says, spaces and a Ray, or none that the trainer is told of. What a config
 says of the network meets all kinds of observations; spaces and Rays take turns otherwise. Only keys
 that the Ray had are said to it. A case fails where anything but an error of our own reaches the
@@ -379,9 +380,15 @@ class Case:
     @property
     def is_quick(self) -> bool:
         """Whether no process starts for it: no worker, no learner, no reader of recordings."""
-        started = ("_workers", "num_gpus")
-        workers = any(n and any(part in key for part in started) for key, n in self.config.items())
-        return not workers and not registry.of(self.algorithm).offline
+        return self.fits_one_process and not self._asks_for("_workers")
+
+    @property
+    def fits_one_process(self) -> bool:
+        """Whether `one_process` may run it: nothing reads recordings, and there is one learner."""
+        return not registry.of(self.algorithm).offline and not self._asks_for("num_gpus")
+
+    def _asks_for(self, part: str) -> bool:
+        return any(number and part in key for key, number in self.config.items())
 
     @property
     def several_agents(self) -> bool:
@@ -733,8 +740,12 @@ def _too_long(*_: Any) -> None:
     raise TimeoutError("It takes too long.")
 
 
-def main() -> int:
-    """Prints what becomes of each case; whether none failed without a name."""
+def main(*, one_process: bool = False) -> int:
+    """Prints what becomes of each case; whether none failed without a name.
+
+    Args:
+        one_process: Whether there are no processes: `use_one_process` was called.
+    """
     import ray
     from ray.tune.utils import UtilMonitor
 
@@ -757,6 +768,9 @@ def main() -> int:
     left = [case for case in cases if case.algorithm in asked][part::parts]
     while left:
         case = left.pop(0)
+        if one_process and not case.fits_one_process:
+            left = halves(case) + left
+            continue
         began = time.monotonic()
         signal.alarm(100)
         with tempfile.TemporaryDirectory() as folder:
