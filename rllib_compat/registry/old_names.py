@@ -384,7 +384,6 @@ IN_ALGORITHMS = _inverted(
         """,
         f"{_POLICIES}.pg": "pg pg.utils",
         f"{_POLICIES}.qmix": "qmix.mixers qmix.model qmix.qmix_policy",
-        f"{_POLICIES}.rnnsac": "rnnsac_torch_model rnnsac_torch_policy",
         f"{_POLICIES}.simple_q": "simple_q.utils",
         f"{_POLICIES}.slateq": """
             slateq.slateq slateq_tf_model slateq_tf_policy slateq_torch_model slateq_torch_policy
@@ -512,6 +511,7 @@ _MAML = "meta-learning has left Ray; write it with a DifferentiableLearner"
 _MBMPO = f"learned models have left Ray; {_CONTRIB}"
 _SLATEQ = f"recommenders have left Ray; {_CONTRIB}"
 _LEAGUE = "train PPO policies against frozen ones, with rllib_compat.league"
+_RNNSAC = "RNNSAC trains with an RLModule of yours, or a recurrent ModelV2 as custom_model"
 _DREAMER = "DreamerV3: ray.rllib.algorithms.dreamerv3"
 _SIGOPT = "Ray has it no more; search with Optuna (ray.tune.search.optuna)"
 _SKOPT = "search with BayesOpt or Optuna (ray.tune.search)"
@@ -532,12 +532,16 @@ REMOVED = {
     "ray.rllib.agents.dreamer": _DREAMER,
     "ray.rllib.agents.maml": _MAML,
     "ray.rllib.agents.mbmpo": _MBMPO,
+    "ray.rllib.agents.sac.rnnsac_torch_model": _RNNSAC,
+    "ray.rllib.agents.sac.rnnsac_torch_policy": _RNNSAC,
     "ray.rllib.agents.slateq": _SLATEQ,
     "ray.rllib.algorithms.alpha_star": _LEAGUE,
     "ray.rllib.algorithms.alpha_zero": f"tree search has left Ray; {_CONTRIB}",
     "ray.rllib.algorithms.dreamer": _DREAMER,
     "ray.rllib.algorithms.maml": _MAML,
     "ray.rllib.algorithms.mbmpo": _MBMPO,
+    "ray.rllib.algorithms.sac.rnnsac_torch_model": _RNNSAC,
+    "ray.rllib.algorithms.sac.rnnsac_torch_policy": _RNNSAC,
     "ray.rllib.algorithms.slateq": _SLATEQ,
     "ray.rllib.contrib": "contributed algorithms have left Ray; see its folder rllib_contrib",
     "ray.rllib.core.rl_module.encoder": "encoders are ray.rllib.core.models.configs today",

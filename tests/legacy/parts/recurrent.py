@@ -1,4 +1,4 @@
-"""What the losses of RNNSAC and QMIX of Ray 1.13.0 compute."""
+"""What the losses of QMIX of Ray 1.13.0 compute."""
 
 import gym
 import numpy as np
@@ -6,9 +6,6 @@ import torch
 from ray.rllib.agents.qmix.mixers import QMixer
 from ray.rllib.agents.qmix.model import RNNModel
 from ray.rllib.agents.qmix.qmix_policy import QMixLoss
-from ray.rllib.agents.sac import rnnsac_torch_policy as parts
-from ray.rllib.agents.sac.rnnsac import DEFAULT_CONFIG
-from ray.rllib.models.catalog import MODEL_DEFAULTS
 from ray.rllib.policy.sample_batch import SampleBatch
 
 #: The column of what has ended, which changed its name.
@@ -24,56 +21,6 @@ def fill(module, scale=0.4):
             state[name] = values.reshape(state[name].shape) * scale
     module.load_state_dict(state)
     return module
-
-
-def of_rnnsac(found):
-    box, actions = gym.spaces.Box(-1.0, 1.0, (3,), np.float32), gym.spaces.Discrete(2)
-    for name, twin, burn_in in (("twin", True, 1), ("one", False, 0)):
-        own = {"use_lstm": True, "lstm_cell_size": 3, "fcnet_hiddens": [4]}
-        config = dict(DEFAULT_CONFIG, framework="torch", model=dict(MODEL_DEFAULTS), twin_q=twin)
-        config.update(policy_model=dict(own), Q_model=dict(own), burn_in=burn_in, n_step=2)
-        config.update(initial_alpha=0.7, target_entropy="auto")
-        policy = type("Policy", (), {"config": config, "action_space": actions})
-        built = parts.build_sac_model_and_action_dist(policy, box, actions, config)
-        policy.model, kind = built
-        found[name + ".class"] = np.array(kind.__name__)
-        policy.target_models = {policy.model: policy.target_model}
-        fill(policy.model), fill(policy.target_model, 0.3)
-        states = policy.model.get_initial_state()
-        found[name + ".states"] = [len(states), *(len(s) for s in states)]
-        steps = torch.arange(24).float().reshape(8, 3)
-        batch = SampleBatch(
-            {
-                "obs": torch.cos(steps),
-                "new_obs": torch.sin(steps),
-                "actions": torch.tensor([0, 1, 1, 0, 1, 0, 0, 0]),
-                "prev_actions": torch.tensor([0, 0, 1, 1, 0, 1, 0, 0]),
-                "rewards": torch.tensor([1.0, -2.0, 0.5, 3.0, 1.0, 1.0, 0.0, 2.0]),
-                "prev_rewards": torch.zeros(8),
-                ENDED: torch.tensor([False, True, False, False, False, False, False, False]),
-                "weights": torch.tensor([1.0, 0.5, 2.0, 1.0, 1.0, 1.5, 1.0, 1.0]),
-                "seq_lens": torch.tensor([4, 3]),
-            }
-        )
-        for index in range(len(states)):
-            batch["state_in_%d" % index] = torch.zeros(2, 3) + 0.1 * index  # noqa: UP031
-        losses = parts.actor_critic_loss(policy, policy.model, None, batch)
-        found[name + ".losses"] = torch.stack(list(losses))
-        told = policy.model.tower_stats
-        for key in ("q_t", "policy_t", "log_pis_t", "td_error"):
-            found[name + "." + key] = told[key]
-        for index, loss in enumerate(losses):
-            policy.model.zero_grad()
-            loss.backward(retain_graph=True)
-            for weight_name, weight in sorted(policy.model.named_parameters()):
-                if weight.grad is not None and weight.grad.any():
-                    found[f"{name}.gradient.{index}.{weight_name}"] = weight.grad.clone()
-        seen = SampleBatch({n: batch[n] for n in ("obs", "prev_actions", "prev_rewards")})
-        given = [batch[f"state_in_{index}"] for index in range(len(states))]
-        acted = parts.action_distribution_fn(
-            policy, policy.model, seen, state_batches=given, seq_lens=batch["seq_lens"]
-        )
-        found[name + ".acted"], found[name + ".after"] = acted[0], torch.stack(list(acted[2]))
 
 
 def of_qmix(found):
@@ -111,4 +58,4 @@ def of_qmix(found):
         found["qmix.refused"] = 1
 
 
-QUESTIONS = (of_rnnsac, of_qmix)
+QUESTIONS = (of_qmix,)
