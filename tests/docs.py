@@ -22,6 +22,8 @@ COLUMNS = "88"
 _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
 )
+#: What a block has in it that trains, for which Ray is started.
+TRAINS = re.compile(r"Trainer\(|tune\.run|ray\.init|build_algo|\.load\(")
 _LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\((?P<target>[^)\s]+)\)")
 
 

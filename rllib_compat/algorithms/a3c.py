@@ -44,8 +44,8 @@ class WorkerGradients:
 
     Attributes:
         gradients: Arrays by the module and the parameter's name in it.
-        sampled: What the env runner tells of its fragment.
-        learned: What its learner tells of the loss.
+        sampled: The env runner's metrics of its fragment.
+        learned: Its learner's metrics of the loss.
     """
 
     gradients: Gradients
@@ -158,7 +158,7 @@ class A3CTorchLearner(A2CTorchLearner):
             timesteps: The lifetime counters that schedules look at.
 
         Returns:
-            The gradients, clipped; and what it tells.
+            The gradients, clipped; and the metrics.
         """
         self._kept = {}
         try:

@@ -73,7 +73,7 @@ class Bandit(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no t
 def steps_of(episodes: list[Any]) -> dict[str, tuple[Any, Any, Any, Any]]:
     """The steps of episodes for each module: observations, actions, rewards, regrets.
 
-    Regrets are None unless the environment tells `regret` in the infos of all steps.
+    Regrets are None unless the environment has `regret` in the infos of all steps.
     """
     found: dict[str, list[tuple[Any, ...]]] = {}
     chunks = ConnectorV2.single_agent_episode_iterator(episodes, agents_that_stepped_only=False)

@@ -25,7 +25,7 @@ from rllib_compat.runtime.observation_connectors import PreviousSteps
 
 
 def register(algorithm: Any, config: Any, learner: type | None = None) -> None:
-    """Makes an algorithm, its config and its learner each other's default; tells Ray's Tune of it.
+    """Makes an algorithm, its config and its learner each other's default; registers it with Tune.
 
     `Tuner("A2C")` finds it by its name then. Ray keeps the names for the whole cluster, so its
     workers find them, too. It pickles what it registers: this is called at the end of the
@@ -259,7 +259,7 @@ class LossLearner:
     def module_loss(
         self, module_id: str, config: AlgorithmConfig, batch: Batch, out: Batch
     ) -> Loss:
-        """The loss of a module, and what is told of it.
+        """The loss of a module, and its metrics.
 
         Args:
             module_id: The module.

@@ -152,12 +152,12 @@ class DDPPO(RemovedAlgorithm, PPO):  # type: ignore[misc]  # Ray has no types
         return super().save_to_path(*args, **kwargs)
 
     def restore_from_path(self, *args: object, **kwargs: object) -> None:
-        """Restores a checkpoint, from which all env runners go on."""
+        """Restores a checkpoint, from which all env runners continue."""
         self._group = None
         super().restore_from_path(*args, **kwargs)
 
     def set_state(self, state: object) -> None:
-        """Sets a state, from which all env runners go on."""
+        """Sets a state, from which all env runners continue."""
         self._take_learner_state()
         super().set_state(state)
         self._group = None

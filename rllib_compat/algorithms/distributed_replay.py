@@ -62,7 +62,7 @@ class ReplayShard:
         self._failed: Exception | None = None
 
     def add(self, rows: Mapping[str, Any], errors: Array | None) -> None:
-        """Keeps transitions. Nobody waits for this: an error is told by the next `draw`."""
+        """Keeps transitions. The call is not waited for: the next `draw` raises its error."""
         begin = time.perf_counter()
         try:
             self._replay.keep(rows, errors)
@@ -185,7 +185,7 @@ class ShardedReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no t
     def answers(self) -> Iterator[Batch | None]:
         """The batches that are there; None in the place of one from a shard that has too little.
 
-        A shard that has died is made anew, and said: what it held is lost.
+        A shard that has died is replaced, with a warning: its contents are lost.
         """
         ready, _ = ray.wait(self.pending, num_returns=len(self._asked), timeout=0.0)
         for reference in ready:
@@ -203,7 +203,7 @@ class ShardedReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no t
             yield Batch(number, actor, tree.map_structure(lambda a: a.copy(), columns), drawn)
 
     def stats(self, debug: bool = False) -> dict[str, float]:
-        """What the first shard tells of itself; empty where it has died or not started."""
+        """The statistics of the first shard; empty where it has died or not started."""
         if not self._actors:
             return {}
         try:
@@ -398,7 +398,7 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
         self.metrics.log_dict(told, key=APEX, window=1)
 
     def step(self) -> Any:
-        """One iteration; its result tells of the first shard."""
+        """One iteration; its result has statistics of the first shard."""
         result = super().step()  # type: ignore[misc]
         if isinstance(self.replay, ShardedReplayBuffer):
             # Evaluation and `compute_single_action` have what was learned last.
@@ -512,7 +512,7 @@ _OF_EPISODES = ("episode_", "agent_episode", "module_episode", RECORDS)
 
 @frozen
 class SampleResult:
-    """What an env runner tells the algorithm.
+    """What an env runner sends to the algorithm.
 
     Attributes:
         steps: How many steps it has sampled.

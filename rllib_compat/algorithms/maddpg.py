@@ -225,7 +225,7 @@ class MADDPGConfig(RemovedAlgorithmConfig):
         self.disable_env_checking = True
 
     def get_multi_rl_module_spec(self, **kwargs: object) -> Any:
-        """Describes all modules, and tells each what its critic sees."""
+        """Describes all modules, each with what its critic sees."""
         made = super().get_multi_rl_module_spec(**kwargs)
         specs = made.rl_module_specs
         # Not `get_config_for_module`, which fails on the frozen configs of env runners.

@@ -337,7 +337,7 @@ def reason_to_replay_episodes(algorithm: Algorithm) -> str | None:
 
 
 def reason_in_config(config: AlgorithmConfig) -> str | None:
-    """The same, as far as the config of an algorithm tells it."""
+    """The same, as far as the config of an algorithm shows it."""
     kind = config.replay_buffer_config.get("type")
     of_one = kind
     if configs.is_multi_agent(config) and isinstance(kind, str):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Random(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types
-    """Plays whole episodes at random, and tells what came of them."""
+    """Plays complete episodes at random, and reports their returns."""
 
     def training_step(self) -> None:
         """Plays the episodes of one iteration, on all env runners."""

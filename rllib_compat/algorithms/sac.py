@@ -42,7 +42,7 @@ class SACConfig(OwnEnvRunnersConfig, sac.SACConfig):  # type: ignore[misc]
 
 
 class LegacySACLearner(DiscreteSACLearner):
-    """Learns as `agents/sac` did, and tells what that told; a first base."""
+    """Learns as `agents/sac` did, with its metrics; a first base."""
 
     legacy: ClassVar[LegacyTraining]
 

@@ -80,7 +80,7 @@ def modules_of(env_runner: EnvRunner) -> list[RLModule]:
 
 
 def explore_as_worker(env_runner: EnvRunner) -> None:
-    """Lets an env runner explore by its share; each time, as one that has died was made anew."""
+    """Lets an env runner explore by its share; each time, as one that has died was replaced."""
     config = env_runner.config
     if getattr(config, "per_worker_exploration", False):
         for module in modules_of(env_runner):

@@ -65,7 +65,7 @@ class SimulatorFolders(DefaultCallbacks):
     checkpoint, but a disk that is full.
 
     Args:
-        folder: Where an environment tells its folder: the name of an attribute or of a method
+        folder: Where an environment has its folder: the name of an attribute or of a method
             without arguments, or a function of the environment. None means that there is none yet.
         take_back: What gets the files again after a restore: the name of a method of the
             environment, which is called with a new folder (`pathlib.Path`) on its machine, or a

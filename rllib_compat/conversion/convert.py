@@ -110,7 +110,7 @@ class Conversion:
 
     @property
     def trains_on(self) -> bool:
-        """Whether training goes on from what was written, in today's Ray."""
+        """Whether the installed Ray can continue training from what was written."""
         return self.plan.form is Form.ALGORITHM
 
     @property

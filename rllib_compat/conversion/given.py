@@ -27,7 +27,7 @@ class Given:
         algorithm: Its name (`PPO`).
         config: The trainer's config; replaces what was found.
         env: The environment's name.
-        observation_spaces: By policy id; the key None stands for every policy.
+        observation_spaces: By policy id; the key None means every policy.
         action_spaces: Likewise.
         model: The RLModule (`module:Class`) that takes the weights of a custom model. It is
             imported and built.

@@ -141,8 +141,8 @@ def identify(
     Args:
         checkpoint: A checkpoint to which `complete` has added what there is.
         given: What the caller knows besides.
-        keep_unknown: Whether weights may go on whose network is not known.
-        keep_weightless: Whether policies without weights go on, too.
+        keep_unknown: Whether weights are kept whose network is not known.
+        keep_weightless: Whether policies without weights are kept, too.
 
     Raises:
         CheckpointError: Something has to be given, or a network is not known.

@@ -65,7 +65,7 @@ class Plan:
         checkpoint: The neutral state, completed.
         networks: The network of each policy, as it is written; empty where msgpack keeps weights
             of an unknown network.
-        reason: Why training can't go on, where only modules are written.
+        reason: Why training can't continue, where only modules are written.
         translation: The translated config, where an algorithm is written.
         findings: What was noticed while this was decided.
     """

@@ -106,7 +106,7 @@ class EpisodeRecorder(DefaultCallbacks):
         return _remade, (type(self), self._arguments)
 
     def on_episode_start(self, *, episode: object, env_index: int = 0, **_: object) -> None:
-        """Begins anew for an environment."""
+        """Starts again for an environment."""
         del episode
         self._episodes[env_index] = {}
 

@@ -83,7 +83,7 @@ class Enqueue:
 
 
 def Dequeue(input_queue: queue.Queue[Any], check: Callable[[], bool] = lambda: True) -> Any:  # noqa: N802
-    """Items from a queue. Others may go on while it is empty.
+    """Items from a queue. Others may continue while it is empty.
 
     Args:
         input_queue: The queue.

@@ -70,7 +70,7 @@ class LocalReplayBuffer:
         self._buffer.update_priorities(prio_dict)
 
     def stats(self, debug: bool = False) -> dict[str, Any]:
-        """What the buffer tells of itself."""
+        """The buffer's statistics."""
         return dict(self._buffer.stats(debug))
 
 

@@ -63,7 +63,7 @@ class TrainOneStep:
         return batch, info
 
     def learn(self, batch: object) -> tuple[Collection[str], dict[str, Any]]:
-        """Learns from a batch; which policies did, and what they tell of it."""
+        """Learns from a batch; returns the policies that did, with their metrics."""
         worker = self.workers.local_worker()
         policies = self.policies or worker.get_policies_to_train(batch)
         if self.num_sgd_iter <= 1 and not self.sgd_minibatch_size:
@@ -230,7 +230,7 @@ def train_one_step(trainer: Any, train_batch: Any, policies_to_train: Any = None
         policies_to_train: Ids of the policies that learn; None for those of the config.
 
     Returns:
-        What the policies tell of it.
+        The policies' metrics.
     """
     if not isinstance(trainer.config, dict):  # Ray's own algorithm
         return dict(old_stack.train_one_step(trainer, train_batch, policies_to_train))

@@ -23,7 +23,7 @@ class ModelCatalog(_Todays):  # type: ignore[misc]  # Ray has no types
 
     @staticmethod
     def register_custom_preprocessor(preprocessor_name: str, preprocessor_class: type) -> NoReturn:
-        """Preprocessors of one's own went with Ray 2.0.
+        """Custom preprocessors were removed in Ray 2.0.
 
         Raises:
             GoneError: Always.
@@ -36,7 +36,7 @@ class ModelCatalog(_Todays):  # type: ignore[misc]  # Ray has no types
 
 
 class TFModelV2(_TodaysTFModel):  # type: ignore[misc]  # Ray has no types
-    """A model of one's own on TensorFlow: it can be derived from, and not be made."""
+    """A custom model on TensorFlow: it can be derived from, and not be made."""
 
     def __init__(self, *_: object, **__: object) -> None:
         raise GoneError(

@@ -129,7 +129,7 @@ class Policy:
             explore: Whether to sample from the action distribution (or, for Q-values, to mix in
                 random actions as at the end of training) instead of taking the best action; None:
                 as the policy was loaded.
-            seed: Makes sampling repeatable; None: the policy's own generator goes on.
+            seed: Makes sampling repeatable; None: the policy's own generator continues.
             full_fetch: Whether all outputs of the network are computed and returned in `extras`, or
                 only what the action needs.
 

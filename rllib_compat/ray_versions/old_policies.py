@@ -116,7 +116,7 @@ def learn_once_on_the_old_stack(algorithm: Algorithm) -> Any:
     """Samples a train batch and learns once from it, on the old API stack.
 
     Returns:
-        What the policies tell of it.
+        The policies' metrics.
     """
     from ray.rllib.execution.rollout_ops import synchronous_parallel_sample
     from ray.rllib.utils import metrics

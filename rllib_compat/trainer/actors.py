@@ -74,7 +74,7 @@ def load_actor(path: str | Path, given: Given) -> Iterator[tuple[Actor, Report]]
 
     Args:
         path: The checkpoint; nothing in it is executed.
-        given: What it does not tell.
+        given: What it does not hold.
 
     Raises:
         CheckpointError: It can't be read or converted.

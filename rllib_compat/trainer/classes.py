@@ -42,7 +42,7 @@ def _removed(_: Trainer, algorithm: str, *__: object, **___: object) -> None:
 
 
 def raise_if_removed(algorithm: str | None) -> None:
-    """Raises where nothing can stand in for an algorithm.
+    """Raises where nothing replaces an algorithm.
 
     Raises:
         RefusedKeysError: Ray has removed it, and none that it has left learns the same way.
@@ -112,16 +112,16 @@ def build_trainer(
     Args:
         name: The class's name.
         default_config: What its config starts from.
-        default_policy: The policies' class. One of RLlib's own tells the algorithm; with one of
+        default_policy: The policies' class. One of RLlib's own implies the algorithm; with one of
             your own and no name that does, a trainer samples and learns once from each batch.
         mixins: Classes to derive from as well.
-        execution_plan: What the trainer does, from (workers, config). One of RLlib's own tells the
+        execution_plan: What the trainer does, from (workers, config). One of RLlib's implies the
             algorithm.
         **more: `subclasses.HOOKS`.
 
     Raises:
         GoneError: Something that belonged to another architecture was given.
-        ConfigError: Neither name, policy nor config tell which algorithm it is.
+        ConfigError: Neither name, policy nor config imply the algorithm.
     """
     algorithm = registry.class_names().get(name) or algorithm_of(default_policy)
     plain = False

@@ -93,7 +93,7 @@ def _number(value: object) -> float:
 
 
 def restore(algorithm: Algorithm, values: Coefficients) -> None:
-    """Lets an algorithm's learners go on with these."""
+    """Lets an algorithm's learners continue with these."""
     if algorithm.learner_group is not None:
         give = partial(learners.set_coefficients, values=values)
         training_steps.foreach_learner(algorithm, give)

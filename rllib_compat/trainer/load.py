@@ -59,7 +59,7 @@ def load(
         env: The environment: a registered name, a class, or a function of the env config.
         policy_mapping_fn: Which policy an agent has, as a function of any era's signature.
         policies_to_train: Ids of the policies to train, or a function; all that were, by default.
-        algorithm: The algorithm that was trained, where the checkpoint does not tell it.
+        algorithm: The algorithm that was trained, where the checkpoint does not say.
         config: The trainer's config, likewise, or a file of it; `{}` for its defaults.
         observation_space: The environment's observations, likewise: a space of gymnasium or gym, or
             text like `Box(4,)`.
@@ -67,7 +67,7 @@ def load(
         model: The RLModule that takes the weights of a custom model, or `module:Class`; likewise of
             a checkpoint that was converted with it, since no file's own word for it is imported. A
             dict is the key of the config.
-        given: What else the checkpoint does not tell, as `convert` takes it.
+        given: What else the checkpoint does not hold, as `convert` takes it.
         **overrides: Other keys of the config, of any era: `num_workers=2`, `callbacks=…`.
 
     Returns:

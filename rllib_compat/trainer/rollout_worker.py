@@ -53,7 +53,7 @@ class RolloutWorker(CompatRolloutWorker):
         policy_mapping_fn: Which policy an agent has.
         policies_to_train: Which policies learn.
         policy_config: The config of the policies.
-        worker_index: Its number; environments are told.
+        worker_index: Its number, which environments receive.
         num_workers: How many there are.
         **arguments: Those of `_KEYS`; others mean nothing any more.
     """

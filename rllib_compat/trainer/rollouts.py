@@ -39,7 +39,7 @@ class Env(Protocol):
         """Takes a step: observations, rewards, terminateds, truncateds and infos."""
 
     def render(self, *mode: str) -> object:
-        """A frame, or nothing; old environments are told how."""
+        """A frame, or nothing; old environments receive the mode."""
 
 
 @dataclass

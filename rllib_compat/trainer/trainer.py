@@ -91,7 +91,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         config: The legacy config.
         env: The environment, if the config does not name it: a name, a class or a creator.
         logger_creator: Makes a logger for the config, in the place of `UnifiedLogger`.
-        algorithm: The algorithm's name, if neither the class nor the config's keys tell it.
+        algorithm: The algorithm's name, if neither the class nor the config's keys imply it.
         legacy_ray: The Ray that the config was written for; its defaults are kept, and what an
             iteration was in it. "today": nothing of that, and networks are today's. None: as the
             class says. "auto": what the config, the imports and requirement files show.
@@ -342,7 +342,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         """Goes on with another config; what was learned is lost until a restore.
 
         Returns:
-            True, which tells Tune that this actor can be used again.
+            True: Tune may use this actor again.
         """
         algorithms.stop_algorithm(self.algorithm)
         self.setup(copy.deepcopy(new_config))
@@ -608,7 +608,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         return pack(self.save_checkpoint)
 
     def restore(self, checkpoint_path: Any, *, trusted: bool = False) -> None:
-        """Restores a checkpoint: of this class, of today's `Algorithm`, or of an old Ray.
+        """Restores a checkpoint: of this class, of Ray's own `Algorithm`, or of an old Ray.
 
         It is read without running anything that is in it, whoever wrote it, and Ray gets the data.
 
@@ -655,7 +655,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         policy_mapping_fn: Callable[..., str] | None = None,
         policies_to_train: ToTrain = None,
     ) -> Trainer:
-        """A trainer that goes on where a checkpoint was saved (Ray 2.1 – 2.9).
+        """A trainer that continues from a checkpoint (Ray 2.1 – 2.9).
 
         A checkpoint of today's Ray brings its config and environment along, and Ray unpickles them;
         one of an old Ray is converted, and nothing in it is run.
@@ -706,7 +706,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     @classmethod
     def execution_plan(cls, *_: object, **__: object) -> Any:
-        """What a class of one's own does in the place of its algorithm's steps.
+        """What a custom class does in the place of its algorithm's steps.
 
         It is called with the workers and the config, and returns an iterator over results.
 

@@ -42,7 +42,7 @@ def draw(trials: Sequence[Trial], out: Path, *, axis: str, overwrite: bool = Fal
 
     Args:
         trials: The trials.
-        out: The picture to write; its suffix tells the format (png, svg, pdf).
+        out: The picture to write; its suffix selects the format (png, svg, pdf).
         axis: What is drawn along, as `read_trial` was given.
         overwrite: Whether `out` may be there already.
 

@@ -108,7 +108,7 @@ def run(run_or_experiment: object, name: str | None = None, **arguments: Any) ->
         The analysis; with `return_trials=True`, the trials.
 
     Raises:
-        RefusedKeysError: Ray has removed the algorithm, and nothing can stand in for it.
+        RefusedKeysError: Ray has removed the algorithm, and nothing replaces it.
     """
     as_trials = arguments.pop("return_trials", False)
     if isinstance(config := arguments.get("config"), LegacyConfig):
@@ -191,15 +191,15 @@ class Tuner(ray.tune.Tuner):  # type: ignore[misc]  # Ray has no types
         param_space: Mapping[str, Any] | None = None,
         **more: object,
     ) -> Any:
-        """An experiment to go on with, of today's Ray or an old one.
+        """An experiment to continue, of the installed Ray or an old one.
 
         Args:
             path: Its folder.
             trainable: What its trials run; of an old experiment, by default the algorithm that it
                 names.
-            resume_unfinished: Whether trials that had not ended go on.
-            resume_errored: Whether trials that had failed go on.
-            restart_errored: Whether trials that had failed begin anew.
+            resume_unfinished: Whether trials that had not ended continue.
+            resume_errored: Whether trials that had failed continue.
+            restart_errored: Whether trials that had failed start again.
             param_space: The config, if it had code in it.
             **more: What else Ray's takes.
         """
@@ -228,7 +228,7 @@ class OldExperiment:
     Attributes:
         folder: Its folder.
         trainable: What its trials run.
-        how: Ray's `ResumeConfig`: which trials go on.
+        how: Ray's `ResumeConfig`: which trials continue.
         config: Their config, if it had code in it.
     """
 

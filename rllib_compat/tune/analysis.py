@@ -92,7 +92,7 @@ class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
         return dict(tune.experiment_state(self)["stats"])
 
     def runner_data(self) -> dict[str, Any]:
-        """What Tune keeps of itself, to go on from: names and values are those of today's Tune."""
+        """Tune's own state, to resume from: names and values are those of the installed Tune."""
         return dict(tune.experiment_state(self)["runner_data"])
 
     def set_filetype(self, file_type: str | None = None) -> bool:
@@ -170,7 +170,7 @@ class TrialCheckpoint(str, checkpoint_class()):  # type: ignore[misc]  # Ray has
 
     @classmethod
     def of(cls, checkpoint: Any) -> TrialCheckpoint:
-        """That of a checkpoint of today."""
+        """That of a checkpoint of the installed Ray."""
         made = cls(str(checkpoint.path))
         made.filesystem = checkpoint.filesystem
         return made

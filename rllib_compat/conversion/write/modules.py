@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def write(plan: Plan, target: Path) -> list[Finding]:
-    """Writes the modules alone, where training can't go on.
+    """Writes the modules alone, where training can't continue.
 
     Args:
         plan: What is written, and why it is not all.

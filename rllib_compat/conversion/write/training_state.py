@@ -194,7 +194,7 @@ def _set_for_policies(config: AlgorithmConfig, key: str, values: Mapping[str, An
 
 
 def delay_learning(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
-    """Lets the empty replay buffer fill before learning goes on.
+    """Lets the empty replay buffer fill before learning continues.
 
     Ray up to 1.13 waited until the *buffer* had `learning_starts` steps, also after a restore.
     Today's waits until that many were ever sampled, which is long past.
@@ -214,7 +214,7 @@ def delay_learning(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> lis
 def set_progress(
     algorithm: Algorithm, config: AlgorithmConfig, checkpoint: LegacyCheckpoint
 ) -> list[Finding]:
-    """Lets exploration go on where it was: its schedule looks at the steps sampled so far.
+    """Continues exploration where it was: its schedule looks at the steps sampled so far.
 
     Args:
         algorithm: The algorithm that is saved.

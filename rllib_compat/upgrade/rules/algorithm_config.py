@@ -31,7 +31,7 @@ class AlgorithmConfig(Rule):
     targets = (Target.NATIVE,)
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
-        """Rewrites one, or tells why it is left."""
+        """Rewrites one, or reports why it is left."""
         algorithm = self._algorithm(original_node)
         given = _arguments(original_node)
         if algorithm is None or "config" not in given or not isinstance(given["config"], cst.Dict):

@@ -35,7 +35,7 @@ _CALLBACKS = (
 
 
 class Trainers(Rule):
-    """Tells what has to be written anew."""
+    """Reports what has to be rewritten by hand."""
 
     id = "trainers"
     targets = (Target.NATIVE,)
