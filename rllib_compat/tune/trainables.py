@@ -46,7 +46,7 @@ def _note_path(saved: Any, folder: str) -> Any:
     place = os.path.relpath(saved, folder)
     if not _is_inside(place):
         raise CheckpointError(
-            "A path outside of the checkpoint was returned, which nobody would keep.",
+            "A path outside of the checkpoint was returned, so it would be lost.",
             where=os.fspath(saved),
             fix="write into the folder that the method gets, and return a path in it",
         )
