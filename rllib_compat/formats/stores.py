@@ -300,15 +300,19 @@ def _files(
                 _refuse_half(folder)
             if not only or info.base_name in only:
                 yield folder, info, place / info.base_name
-    begins = PurePosixPath(store.path).name, ".tune_metadata"  # version 0.1
+    stem = PurePosixPath(store.path).name.removesuffix(".extra_data")  # of version 0.1
     above = store.parent
     for level in range(LEVELS_UP):
-        if "/" not in above.path.strip("/"):  # a bucket's
+        if not above.path.strip("/"):  # the list of buckets
             return
         for info in above.entries():
             if info.is_file and (
                 info.base_name in (only or PARAMS)
-                or (level == 0 and not only and info.base_name.startswith(begins))
+                or (
+                    level == 0
+                    and not only
+                    and f"{info.base_name}.".startswith((f"{stem}.", ".tune_metadata."))
+                )
             ):
                 yield above, info, path.parents[level] / info.base_name
         above = above.parent

@@ -51,6 +51,20 @@ def test_an_address_is_read_as_the_path_is(store, tmp_path):
     assert [f.name for f in find_trials(TRIAL)] == ["result.json"]
 
 
+def test_what_lies_beside_a_file_is_copied_with_it_and_no_other_checkpoint(store):
+    case = next(c for c in find(ray="0.5.3", algorithm="A2C") if c.variant == "small")
+    folder = case.checkpoint.parent
+    store.put(str(folder), "/bucket/old", recursive=True)
+    (name,) = [f.name for f in folder.iterdir() if f.suffix == ".extra_data"]
+    store.pipe(f"/bucket/old/{name.replace('-2', '-20')}", b"another")
+    address = f"memory://bucket/old/{name}"
+    assert (
+        compat.inspect(address).to_dict()["counters"]
+        == (compat.inspect(folder / name).to_dict()["counters"])
+    )
+    assert not [path for path in source_path(address).parent.iterdir() if "-20" in path.name]
+
+
 def test_what_is_converted_to_an_address_is_what_is_converted_to_a_path(store, tmp_path):
     done = compat.convert(f"{TRIAL}/checkpoint_2", "memory://bucket/new", to="msgpack")
     compat.convert(CASE.checkpoint, tmp_path / "new", to="msgpack")
