@@ -91,7 +91,7 @@ class Translation:
         refused = [f for f in self.report if f.verdict is Verdict.REFUSED]
         if refused:
             raise RefusedKeysError(
-                f"{len(refused)} settings of the {self.legacy_algorithm} config are refused.",
+                f"Settings of the {self.legacy_algorithm} config that are refused: {len(refused)}.",
                 findings=refused,
             )
         config = configs.todays_config(self.algorithm)

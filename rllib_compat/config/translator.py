@@ -213,7 +213,7 @@ def _about_unknown(findings: list[Finding], on_unknown: OnUnknown) -> list[Findi
     unknown = [finding for finding in findings if is_unknown(finding)]
     if unknown and on_unknown == "error":
         raise UnknownKeysError(
-            f"{len(unknown)} keys that no Ray from 0.5 on had.",
+            f"Keys that no Ray from 0.5 on had: {len(unknown)}.",
             fix="correct or remove them, or pass on_unknown='warn'",
             findings=unknown,
         )

@@ -86,7 +86,12 @@ _NAMES = tuple(
             "It is a part of a checkpoint.",
             _FOLDER,
         ),
-        (r".*\.onnx", "It is a network that was exported to ONNX, without its config.", _EXPORTED),
+        (
+            r".*\.onnx",
+            "It is a network that was exported to ONNX, without its config.",
+            "Let it act with onnxruntime: its output `action` is what the environment takes. Else "
+            "give the checkpoint that it was exported from.",
+        ),
         (r".*\.(h5|hdf5|keras)", "It is a file of Keras, without its config.", _EXPORTED),
         (
             r"saved_model\.pb(txt)?|.*\.index|.*\.data-\d+-of-\d+|.*\.meta",
