@@ -25,7 +25,7 @@ PPO = {"algorithm": "PPO"}
 
 #: Options of the command line for text that is no path.
 TEXTS = {
-    *("algorithm", "args", "checkpoint_score_attr", "data", "env", "experiment_name"),
+    *("algorithm", "args", "checkpoint_score_attr", "data", "env", "experiment_name", "labels"),
     *("export_formats", "legacy_ray", "loggers", "model", "only", "packages", "policy"),
     *("policy_mapping_fn", "ray_address", "ray_memory", "ray_num_nodes", "ray_redis_max_memory"),
     *("run", "scheduler", "skip", "sync_function", "trial_name_creator", "trust"),
@@ -86,7 +86,7 @@ def test_the_command_line_takes_each_form_for_each_path(forms, tmp_path, capsys)
             if option.type.name == "text":
                 known = option.name in TEXTS or (verb, option.name) in TEXTS_WITH_PATHS
                 assert known, f"is {option.name} of {verb} a path? Then its type is `LocalPath`"
-            elif option.type.name in ("file", "path", "directory"):
+            elif option.type.name in ("file", "path", "directory", "path or address"):
                 for form in forms("x"):
                     found = option.type.convert(form, option, None)
                     assert found.resolve() == tmp_path / "x", (verb, option.name)
