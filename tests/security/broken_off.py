@@ -68,9 +68,9 @@ def _two(place: Path) -> Path:
     return place
 
 
-def _convert(form: str) -> Callable[[Path], list[str]]:
+def _convert(form: str, name: str = "new") -> Callable[[Path], list[str]]:
     return lambda place: [
-        *("convert", DEMO, str(place / "out" / "new"), "--to", form, "--algorithm", "PPO")
+        *("convert", DEMO, str(place / "out" / name), "--to", form, "--algorithm", "PPO")
     ]
 
 
@@ -80,6 +80,8 @@ WRITERS: dict[str, Callable[[Path], list[str]]] = {
     "convert --to msgpack": _convert("msgpack"),
     "convert --to safetensors": _convert("safetensors"),
     "convert --to onnx": _convert("onnx"),
+    "convert --to policy": _convert("policy", "new.rlpolicy"),
+    "convert --to hub": _convert("hub"),
     "convert --write-model": _custom,
     "convert --recursive": lambda place: [
         *("convert", str(_two(place / "old")), str(place / "out" / "new")),

@@ -49,6 +49,14 @@ def _folder_of_v0_1(place: Path) -> Path:
     return Path(shutil.copytree(resources.files("rllib_compat") / "demo_data", place))
 
 
+def _policy_file(place: Path) -> Path:
+    place.mkdir()
+    demo = resources.files("rllib_compat") / "demo_data"
+    file = place / "policy.rlpolicy"
+    compat.convert(demo, file, to="policy", algorithm="PPO", inputs=2)
+    return place
+
+
 def _tree(place: Path) -> Path:
     return Path(shutil.copytree(MUSEUM / "2.40.0/ppo-torch_new-small-relu/ckpt", place))
 
@@ -140,6 +148,10 @@ DOORS: dict[str, tuple[Callable[[Path], Path], Door]] = {
     "convert": (
         _folder_of_v0_1,
         lambda old, new: compat.convert(old, new / "new", to="msgpack", algorithm="PPO", inputs=2),
+    ),
+    "load_policy of one file": (
+        _policy_file,
+        lambda old, _: compat.load_policy(old / "policy.rlpolicy"),
     ),
     "convert --to safetensors": (
         _folder_of_v0_1,
