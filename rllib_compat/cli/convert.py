@@ -240,7 +240,7 @@ def _convert_below(
     from rich.progress import MofNCompleteColumn, Progress
 
     from rllib_compat.conversion.convert_many import LOG, convert_many, find_jobs, read_log
-    from rllib_compat.formats.stores import join_place
+    from rllib_compat.formats.stores import join_place, write_file
 
     checkpoints = find_jobs(old, new)
     found = [replace(job, given=known.given(job.name)) for job in checkpoints]
@@ -257,10 +257,11 @@ def _convert_below(
         for outcome in convert_many(found, log, at_start=start, **options):
             outcomes.append(outcome)
             bar.update(task, advance=1, description=_counts(outcomes))
-    if isinstance(new, Path) and not options["dry_run"]:
-        report.write(read_log(new), new / report.NAME, about=f"Converted into {new}.")
-    groups = answers.group(outcomes)
-    skeleton = answers.write_skeleton(groups, new if isinstance(new, Path) else Path())
+    page, groups, skeleton = join_place(new, report.NAME), answers.group(outcomes), None
+    writes = bool(outcomes) and not options["dry_run"]
+    if writes:
+        write_file(page, report.make_page(read_log(new), new))
+        skeleton = answers.write_skeleton(groups, new if isinstance(new, Path) else Path())
     if as_json:
         output.emit_json([asdict(outcome) for outcome in outcomes])
     else:
@@ -274,13 +275,13 @@ def _convert_below(
             shown += f", {left} left"
         if warned := sum(o.is_done and o.warnings > 0 for o in outcomes):
             shown += f" ({warned} with warnings; -v shows them)"
-        output.say(f"{shown}; the log is {describe_place(log)}")
-        if isinstance(new, Path):
-            output.say(f"all of them in one page: {new / report.NAME}")
+        output.say(f"{shown}; the log is {describe_place(log)}" if writes else shown)
+        if writes:
+            output.say(f"all of them in one page: {describe_place(page)}")
         if skeleton is not None:
             output.say(f"next: write your answers into {skeleton}, and run the command again with")
             output.say(f"  --hints {shlex.quote(str(skeleton))}")
-    if len(outcomes) < len(found):
+    if len(outcomes) < len(found) or any(outcome.status == "failed" for outcome in outcomes):
         return 2
     return int(any(not o.is_done or (strict and o.warnings) for o in outcomes))
 

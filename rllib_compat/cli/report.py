@@ -54,28 +54,27 @@ def command(folder: str | Path, out: Path) -> int:
       rllib-compat report s3://bucket/converted --out archive.html
     """
     from rllib_compat.conversion.convert_many import read_log
+    from rllib_compat.formats.atomic import atomic_file
 
     outcomes = read_log(folder)
-    write(outcomes, out, about=f"Written into {describe_place(folder)}.")
+    with atomic_file(out) as file:
+        file.write(make_page(outcomes, folder))
     output.say(f"{out}: {len(outcomes)} checkpoints")
     return 0
 
 
-def write(outcomes: Sequence[Outcome], out: Path, *, about: str) -> None:
-    """Writes the page.
+def make_page(outcomes: Sequence[Outcome], folder: str | Path) -> bytes:
+    """The page, as UTF-8.
 
     Args:
         outcomes: What became of each checkpoint.
-        out: The file.
-        about: A sentence below the heading.
+        folder: Where the new ones are: a path or an address.
     """
-    from rllib_compat.formats.atomic import atomic_file
-
     curves = functools.cache(_curve)
     rows = [_row(outcome, curves) for outcome in outcomes]
     counts = Counter(row["status"] for row in rows)
     data = {
-        "about": about,
+        "about": f"Written into {describe_place(folder)}.",
         "totals": [("checkpoints", len(rows)), *counts.most_common()],
         "reasons": list(_reasons(outcomes)),
         "rows": rows,
@@ -83,8 +82,7 @@ def write(outcomes: Sequence[Outcome], out: Path, *, about: str) -> None:
     # In a script, nothing but its end would be more than text.
     text = json.dumps(data, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
     page = (files(__package__) / "report_page.html").read_text("utf-8")
-    with atomic_file(out) as file:
-        file.write(page.replace("DATA", text, 1).encode("utf-8"))
+    return page.replace("DATA", text, 1).encode("utf-8")
 
 
 def _row(outcome: Outcome, curves: Callable[[str], Curve]) -> dict[str, Any]:

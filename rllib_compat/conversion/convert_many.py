@@ -71,7 +71,8 @@ class Outcome:
     Attributes:
         old: The checkpoint.
         new: The folder that was to be made.
-        status: `converted`, `already converted`, `refused` (with the reason) or `failed` (a crash).
+        status: `converted`, `already converted`, `would be converted` (of a dry run), `refused`
+            (with the reason) or `failed` (a crash).
         message: What the conversion said last, or the error.
         seconds: How long it took.
         facts: The head of the report: algorithm, Ray, layout, …
@@ -106,8 +107,8 @@ class Outcome:
 
     @property
     def is_done(self) -> bool:
-        """Whether the new checkpoint is there."""
-        return self.status in ("converted", "already converted")
+        """Whether the new checkpoint is there, or would be."""
+        return self.status.endswith("converted")
 
 
 def find_jobs(folder: str | Path, out: str | Path) -> list[Job]:
@@ -215,7 +216,7 @@ def convert_many(
     """
     # A folder without a manifest is no conversion that came to its end; `convert` refuses it.
     open_log = _log_in_store if is_address(log) else _log_here
-    with open_log(log) as (logged, write):
+    with _no_log() if options.get("dry_run") else open_log(log) as (logged, write):
         there = set() if options.get("overwrite") else set(_converted(jobs))
         left = list[Job]()
         for job in jobs:
@@ -297,6 +298,12 @@ def _lines_in_store(folder: Store) -> Iterator[bytes]:
     for info in folder.entries():
         if info.base_name.startswith(stem) and info.base_name.endswith(ending):
             yield from (folder.read(info.base_name, whole=True) or b"").splitlines()
+
+
+@contextmanager
+def _no_log() -> Iterator[tuple[Mapping[str, str], Callable[[str], object]]]:
+    """What a dry run has: nothing is written."""
+    yield {}, lambda _: None
 
 
 @contextmanager
@@ -384,7 +391,7 @@ def _convert(
 
     began = time.monotonic()
     try:
-        if isinstance(job.new, Path):
+        if isinstance(job.new, Path) and not options.get("dry_run"):
             job.new.parent.mkdir(parents=True, exist_ok=True)
         known = dict(options) if job.given is None else {**options, "given": job.given}
         if job.new in again:
@@ -410,7 +417,7 @@ def _convert(
     attention = done.report.at_least(Severity.WARNING)
     return Outcome.of(
         job,
-        "converted",
+        "converted" if done.target else "would be converted",
         str(facts.pop("result", "")),
         seconds=time.monotonic() - began,
         facts=facts,

@@ -27,7 +27,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, NoReturn
 
 from rllib_compat.formats import manifest
-from rllib_compat.formats.atomic import atomic_directory, target_exists
+from rllib_compat.formats.atomic import atomic_directory, atomic_file, target_exists
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.formats.paths import LEVELS_UP, PARAMS, local_path, split_address
 from rllib_compat.neutral import origins
@@ -234,6 +234,16 @@ def target_directory(
         _publish(staged, store)
     finally:
         remove_copy(staged)
+
+
+def write_file(place: str | Path, data: bytes) -> None:
+    """Writes a file here, where it replaces what is there in one step, or at an address."""
+    if isinstance(place, Path):
+        with atomic_file(place) as file:
+            file.write(data)
+        return
+    store = Store.of(place)
+    store.parent.write(store.path.rpartition("/")[2], data)
 
 
 @contextmanager

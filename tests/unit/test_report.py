@@ -78,3 +78,13 @@ def test_a_folder_without_a_log_is_refused(tmp_path, capsys):
         main(["report", str(tmp_path)])
     assert done.value.code == 2
     assert "convert --recursive" in capsys.readouterr().err
+
+
+def test_a_dry_run_writes_nothing(tmp_path, capsys):
+    shutil.copytree(FILES, tmp_path / "old/checkpoint_2")
+    places = [str(tmp_path / name) for name in ("old", "new")]
+    with pytest.raises(SystemExit) as done:
+        main(["convert", "--recursive", "--dry-run", *places, "--to", "msgpack"])
+    assert not done.value.code
+    assert "1 would be converted" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
