@@ -112,6 +112,17 @@ def model_configs(learner: Learner) -> dict[str, dict[str, Any]]:
     return {name: plain_model_config(module.model_config) for name, module in modules.items()}
 
 
+def names_acted_with(module: Any) -> set[str]:
+    """The weights that learners send to a module that acts.
+
+    It may have others, too, which are those that it began with: in Ray 2.40 a head for values, and
+    in every Ray where the module has a state.
+    """
+    ask = getattr(module, "get_non_inference_attributes", list)
+    others = tuple(f"{name}." for name in ask())
+    return {name for name in module.get_state() if not f"{name}.".startswith(others)}
+
+
 def copy_with_critics(module: Any) -> Any:
     """A new module like one that only acts, which has its critics and targets, too."""
     args, told = module.get_ctor_args_and_kwargs()

@@ -24,6 +24,7 @@ POLICY: Names = {
     "exploration_info": lambda policy: policy.get_exploration_state(),
     "explore": lambda policy: bool(policy.config.get("explore", True)),
     "get_exploration_info": lambda policy: policy.get_exploration_state,
+    "loss_initialized": lambda _: lambda: True,
     "variables": lambda policy: policy.model.variables,
 }
 MODEL: Names = {

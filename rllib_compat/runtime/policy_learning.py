@@ -178,6 +178,8 @@ def _tensor(column: Any, device: torch.device) -> Any:
     import tree
 
     def convert(part: Any) -> torch.Tensor:
+        if isinstance(part, np.ndarray) and not part.flags.writeable:
+            part = part.copy()  # of Ray's store, where a worker has put it
         tensor = torch.as_tensor(part, device=device)
         return tensor.float() if tensor.dtype == torch.float64 else tensor
 

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from rllib_compat.ray_versions.modules import copy_with_critics
+from rllib_compat.ray_versions.modules import copy_with_critics, names_acted_with
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import EnvRunner, Learner, RLModule
@@ -55,15 +55,14 @@ class WholeModules:
 
     def weights(self, policy_id: str, acting: RLModule) -> dict[str, Any]:
         """All weights of a policy: those that its module acts with, and the others."""
-        own = dict(acting.get_state())
         if policy_id not in self._others:
-            self._set_others(policy_id, own, self._learned_by(policy_id))
-        return {**self._others[policy_id], **own}
+            self._set_others(policy_id, acting, self._learned_by(policy_id))
+        return {**acting.get_state(), **self._others[policy_id]}
 
     def set_weights(self, policy_id: str, acting: RLModule, weights: Mapping[str, Any]) -> None:
         """Sets the weights of a policy; others are those of the learners, until they change."""
         acting.set_state(dict(weights))
-        self._set_others(policy_id, acting.get_state(), weights)
+        self._set_others(policy_id, acting, weights)
 
     def module(self, policy_id: str, acting: RLModule) -> RLModule:
         """A copy of a module that has its critic, too; the module, if no learner is known."""
@@ -93,8 +92,7 @@ class WholeModules:
         weights: dict[str, Any] = ray.get(self._learned[0]) if self._learned else {}
         return dict(weights.get(policy_id, {}))
 
-    def _set_others(
-        self, policy_id: str, acting: Mapping[str, Any], weights: Mapping[str, Any]
-    ) -> None:
+    def _set_others(self, policy_id: str, acting: RLModule, weights: Mapping[str, Any]) -> None:
+        sent = names_acted_with(acting)
         # Arrays in Ray's store can't be changed, and stay there as long as somebody has them.
-        self._others[policy_id] = {n: np.array(w) for n, w in weights.items() if n not in acting}
+        self._others[policy_id] = {n: np.array(w) for n, w in weights.items() if n not in sent}

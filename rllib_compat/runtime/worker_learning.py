@@ -14,6 +14,8 @@ from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AnyBatch
 
+#: From this Ray to that, what a model told stood among the statistics; since then beside them.
+_MODEL_AMONG_STATS = Version("1.0"), Version("1.3")
 #: Since this Ray, gradients have the name of their policy, whoever asks.
 _GRADIENTS_NAMED = Version("1.12")
 
@@ -35,6 +37,10 @@ class WorkerLearning:
     def learn_on_batch(self, samples: AnyBatch) -> dict[str, Any]:
         """What each policy tells of learning from its part of a batch."""
         told = dict(self._by_policy("learn_on_batch", samples))
+        since, until = _MODEL_AMONG_STATS
+        for of_policy in told.values() if self.ray and since <= self.ray < until else ():
+            if {"model", "learner_stats"} <= of_policy.keys():
+                of_policy["learner_stats"]["model"] = of_policy.pop("model")
         return told[ONLY_POLICY] if told and self._is_unnamed(samples, NAMED) else told
 
     def learn_in_minibatches(

@@ -144,7 +144,12 @@ class RunningAlgorithm:
 
     def mark_weights_stale(self) -> None:
         """Says that the local env runner has not got the newest weights."""
-        self._is_stale, self._learned = True, []
+        self._is_stale = True
+        self.forget_learned_weights()
+
+    def forget_learned_weights(self) -> None:
+        """Has workers take critics anew, whatever somebody has set in them since."""
+        self._learned = []
 
     def learned_weights(self) -> list[Any]:
         """A reference to the weights of the policies that learn, with their critics, in a list.

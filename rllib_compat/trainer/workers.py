@@ -241,6 +241,7 @@ class LegacyWorkers(Workers):
             **how: The same by name; and `global_vars`, what they are to know of the progress.
         """
         env_runners.send_weights(self._running.algorithm, self.group)
+        self._running.forget_learned_weights()
         if told := how.get("global_vars"):
             self.foreach_worker(partial(_call_method, "set_global_vars", told))
 

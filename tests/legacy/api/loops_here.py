@@ -54,7 +54,7 @@ def check(told, found):
             value = {name: one for name, one in value.items() if one is not None}
         if part == "counters":  # there are more here, as there are numbers
             found[part] = {name: found[part].get(name) for name in value}
-        if part == "numbers":
+        if part == "numbers" and isinstance(value[0], dict):
             found[part] = [{n: one.get(n) for n in value[0]} for one in found[part]]
         if part in NAMES:
             missing = set(value) - set(found[part])
