@@ -11,6 +11,7 @@ from typing import Any
 
 from packaging.version import Version
 
+from rllib_compat import registry
 from rllib_compat.config.defaults import todays_default
 from rllib_compat.config.deferred import PreviousStepsConnector, adapted
 from rllib_compat.config.rule import Context
@@ -84,27 +85,34 @@ def _curriculum(given: SettingsView, _: Context) -> Change | None:
     return Change({TASKS: ABSENT, CALLBACKS: callbacks})
 
 
-def _spaces_of_policies(given: SettingsView, context: Context) -> Change | None:
+def _spaces(given: SettingsView, context: Context) -> Change | None:
     specs = given.get(POLICIES)
     said = {name: given.get(name) for name in SPACES if given.get(name) is not None}
-    if not context.has_policies or not isinstance(specs, Mapping) or not said:
+    if not said or registry.of(context.algorithm).offline:
         return None
+    unsaid = dict.fromkeys(said, ABSENT)
+    if not context.has_policies:
+        has_env = given.get("env.env") is not None
+        return Change(unsaid, "the environment has them") if has_env else None
     shared = {name.rpartition(".")[2]: space for name, space in said.items()}
-    if any(hasattr(space, "spaces") for space in shared.values()):
-        return None  # it may be by agent
+    by_agent = any(hasattr(space, "spaces") for space in said.values())
+    if by_agent or not isinstance(specs, Mapping):
+        return None
     policies = {n: replace(spec, fields={**shared, **spec.fields}) for n, spec in specs.items()}
-    return Change({POLICIES: policies, **dict.fromkeys(said, ABSENT)})
+    return Change({POLICIES: policies, **unsaid}, "they are for the policies that have none")
 
 
 ENVIRONMENT = (
     Step(
-        "spaces_of_policies",
-        "Spaces beside those of policies were for the policies that had none. Today they are those "
-        "of all agents, in a Dict.",
+        "told_spaces",
+        "Spaces in the config were those of the policies that had none. Today's modules of a "
+        "trainer with workers take them for what connectors have made, and those of several agents "
+        "for a Dict of all.",
         stack="new",
-        reads=(*SPACES, POLICIES),
+        reads=(*SPACES, POLICIES, "env.env"),
         sets={POLICIES: COMPUTED, **dict.fromkeys(SPACES, ABSENT)},
-        change=_spaces_of_policies,
+        key="observation_space",
+        change=_spaces,
     ),
     Step(
         "atari",
