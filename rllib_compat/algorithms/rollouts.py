@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -25,6 +26,7 @@ from rllib_compat.algorithms.noise import Array
 from rllib_compat.neutral.checkpoint import cut_to_integers
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import connectors, env_runners, environments, sampling
+from rllib_compat.runtime.observation_connectors import LegacyObservations
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import EnvRunner, RLModule
@@ -140,7 +142,7 @@ class _Player:
         self._module, self._search = env_runner.module, search
         self._distribution = self._module.get_exploration_action_dist_cls()
         self._forward = sampling.forward_of(self._module, explore=True)
-        self._seen = _preprocessor(self._env.observation_space, self._module.observation_space)
+        self._seen = _preprocessor(env_runner, self._env.observation_space)
         self._filter = connectors.observation_filter(env_runner)
         self._integers = getattr(connectors.filter_connector(env_runner), "integers", None)
         self._actions = get_base_struct_from_space(self._env.action_space)
@@ -186,8 +188,19 @@ class _Player:
         return (action + added).astype(space.dtype)
 
 
-def _preprocessor(space: Any, seen: Any) -> Callable[[Any], Any]:
+def _preprocessor(env_runner: EnvRunner, space: Any) -> Callable[[Any], Any]:
     """What the old preprocessors did: one vector of everything but a Box, which stays as it is."""
-    if isinstance(space, gymnasium.spaces.Box) and space.shape == seen.shape:
-        return lambda observation: observation
-    return lambda observation: gymnasium.spaces.flatten(space, observation)
+    pieces = connectors.env_to_module(env_runner).connectors
+    made, preprocess = space, _as_it_is
+    for piece in pieces:
+        if isinstance(piece, LegacyObservations):
+            made = piece.recompute_output_observation_space(space, None)
+            preprocess = partial(piece.preprocess, space)
+    seen = env_runner.module.observation_space
+    if isinstance(made, gymnasium.spaces.Box) and made.shape == seen.shape:
+        return preprocess
+    return lambda observation: gymnasium.spaces.flatten(made, preprocess(observation))
+
+
+def _as_it_is(observation: Any) -> Any:
+    return observation

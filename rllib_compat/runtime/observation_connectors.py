@@ -102,16 +102,17 @@ class LegacyObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no types
             space = self.input_observation_space
             if episode.agent_id is not None:
                 space = space[episode.agent_id]
-            made = self._to_floats(space, episode.get_observations(-1))
+            made = self.preprocess(space, episode.get_observations(-1))
             episode.observation_space = space_after(self._preprocessor, space)
             episode.set_observations(at_indices=-1, new_data=made)
         return batch
 
-    def _to_floats(self, space: object, observation: Any) -> Any:
+    def preprocess(self, space: object, observation: Any) -> Any:
+        """What becomes of an observation of a space."""
         if isinstance(space, gym.spaces.Dict):
-            return {key: self._to_floats(part, observation[key]) for key, part in space.items()}
+            return {key: self.preprocess(part, observation[key]) for key, part in space.items()}
         if isinstance(space, gym.spaces.Tuple):
-            return tuple(map(self._to_floats, space, observation))
+            return tuple(map(self.preprocess, space, observation))
         if self._shape(space) is None:
             return observation
         return self._preprocessor(np.asarray(observation))

@@ -115,6 +115,8 @@ _OTHERS = ("ray", "torch", "gymnasium", "numpy")
 _FOR_WHOLE_SAC = "unexpected keyword argument 'policy_model_config'"
 #: What a network without a last layer says of `free_log_std`.
 _NO_OUTPUTS = "unsupported operand type(s) for %: 'NoneType'"
+#: What Curiosity says of workers.
+_NOT_PARALLEL = "does not support parallelism"
 #: What SAC's networks say of observations within observations.
 _NESTED = "expected Tensor as element"
 #: What the catalog of SAC says of actions that are no vector.
@@ -164,6 +166,14 @@ def refused(error: Exception, translation: Translation) -> CompatError | None:
         return None
     said = " ".join(str(error).split())
     found = f"{type(error).__name__}: {said}" if said else f"{type(error).__name__} alone"
+    if _NOT_PARALLEL in str(error):
+        return ConfigError(
+            "Curiosity explores in the trainer's own process only, in every Ray: one that samples "
+            "in workers learns none of it.",
+            where="num_workers",
+            fix="Set num_workers to 0; for DDPPO, which samples in workers alone, leave "
+            "exploration_config out.",
+        )
     if isinstance(error, TypeError) and _NESTED in str(error):
         return ConfigError(
             f"On the old API stack {translation.legacy_algorithm} takes a Dict or Tuple of arrays, "

@@ -25,6 +25,7 @@ MENDED = [
         ("MADDPG", "two policies", "nested", "discrete", "0.8.5"),
         ("PPO", "two policies with filters + spaces", "bits", "discrete", "1.13.0"),
         ("PPO", "spaces + worker", "nested", "discrete", "1.13.0"),
+        ("ES", "default", "nested", "discrete", "0.8.5"),
         ("APPO", "filter of all + remote environments + rates", "vector", "discrete", "0.6.6"),
     )
 ]
