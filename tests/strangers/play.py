@@ -3,8 +3,8 @@
     python tests/strangers/play.py FACTS.json NAME…                     inside an old Ray
     rllib-compat run tests/strangers/play.py FACTS.json NAME…           here
 
-A script starts a Ray and ends it, as its author's did; here it is one for all. It runs on the
-Pythons of old Rays, so it imports nothing of this repository.
+A script starts a Ray and ends it, as its author's did; here it is one for all but those that are
+about just this. It runs on the Pythons of old Rays, so it imports nothing of this repository.
 """
 
 import contextlib
@@ -20,6 +20,7 @@ import types
 
 SCRIPTS = str(pathlib.Path(__file__).resolve().with_name("scripts"))
 SECONDS = 180  # for one script, on a busy machine
+OWN_RAY = "rays_"  # so scripts begin that are about starting a Ray
 
 
 def code_of(path):
@@ -66,22 +67,26 @@ def too_long(*_):
     raise RuntimeError("it took longer than %d seconds" % SECONDS)
 
 
-def one_ray_for_all():
-    """Starts a Ray; from then on, scripts neither start nor end one."""
-    import ray
-
-    ray.init(num_cpus=4)
-    ray.init = lambda *_, **__: None
-    ray.shutdown = lambda *_, **__: None
+def nothing(*_, **__):
+    """What scripts call instead of starting or ending a Ray, where all share one."""
 
 
 def begin(out, *names):
     """Plays scripts."""
     os.environ["HOME"] = tempfile.mkdtemp()  # results of Tune
     sys.path.insert(0, SCRIPTS)
-    one_ray_for_all()
+    os.environ["PYTHONPATH"] = SCRIPTS + os.pathsep + os.environ.get("PYTHONPATH", "")  # workers'
+    import ray
+
+    start, end = ray.init, ray.shutdown
     found = {}
     for name in names:
+        own = name.startswith(OWN_RAY)
+        if own:
+            end()
+        elif not ray.is_initialized():
+            start(num_cpus=4)
+        ray.init, ray.shutdown = (start, end) if own else (nothing, nothing)
         found[name] = play(name)
         sys.stderr.write("%s: %s\n" % (name, found[name].get("failed", "played")))
         with open(out, "w", encoding="utf-8") as file:

@@ -54,7 +54,8 @@ config = (
         num_sgd_iter=1,
         model={"custom_model": "mixer", "custom_model_config": {"width": 5}},
     )
-    .experimental(_enable_new_api_stack=False)
+    .rl_module(_enable_rl_module_api=False)
+    .training(_enable_learner_api=False)
 )
 agent = config.build()
 told = agent.train()

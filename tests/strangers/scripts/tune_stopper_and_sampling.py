@@ -13,7 +13,7 @@ GAMMAS = [0.5, 0.6]
 
 
 def rate(trial):
-    return trial.config["gamma"] / 100
+    return trial.config.gamma / 100
 
 
 ray.init()

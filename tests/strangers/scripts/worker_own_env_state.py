@@ -21,7 +21,7 @@ class Board:
 
 class Silo(gym.Env):
     def __init__(self, config):
-        self.board = config["board"]
+        self.board = ray.get_actor(config["board"])
         self.index = config.worker_index
         self.observation_space = gym.spaces.Box(0, 9, (1,), np.float32)
         self.action_space = gym.spaces.Discrete(2)
@@ -40,13 +40,13 @@ class Silo(gym.Env):
 
 
 ray.init(num_cpus=4)
-board = Board.remote()
+board = Board.options(name="board").remote()
 trainer = PPOTrainer(
     env=Silo,
     config={
         "num_workers": 1,
         "framework": "torch",
-        "env_config": {"board": board},
+        "env_config": {"board": "board"},
         "rollout_fragment_length": 25,
         "train_batch_size": 25,
         "sgd_minibatch_size": 25,

@@ -1,0 +1,1 @@
+"""A project's own package, beside its scripts."""
