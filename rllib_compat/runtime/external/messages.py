@@ -102,6 +102,10 @@ class OldName:
         """A call of it, which is made where it is unpickled."""
         return OldCall(self, args)
 
+    def attribute(self, name: str) -> OldCall:
+        """An attribute of it, which is looked up there, too."""
+        return OldCall(getattr, (self, name))
+
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         import importlib
 

@@ -21,6 +21,16 @@ from rllib_compat.runtime.external.messages import OldCall, OldName
 _ALGORITHMS, _CONFIG_OBJECT = Version("2.0"), Version("2.3")
 _SPEC, _OUTPUT, _BRANCHES = Version("1.0"), Version("1.9"), Version("0.8.6")
 
+#: What begins so is of no worker, or is set by the config itself.
+_NOT_OF_A_WORKER = ("_", "evaluation_", "multiagent", "policies", "policy_")
+#: Modules have other weights, and connectors know no environment that asks for actions.
+_NEW_STACK = {
+    "_enable_learner_api",
+    "_enable_rl_module_api",
+    "_enable_rl_trainer_api",
+    "enable_connectors",
+}
+
 #: An algorithm → the module of its torch policy in Ray 0.8 – 1.13, in 2.x, and the class.
 _POLICIES = {
     "A2C": ("a3c.a3c_torch_policy", "a3c.a3c_torch_policy", "A3CTorchPolicy"),
@@ -45,12 +55,6 @@ def worker_args(worker: Any, algorithm: str, client_ray: str) -> dict[str, Any]:
         ConfigError: What the config asks for can't be said in plain data.
     """
     ray = Version(client_ray)
-    if ray >= _CONFIG_OBJECT:
-        raise ConfigError(
-            f"Workers of Ray {client_ray} are made of a config object, which is no plain data.",
-            where="inference_mode",
-            fix='PolicyClient(address, inference_mode="remote")',
-        )
     if algorithm not in _POLICIES or worker.multiagent:
         raise ConfigError(
             "Policies for local inference are one of " + ", ".join(_POLICIES) + ", for one agent.",
@@ -59,7 +63,8 @@ def worker_args(worker: Any, algorithm: str, client_ray: str) -> dict[str, Any]:
         )
     (policy,) = worker.policy_map.values()
     space = getattr(policy.observation_space, "original_space", policy.observation_space)
-    observations, actions = _space(space), _space(policy.action_space)
+    gym = "gymnasium" if ray >= _CONFIG_OBJECT else "gym"
+    observations, actions = _space(space, gym), _space(policy.action_space, gym)
     env = SimpleNamespace(observation_space=observations, action_space=actions)
     old, new, name = _POLICIES[algorithm]
     home = "agents" if ray < _ALGORITHMS else "algorithms"
@@ -69,6 +74,13 @@ def worker_args(worker: Any, algorithm: str, client_ray: str) -> dict[str, Any]:
     config |= {"env": "external", "env_config": {"external": env}, "num_workers": 0}
     config |= {"framework": "torch", "use_pytorch": True, "in_evaluation": False}
     config |= {"observation_space": observations, "action_space": actions}
+    if ray >= _CONFIG_OBJECT:
+        config["clip_actions"] = worker.config.clip_actions
+        return {
+            "env_creator": itemgetter("external"),
+            "default_policy_class": policy_class,
+            "config": _config_object(config, algorithm),
+        }
     args: dict[str, Any] = {
         "env_creator": itemgetter("external"),
         "policy_spec" if ray >= _SPEC else "policy": policy_class,
@@ -86,6 +98,15 @@ def worker_args(worker: Any, algorithm: str, client_ray: str) -> dict[str, Any]:
     if ray >= _OUTPUT:
         args |= {"output_creator": None, "normalize_actions": worker.config.normalize_actions}
     return args
+
+
+def _config_object(config: Mapping[str, Any], algorithm: str) -> OldCall:
+    """A config object of Ray 2.3 – 2.9, made of a dict, with the stack of policies and models."""
+    name = algorithm.lower()
+    made = OldName(f"ray.rllib.algorithms.{name}.{name}", f"{algorithm}Config")
+    read = (key for key in config if not key.startswith(_NOT_OF_A_WORKER))
+    settings = {key: config[key] for key in read} | dict.fromkeys(_NEW_STACK & config.keys(), False)
+    return made.attribute("from_dict")(settings)
 
 
 def _policy_config(given: Mapping[str, Any], algorithm: str, client_ray: str) -> dict[str, Any]:
@@ -126,10 +147,10 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, (str, int, float, bool))
 
 
-def _space(space: Any) -> OldCall:
+def _space(space: Any, gym: str) -> OldCall:
     """A space that the client makes of its own gym's class."""
     kind = type(space).__name__
-    made = OldName("gym.spaces", kind)
+    made = OldName(f"{gym}.spaces", kind)
     if kind == "Box":
         return made(space.low, space.high, None, space.dtype.name)
     if kind == "Discrete":
@@ -139,9 +160,9 @@ def _space(space: Any) -> OldCall:
     if kind == "MultiBinary":
         return made(int(space.n))
     if kind == "Tuple":
-        return made([_space(part) for part in space.spaces])
+        return made([_space(part, gym) for part in space.spaces])
     if kind == "Dict":
-        return made({name: _space(part) for name, part in space.spaces.items()})
+        return made({name: _space(part, gym) for name, part in space.spaces.items()})
     raise ConfigError(
         f"A space of the kind {kind} can't be sent to a client.",
         where="observation_space",

@@ -235,7 +235,7 @@ EVERYWHERE = {
 }
 
 
-@pytest.mark.parametrize("ray", ["0.8.5", "1.0.1", "1.13.0", "2.0.1"])
+@pytest.mark.parametrize("ray", ["0.8.5", "1.0.1", "1.13.0", "2.0.1", "2.8.1"])
 def test_clients_with_local_inference_get_names_and_plain_data(ray):
     trainer = Trainer(training={"model": {"vf_share_layers": True, "fcnet_hiddens": [8]}})
     trainer.server._client_ray = ray
