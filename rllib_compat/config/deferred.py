@@ -242,7 +242,11 @@ class DeferredPolicy(Deferred):
         if self.algorithm is not None:
             own = configs.own_settings(self.algorithm)
             fields["config"] = {**own, **(fields.get("config") or {})}
-            fields["config"].pop("replay_buffer_config", None)  # Ray can't set it for others
+            buffer = fields["config"].pop("replay_buffer_config", None)  # Ray sets it for no others
+            if buffer is not None and isinstance(fields.get("policy_class"), type):
+                fields["policy_class"] = old_policies.with_settings(
+                    fields["policy_class"], {"replay_buffer_config": buffer}
+                )
         if isinstance(fields.get("policy_class"), type):
             fields["policy_class"] = old_policies.as_written(fields["policy_class"])
         return PolicySpec(**fields)

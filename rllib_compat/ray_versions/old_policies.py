@@ -60,6 +60,16 @@ def as_written(policy: type) -> type:
     return type(policy.__name__, (policy,), members) if len(members) > 1 else policy
 
 
+def with_settings(policy: type, settings: Mapping[str, object]) -> type:
+    """A policy class that has settings in its config which Ray's algorithm has not."""
+
+    def begin(self: Any, observations: object, actions: object, config: Any, **more: Any) -> None:
+        made: Any = policy
+        made.__init__(self, observations, actions, {**settings, **config}, **more)
+
+    return type(policy.__name__, (policy,), {"__module__": "own_policies", "__init__": begin})
+
+
 #: What computes actions.
 _ACTING = ("compute_actions", "compute_actions_from_input_dict")
 
