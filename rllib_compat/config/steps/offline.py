@@ -18,6 +18,7 @@ OFFLINE = tuple(row.name for row in registry.trained() if row.offline)
 SPACES = ("observation_space", "action_space")
 CONTEXT = "environment.env_config"
 INPUT = "offline_data.input_"
+RUNNERS = "env_runners.num_env_runners"
 PASSES = "offline_data.dataset_num_iters_per_learner"
 OUTPUT, COMPRESSED = "offline_data.output", "offline_data.output_compress_columns"
 WHOLE_EPISODES = "offline_data.output_write_episodes"
@@ -101,6 +102,30 @@ STEPS = (
         key="train_batch_size",
         when=lambda g: not g.get("learners.num_learners") and g.get(PASSES) is None,
         message="one train batch per iteration, as before",
+    ),
+    Step(
+        "readers",
+        "Old workers read the recordings. Today's env runners sample nothing here, and keep CPUs "
+        "from the tasks of Ray Data that read, which then wait for ever.",
+        algorithms=OFFLINE,
+        stack="new",
+        reads=(RUNNERS, INPUT),
+        sets={RUNNERS: 0},
+        key="num_workers",
+        when=lambda g: bool(g.get(RUNNERS)) and INPUT in g,
+        message="Ray Data reads the recordings; env runners would sample nothing",
+    ),
+    Step(
+        "readers_cpus",
+        "What reads and what makes batches take a CPU each, beside each other; a machine of two "
+        "has none for the third.",
+        algorithms=OFFLINE,
+        stack="new",
+        sets={
+            "offline_data.input_read_method_kwargs": {"ray_remote_args": {"num_cpus": 0}},
+            "offline_data.map_batches_kwargs": {"num_cpus": 0},
+        },
+        unless_given=True,
     ),
     Step(
         "drawn_episodes",

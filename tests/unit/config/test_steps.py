@@ -41,7 +41,7 @@ CASES = [
     ({"multiagent": {"policies": {"a": (None, None, None, {})}}}, "SAC"),
     ({"input": "/tmp/x", "env": "CartPole-v1", "min_sample_timesteps_per_iteration": 5}, "CQL"),
     ({"replay_buffer_config": {"type": "PrioritizedEpisodeReplayBuffer"}}, "DQN"),
-    ({"input": "/tmp/x", "env": "CartPole-v1"}, "MARWIL"),
+    ({"input": "/tmp/x", "env": "CartPole-v1", "num_workers": 2}, "MARWIL"),
     ({"output": "/tmp/x", "output_compress_columns": ["obs"]}, "PPO"),
     ({"output": "/tmp/x", "output_max_rows_per_file": 5}, "PPO"),
     ({"env": "PongNoFrameskip-v4"}, "PPO"),
