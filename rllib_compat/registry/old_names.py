@@ -461,7 +461,7 @@ _HOMES = {
 
 #: A name → where it is today, whatever module had it.
 MOVED = {name: f"{home}:{name}" for name, home in _inverted(_HOMES).items()} | {
-    "Analysis": "rllib_compat.tune:ExperimentAnalysis",
+    "Analysis": "rllib_compat.tune:Analysis",
     "AsyncPPOTFPolicy": f"{_STOCK}:APPOTFPolicy",
     "AsyncPPOTorchPolicy": f"{_STOCK}:APPOTorchPolicy",
     "Categorical": "ray.rllib.models.torch.torch_action_dist:TorchCategorical",

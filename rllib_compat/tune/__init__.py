@@ -26,6 +26,7 @@ from rllib_compat.trainer.result_files import UnifiedLogger as UnifiedLogger
 from rllib_compat.trainer.trainer import Trainer
 from rllib_compat.trials.experiments import read_old_experiment
 from rllib_compat.tune import schedulers as schedulers
+from rllib_compat.tune.analysis import Analysis as Analysis
 from rllib_compat.tune.analysis import ExperimentAnalysis as ExperimentAnalysis
 from rllib_compat.tune.analysis import completed
 from rllib_compat.tune.functions import checkpoint_dir as checkpoint_dir
@@ -40,6 +41,7 @@ from rllib_compat.tune.resuming import RESUME, take_up
 from rllib_compat.tune.trainables import Trainable as Trainable
 
 __all__ = [
+    "Analysis",
     "Experiment",
     "ExperimentAnalysis",
     "Trainable",

@@ -72,7 +72,9 @@ class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
         Args:
             prefix: Whether it is flat, and each key begins with `config/`.
         """
-        return self._by_folder(super().get_all_configs(prefix))
+        found = super().get_all_configs(prefix)
+        begun = {trial.trial_id for trial in self.trials if Path(trial.path).is_dir()}
+        return self._by_folder({k: config for k, config in found.items() if k in begun})
 
     @property
     def best_dataframe(self) -> Any:
@@ -120,7 +122,7 @@ class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
     ) -> list[tuple[str, Any]]:
         """The paths of a trial's checkpoints, each with its value of `metric`."""
         pairs = self._get_trial_checkpoints_with_metric(trial, metric)
-        return [(_path_of(checkpoint), value) for checkpoint, value in pairs]
+        return [(path_of(checkpoint), value) for checkpoint, value in pairs]
 
     def _get_trial_checkpoints_with_metric(
         self, trial: Trial | str, metric: str | None = None
@@ -131,12 +133,21 @@ class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
         return list(super()._get_trial_checkpoints_with_metric(trial, metric))
 
 
-def _path_of(checkpoint: Any) -> str:
-    """A checkpoint's path; until Ray 2.0, that of a file in its folder."""
-    folder = Path(checkpoint.path)
-    number = folder.name.rpartition("_")[2].lstrip("0")
-    file = folder / f"checkpoint-{number}"
-    return str(file if file.is_file() else checkpoint.path)
+class Analysis(ExperimentAnalysis):
+    """`Analysis` of Ray 0.8 – 1.12: the best trial is that with the best result it ever had."""
+
+    def get_best_logdir(
+        self, metric: str | None = None, mode: str | None = None, scope: str = "all"
+    ) -> str:
+        """The folder of the best trial."""
+        return super().get_best_logdir(metric, mode, scope)
+
+    def get_best_config(
+        self, metric: str | None = None, mode: str | None = None, scope: str = "all"
+    ) -> dict[str, Any] | None:
+        """The config of the best trial."""
+        found: dict[str, Any] | None = super().get_best_config(metric, mode, scope)
+        return found
 
 
 def completed(analysis: RayAnalysis) -> Any:
@@ -147,7 +158,12 @@ def completed(analysis: RayAnalysis) -> Any:
     return completed
 
 
-__all__ = ["TrialCheckpoint"]
+def path_of(checkpoint: Any) -> str:
+    """A checkpoint's path as a text; until Ray 1.13, that of a file in its folder."""
+    folder = Path(checkpoint.path)
+    file = folder / f"checkpoint-{folder.name.rpartition('_')[2].lstrip('0')}"
+    of_a_file = file.is_file() and not (folder / ".tune_metadata").is_file()
+    return str(file if of_a_file else checkpoint.path)
 
 
 class TrialCheckpoint(str, checkpoint_class()):  # type: ignore[misc]  # Ray has no types
@@ -171,6 +187,6 @@ class TrialCheckpoint(str, checkpoint_class()):  # type: ignore[misc]  # Ray has
     @classmethod
     def of(cls, checkpoint: Any) -> TrialCheckpoint:
         """That of a checkpoint of the installed Ray."""
-        made = cls(str(checkpoint.path))
-        made.filesystem = checkpoint.filesystem
+        made = cls(path_of(checkpoint))
+        made.path, made.filesystem = checkpoint.path, checkpoint.filesystem
         return made

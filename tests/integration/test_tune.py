@@ -1,6 +1,7 @@
 """Old Tune scripts after changing only the import."""
 
 import json
+import shutil
 from pathlib import Path
 
 import gymnasium.spaces as spaces
@@ -9,7 +10,8 @@ import pytest
 import ray
 
 from rllib_compat import tune
-from tests.legacy.cases import find
+from tests.legacy.cases import MUSEUM, find
+from tests.legacy.experiments.record import iterations
 from tests.marks import TRAINERS
 
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
@@ -144,3 +146,26 @@ def run_config(**arguments):
 
     kind = getattr(ray.tune, "RunConfig", train.RunConfig)
     return kind(verbose=0, **arguments)
+
+
+INTERRUPTED = sorted((MUSEUM / "experiments").glob("*-interrupted.json"))
+
+
+@pytest.mark.slow("three trials, each a process of its own")
+@pytest.mark.nightly
+@pytest.mark.parametrize("recorded", INTERRUPTED, ids=lambda path: path.stem)
+def test_an_interrupted_experiment_goes_on_as_in_its_own_ray(recorded, tmp_path):
+    """One trial had ended, one was broken off behind its second checkpoint, one had not begun."""
+    shutil.copytree(recorded.parent / recorded.stem, tmp_path / "experiment")
+    stop = {"training_iteration": 4}
+    tune.run("PPO", name="experiment", local_dir=str(tmp_path), stop=stop, resume=True, verbose=0)
+    told = json.loads(recorded.read_text())["resumed"]
+    ours = iterations(tmp_path / "experiment")
+    # (iteration, since it was restored); Ray 2.0 lost count of the steps before.
+    assert sorted(counted(ours)) == sorted(counted(told))
+    assert all(steps == 60 * number for rows in ours.values() for number, steps, _ in rows)
+
+
+def counted(trials):
+    """Of each trial, the iterations that it has logged, and how many since it was restored."""
+    return [[(number, since) for number, _, since in rows] for rows in trials.values()]

@@ -6,11 +6,12 @@
 `OUT/<ray>-finished/` has two trials to their end. In `OUT/<ray>-interrupted/` one trial has ended,
 one was broken off between two checkpoints by the end of the process, and one had not begun. Beside
 each, `<name>.json` tells what the analyses of that Ray say of the folder in a new process, and for
-the interrupted one, what that Ray did when it went on in a copy of it.
+the interrupted one, what that Ray did when it went on with it.
 """
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -41,7 +42,9 @@ def config(rates):
         "metrics_smoothing_episodes" if RAY < (1, 10) else "metrics_num_episodes_for_smoothing": 5,
         least: 0,
         "seed": 3,
+        # Ray 1.13 can't restore an optimizer of the torch that it is installed with.
         **({"use_pytorch": True} if RAY < (0, 8, 6) else {"framework": "torch"}),
+        **({"framework": "tf"} if (1, 13) <= RAY < (2,) else {}),
         **lengths,
     }
 
@@ -87,6 +90,14 @@ def name_of(path, folder):
     return str(path).replace(str(folder), "").strip("/")
 
 
+def path_of(checkpoint, folder):
+    """Where a checkpoint is: a path, or an object that shows it."""
+    shown = str(
+        checkpoint if isinstance(checkpoint, str) else getattr(checkpoint, "path", checkpoint)
+    )
+    return name_of(re.sub(r"Checkpoint\(local_path=(.*)\)", r"\1", shown), folder)
+
+
 def plain(value):
     """A value as JSON takes it, with NaN as text."""
     if isinstance(value, float) and value != value:
@@ -113,7 +124,7 @@ def answers(analysis, folder):
     def best_checkpoint():
         trial = analysis.get_best_logdir(**best)
         checkpoint = analysis.get_best_checkpoint(trial, **best)
-        return name_of(getattr(checkpoint, "path", None) or checkpoint, folder)
+        return path_of(checkpoint, folder)
 
     def trial_checkpoints():
         trial = analysis.get_best_logdir(**best)
@@ -148,7 +159,7 @@ def answers(analysis, folder):
         },
         "trials": lambda: [[trial.trial_id, trial.status] for trial in analysis.trials],
         "best_trial": lambda: analysis.get_best_trial(METRIC, "max").trial_id,
-        "last_checkpoint": lambda: name_of(
+        "last_checkpoint": lambda: path_of(
             analysis.get_last_checkpoint(metric=METRIC, mode="max"), folder
         ),
     }
@@ -199,20 +210,17 @@ def main(out):
             folder = Path(temporary) / "experiment"
             call(step, folder)
             told = {"analyses": call("analyse", folder), "logged": iterations(folder)}
+            kept = Path(temporary) / "kept"
+            shutil.copytree(str(folder), str(kept))
             if step == "interrupted":
-                copy = Path(temporary) / "again" / "experiment"
-                shutil.copytree(str(folder), str(copy))
-                for state in copy.glob("experiment_state*"):
-                    text = state.read_text().replace(str(folder.parent), str(copy.parent))
-                    state.write_text(text)
-                call("resume", copy)
-                told["resumed"] = iterations(copy)
-            for file in folder.rglob("events.out.tfevents.*"):
+                call("resume", folder)
+                told["resumed"] = iterations(folder)
+            for file in kept.rglob("events.out.tfevents.*"):
                 file.unlink()
             name = f"{ray.__version__}-{step}"
             target = Path(out) / name
             shutil.rmtree(str(target), ignore_errors=True)
-            shutil.copytree(str(folder), str(target))
+            shutil.copytree(str(kept), str(target))
             (Path(out) / (name + ".json")).write_text(json.dumps(told, indent=1, sort_keys=True))
 
 

@@ -30,14 +30,31 @@ def experiment(request, tmp_path):
 RECORDED = sorted((MUSEUM / "experiments").glob("*.json"))
 
 
+#: What is asked of the best trial: of those that are as good, it was the one found first.
+OF_THE_BEST = {"get_best_checkpoint", "get_best_config", "get_best_logdir"}
+OF_THE_BEST |= {"best_trial", "get_trial_checkpoints_paths", "last_checkpoint"}
+
+
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
 def test_an_analysis_answers_as_that_of_the_old_ray_did(recorded, tmp_path):
     folder = shutil.copytree(recorded.parent / recorded.stem, tmp_path / "experiment")
-    ours = json.loads(json.dumps(answers(tune.ExperimentAnalysis(folder), folder)))
+    compared = 0
     for kind, told in json.loads(recorded.read_text())["analyses"].items():
+        ours = json.loads(json.dumps(answers(getattr(tune, kind)(folder), folder)))
+        best, returns = told["get_best_logdir"], told["dataframe"]
+        as_good = best in list(returns) and returns[best] == returns[ours["get_best_logdir"]]
+        as_good &= best != ours["get_best_logdir"]
         for name, answer in told.items():
-            if not (isinstance(answer, dict) and "error" in answer):
-                assert ours[name] == answer, (kind, name)
+            failed = isinstance(answer, dict) and "error" in answer
+            if not failed and not (as_good and name in OF_THE_BEST):
+                compared += 1
+                assert in_order(name, ours[name]) == in_order(name, answer), (kind, name)
+    assert compared >= 10
+
+
+def in_order(name, answer):
+    """An answer; in which order a trial's checkpoints were found was a matter of luck."""
+    return sorted(answer) if name == "get_trial_checkpoints_paths" else answer
 
 
 def rows_of(trial):
@@ -47,6 +64,7 @@ def rows_of(trial):
 
 def test_an_analysis_tells_what_the_files_hold(experiment):
     before = digest_tree(experiment)
+    file = "/checkpoint-{}" if next(experiment.rglob("*-1.tune_metadata"), None) else ""  # 1.13
     (folder,) = (path for path in experiment.iterdir() if path.is_dir())
     rows = rows_of(folder)
     for place in (experiment, str(experiment), *experiment.glob("experiment_state*.json")):
@@ -64,11 +82,10 @@ def test_an_analysis_tells_what_the_files_hold(experiment):
         assert trial.trial_id == rows[0]["trial_id"]
         paths = analysis.get_trial_checkpoints_paths(trial)
         assert [(Path(path).relative_to(folder).as_posix(), value) for path, value in paths] == [
-            ("checkpoint_000001/checkpoint-1", 1),
-            ("checkpoint_000002/checkpoint-2", 2),
+            (f"checkpoint_00000{number}{file.format(number)}", number) for number in (1, 2)
         ]
         assert analysis.get_trial_checkpoints_paths(str(folder)) == paths
-        assert analysis.get_last_checkpoint(trial).path == str(Path(paths[-1][0]).parent)
+        assert analysis.get_last_checkpoint(trial).path == str(folder / "checkpoint_000002")
         best = max(rows, key=lambda row: float(row[METRIC]))["training_iteration"]
         assert analysis.best_checkpoint.path.endswith(f"_{int(best):06d}")
     assert digest_tree(experiment) == before
