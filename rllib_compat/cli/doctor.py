@@ -22,7 +22,7 @@ _USES = (
     ("inspect, config, convert --to msgpack, load_policy", None),
     ("convert, verify, Trainer, load, train, evaluate, demo, run", "ray"),
     ("convert --to onnx", "onnx"),
-    ("convert --to safetensors", "safetensors"),
+    ("convert --to safetensors, policy or hub", "safetensors"),
     ("evaluate --video-dir", "video"),
     ("upgrade", "upgrade"),
     ("plot", "plot"),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Translation:
-    """A legacy config as calls of today's `AlgorithmConfig`.
+    """A legacy config as calls of Ray's `AlgorithmConfig`.
 
     Attributes:
         algorithm: The target algorithm's name ("PPO"); of a removed one, its own.

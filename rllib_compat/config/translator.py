@@ -54,17 +54,17 @@ def translate(
     trust: Iterable[str] = (),
     old_networks: bool = False,
 ) -> Translation:
-    """Translates a legacy RLlib config into calls of today's `AlgorithmConfig`.
+    """Translates a legacy RLlib config into calls of Ray's `AlgorithmConfig`.
 
     Neither Ray nor any function of the config is imported or called.
 
     Args:
         config: The legacy config, as `tune.run(config=)` or a Trainer took it. It is not changed.
-        algorithm: The algorithm it is for (a name of any era, or a class); else its keys tell.
+        algorithm: The algorithm it is for (a name of any era, or a class); else its keys decide.
         env: The environment, if the config does not name it; a user's, like `given`.
         legacy_ray: The Ray that it was written for, whose defaults are made explicit where they
             differ from today's. "today": none are. "auto": that which `config.era` infers.
-        on_unknown: What to do with keys that no Ray ever had: raise, warn, or stay silent.
+        on_unknown: What to do with keys that no Ray had: raise, warn, or stay silent.
         api_stack: "new", "old", or "auto": new, unless a key needs the old one.
         origin: Whether somebody wrote `config` for this run, or it came with a file. Of a config
             from a file only values that fit their declarations are used; never code.

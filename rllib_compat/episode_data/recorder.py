@@ -59,7 +59,7 @@ class EpisodeRecorder(DefaultCallbacks):
         format: `jsonl`, or `parquet`, which needs pyarrow.
         folder: The folder's name inside the trial's.
         max_values: How many values of a name are kept of one episode (and agent); counts, sums,
-            means, minima and maxima are exact all the same, and `count` tells what was left out.
+            means, minima and maxima are exact all the same, and `count` includes what was left out.
 
     Raises:
         ConfigError: An argument is none of these.
@@ -172,7 +172,7 @@ class EpisodeRecorder(DefaultCallbacks):
             self._write(trainer, iteration, found, evaluation=True)
 
     def on_evaluate_end(self, *, evaluation_metrics: dict[str, Any], **given: Any) -> None:
-        """Writes the episodes of an evaluation, also of one that nobody asked `train` for."""
+        """Writes the episodes of an evaluation, also of one outside of `train`."""
         trainer = given["trainer"]
         self._write(trainer, int(trainer.iteration) + 1, evaluation_metrics, evaluation=True)
 

@@ -72,7 +72,7 @@ class OldApi(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Takes one step.
 
         Returns:
-            Observation, reward, done, info. As gym's TimeLimit did, info tells a truncation by
+            Observation, reward, done, info. As gym's TimeLimit did, info has a truncation as
             `TimeLimit.truncated`.
         """
         return four_values(self.env.step(action))

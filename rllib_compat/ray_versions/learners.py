@@ -186,7 +186,7 @@ def array_batch_learner(learner_class: type) -> type:
 class ThreadErrorLearner:
     """Raises what was raised in the thread that a learner of IMPALA or APPO learns in.
 
-    Ray lets the thread end, and the algorithm waits for it without end (2.60), or goes on without
+    Ray lets the thread end, and the algorithm waits for it without end (2.60), or continues without
     learning. The first base of a learner class.
     """
 

@@ -134,7 +134,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         names_only_policy: See `learner_info.names_only_policy`.
         results: What completes the algorithm's results with their legacy keys.
         legacy: The objects made of them; code that looks for `worker.callbacks` finds the first.
-        owner: The legacy trainer, in its process; the algorithm itself stands in for it elsewhere.
+        owner: The legacy trainer, in its process; the algorithm itself replaces it elsewhere.
     """
 
     sources: ClassVar[tuple[Any, ...]] = ()
@@ -169,7 +169,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         return self.legacy[0] if self.legacy else DefaultCallbacks()
 
     def set_trainer(self, trainer: Any) -> None:
-        """Makes `trainer` what the callbacks get; it is complete only now, and they are told."""
+        """Sets the trainer that callbacks are called with; it is complete only now."""
         self.owner = trainer
         function = trainer.algorithm.config.custom_evaluation_function
         if isinstance(function, EvaluationFunction):
@@ -184,7 +184,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
     def on_episode_start(self, **kwargs: Any) -> None:
         """Begins a legacy episode and passes both of its first events on.
 
-        Ray 2.40 allows nobody to override `on_episode_created`, the one before the reset.
+        Ray 2.40 does not allow an override of `on_episode_created`, the one before the reset.
         """
         if kwargs.get("env_runner") is not None:
             MappingContext.worker = self._worker_of(kwargs["env_runner"])

@@ -138,7 +138,7 @@ def with_preprocessors(
 
     Until 2.x, models got flat vectors: Discrete and MultiDiscrete parts as one-hot, Tuple and Dict
     parts one after the other, and tables of numbers (a Box of two dimensions) row by row. Today
-    that is a connector, and nobody puts it in unasked.
+    that is a connector, which has to be asked for.
 
     Args:
         inner: The config's own `env_to_module_connector`, if any; it sees what comes out here.
@@ -342,7 +342,7 @@ def with_previous_steps(
 def mean_std_filter(env: object = None, spaces: object = None, device: object = None) -> Any:
     """Makes the observation filter. Ray 2.40 passes only `env`, later ones all three.
 
-    RLlib's old filter clipped nothing; the connector clips at ±10 unless it is told otherwise.
+    RLlib's old filter clipped nothing; the connector clips at ±10 by default.
     """
     from rllib_compat.runtime.observation_connectors import MeanStdFilter
 

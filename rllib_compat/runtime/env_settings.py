@@ -23,13 +23,13 @@ class EnvSettings:
         env: A name, a class, or a creator that takes the env context.
         env_config: What the environment gets as its context.
         horizon: The number of steps after which an episode is truncated.
-        soft_horizon: Whether the next episode goes on where the horizon cut, without a reset.
+        soft_horizon: Whether the next episode continues where the horizon cut, without a reset.
         no_done_at_end: Whether the end of an episode is no terminal state to learn from.
         clip_rewards: True for the sign of each reward, a number for a limit on both sides.
         preprocessor_pref: "deepmind", as ever by default, for its wrappers around Atari games (and
             rewards clipped to their sign, unless `clip_rewards` says otherwise); "rllib" for
             RLlib's own preprocessing of raw frames; None for neither.
-        atari: What they are told, where the config says it: `dim`, `framestack`, `zeros_first`,
+        atari: Their settings, where the config has them: `dim`, `framestack`, `zeros_first`,
             `grayscale` and `zero_mean`.
         legacy_ray: The Ray whose wrappers are wanted, where it is known.
         multi_agent: Whether the config defines policies, so that the environment has many agents.

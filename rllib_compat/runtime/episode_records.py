@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @public("rllib_compat.adapters")
 @frozen
 class EpisodeRecord:
-    """What an env runner tells the driver about one finished episode, as RLlib always did.
+    """What an env runner sends to the driver about one finished episode, as RLlib always did.
 
     Attributes:
         length: Its environment steps.

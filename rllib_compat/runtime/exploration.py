@@ -33,7 +33,7 @@ PARAMETER_NOISE = EXPLORING[-1]
 class ParameterNoise(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     """Gives modules other noise at the beginning of each episode, larger or smaller than before.
 
-    It stands in the env-to-module pipeline, behind what changes observations. All episodes of an
+    It is in the env-to-module pipeline, behind what changes observations. All episodes of an
     env runner have the noise of the one that began last, as they had. The deviations of several
     env runners are averaged where Ray merges what connectors know; old workers kept their own.
     Modules say in their `model_config` with what `initial_stddev` they begin.

@@ -160,7 +160,7 @@ def _like(tensor: torch.Tensor | np.ndarray[Any, Any], array: np.ndarray[Any, An
 class ReportingLearner(learners.StepCountingLearner):
     """Tells the rates that an update was made with, by their old names; a first base.
 
-    Ray moves on in schedules and KL coefficients first, and tells those of the next update.
+    Ray moves on in schedules and KL coefficients first, and reports those of the next update.
     """
 
     metrics: Any
@@ -177,7 +177,7 @@ class OneBatchLearner:
     """Learns from a train batch where an iterator over recordings belongs; a first base.
 
     `CQL.training_step` of Ray 2.44 – 2.60 hands over whatever it has sampled as `data_iterators`,
-    and dies of `KeyError: 0` where an iteration is one batch, as it always was.
+    and raises `KeyError: 0` where an iteration is one batch, as it always was.
     """
 
     def update(self, training_data: object = None, **kwargs: object) -> Any:

@@ -120,7 +120,7 @@ class DefaultCallbacks:
         """Runs when a checkpoint was loaded."""
 
     def on_workers_recreated(self, **_: Any) -> None:
-        """Ran when failed workers were replaced; today's Ray tells `on_env_runners_recreated`."""
+        """Ran when failed workers were replaced; Ray now calls `on_env_runners_recreated`."""
 
     def on_train_result(self, *, trainer: object, result: dict[str, Any], **_: Any) -> None:
         """Runs after each training iteration; `result` may be changed."""

@@ -199,7 +199,7 @@ class OriginalSpace(ConnectorV2):  # type: ignore[misc]
         input_observation_space: object,
         input_action_space: object,  # noqa: ARG002 (Ray passes it by name)
     ) -> Any:
-        """The same space, which tells the original."""
+        """The same space, which has the original."""
         return with_original(copy.deepcopy(input_observation_space), self._original)
 
     def __call__(self, *, batch: Mapping[str, Any], **_: object) -> Any:
@@ -215,7 +215,7 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     RLlib's recurrent models took flattened actions as they were, which are 0 then: the first of the
     choices. It also makes dicts, which learners of Ray 2.40 can't cut into sequences.
 
-    It stands in the env-to-module pipeline, behind what changes the observation itself. The vector
+    It is in the env-to-module pipeline, behind what changes the observation itself. The vector
     is written into the episode, so that learners see the same.
 
     Args:
@@ -319,7 +319,7 @@ def integer_type(space: Any) -> str | None:
 class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray has no types
     """Ray's filter, with which several env runners add up what each of them has seen, once.
 
-    Ray 2.40 - 2.47 adds up all that each has ever seen whenever they tell it. Later ones take what
+    Ray 2.40 - 2.47 adds up all that each has seen whenever they report it. Later ones take what
     new observations have moved the mean by for their mean, so that means fall towards 0.
 
     Each state reports all that its env runner has seen, and what of it was counted is known here:

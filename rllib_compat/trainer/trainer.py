@@ -657,8 +657,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     ) -> Trainer:
         """A trainer that continues from a checkpoint (Ray 2.1 – 2.9).
 
-        A checkpoint of today's Ray brings its config and environment along, and Ray unpickles them;
-        one of an old Ray is converted, and nothing in it is run.
+        A checkpoint of the installed Ray brings its config and environment along, and Ray unpickles
+        them; one of an old Ray is converted, and nothing in it is run.
 
         Args:
             path: The checkpoint: its path, or what Tune has instead.

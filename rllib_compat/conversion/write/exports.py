@@ -272,16 +272,19 @@ def _acting(checkpoint: LegacyCheckpoint, policy: PolicyState, network: Network)
     }
 
 
-def plain(value: Any) -> Any:
+def plain(found: Any) -> Any:
     """What JSON has a form for, of a value that a file may have given; the rest is left out."""
-    if isinstance(value, Mapping):
-        kept = {k: plain(v) for k, v in value.items() if isinstance(k, str)}
-        return {k: v for k, v in kept.items() if v is not None}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return value if isinstance(value, (bool, int, float, str)) else None
+    match found:
+        case Mapping():
+            kept = ((key, plain(part)) for key, part in found.items() if isinstance(key, str))
+            return {key: part for key, part in kept if part is not None}
+        case list() | tuple():
+            return list(map(plain, found))
+        case np.generic():
+            return plain(found.item())
+        case bool() | int() | float() | str():
+            return found
+    return None
 
 
 def _dropped_parts(plan: Plan) -> list[Finding]:
