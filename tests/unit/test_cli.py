@@ -1,7 +1,9 @@
 """The command line as people and scripts use it: output, exit codes, streams."""
 
 import importlib
+import io
 import json
+import logging
 import math
 import re
 import shutil
@@ -348,3 +350,23 @@ def test_a_command_that_is_nearly_right_is_named(run):
     assert code == 2
     assert "Did you mean 'convert'?" in err
     assert "Did you mean" not in run("frobnicate")[2]
+
+
+def test_of_what_ray_says_only_errors_are_shown_whatever_level_an_algorithm_sets():
+    pytest.importorskip("ray")
+    from rllib_compat.ray_versions.startup import quiet_logs
+
+    logger, shown = logging.getLogger("ray.rllib"), io.StringIO()
+    handler, level = logging.StreamHandler(shown), logger.level
+    logger.addHandler(handler)
+    try:
+        with quiet_logs():
+            logger.setLevel(logging.INFO)
+            logger.info("a connector was added")
+            logging.getLogger("ray.rllib.algorithms").warning("the new stack")
+            logger.error("it failed")
+        logger.warning("behind it")
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    assert shown.getvalue().splitlines() == ["it failed", "behind it"]
