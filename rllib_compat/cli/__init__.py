@@ -114,7 +114,7 @@ def _end_at_once(code: int) -> None:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
     except OSError:
-        return  # nobody reads any more: Python's own end deals with that
+        return  # the reader has gone: Python's own end handles that
     os._exit(code)
 
 
@@ -125,7 +125,7 @@ def _wants_json(args: list[str] | None) -> bool:
 
 
 def _run(args: list[str] | None) -> int:
-    """Runs a verb, tells its errors, and returns the exit code."""
+    """Runs a verb, prints its errors, and returns the exit code."""
     try:
         with disk_errors("the command line"):
             code: Any = _cli.main(args, prog_name=PACKAGE, standalone_mode=False)

@@ -1,4 +1,4 @@
-"""Options that several verbs share: what the caller knows and a checkpoint does not tell."""
+"""Options that several verbs share: what the caller knows and a checkpoint does not say."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def command(
             runpy.run_module(script, run_name="__main__", alter_sys=True)
         else:
             _run_file(script)
-    except Exception as error:  # whatever the script raises, as Python would tell it
+    except Exception as error:  # whatever the script raises, as Python would print it
         if isinstance(error, ModuleNotFoundError) and error.name == "ray":
             releases.installed()  # where it is not, this says what to install
         _print_as_pythons(error)
@@ -94,7 +94,7 @@ def command(
 
 def _run_file(script: str) -> None:
     path = Path(script)
-    # As Python does it: modules beside the script are found, and Ray's workers are told.
+    # As Python does it: modules beside the script are found, by Ray's workers, too.
     sys.path.insert(0, str(path.resolve().parent))
     main = ModuleType("__main__")
     main.__file__ = os.path.abspath(script)  # noqa: PTH100 - as Python writes it
@@ -125,7 +125,7 @@ def _run_cells(path: Path, main: ModuleType) -> None:
 
 
 def _print_as_pythons(error: Exception) -> None:
-    """The traceback from the script on; what leads there is nobody's concern."""
+    """The traceback from the script on, without the frames of this package before it."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_OURS):
         frames = frames.tb_next

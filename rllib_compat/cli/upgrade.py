@@ -89,7 +89,7 @@ def command(
 
 
 def _require_extras() -> None:
-    """Refuses where code can't be read, or where nobody can say what the installed Ray has."""
+    """Refuses where code can't be read, or where the installed Ray's names are not known."""
     for package in ("libcst", "ray"):
         if importlib.util.find_spec(package) is None:
             raise CompatError(

@@ -34,10 +34,10 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Inputs: TypeAlias = Mapping[str, Array]
 Forward: TypeAlias = Callable[[Inputs], Outputs]
 
-#: What stands for the outputs of a module where only its numbers can be compared.
+#: The output's name where only the numbers of a module can be compared.
 WEIGHTS = "weights"
 
-#: What stands for actions that were chosen by what the outputs mean.
+#: The output's name for actions that were chosen by what the outputs mean.
 HEAD = "head"
 
 #: The kind of inputs that the old Ray itself computed.

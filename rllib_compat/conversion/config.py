@@ -149,7 +149,7 @@ def _is_of_ray(value: object) -> bool:
 
 
 def _is_of_this_package(value: object, deepest: int = 8) -> bool:
-    """Whether a value is a function of this package with its arguments: it is made anew.
+    """Whether a value is a function of this package with its arguments: it is created again.
 
     What a user's own function among them would have done is lost, and reported.
     """
@@ -189,7 +189,7 @@ def _without_attention(sources: ConfigSources, _: LegacyCheckpoint, __: Given) -
 def _without_custom_model(
     sources: ConfigSources, checkpoint: LegacyCheckpoint, given: Given
 ) -> ConfigSources:
-    """The `model` part without a custom model that the modules stand for.
+    """The `model` part without a custom model that the modules replace.
 
     It is the one that the caller gives as a module, or one that DDPG was given and never used.
     """
@@ -212,7 +212,7 @@ def _without_shapes_of_critics(
 ) -> ConfigSources:
     """SAC's config without critics of another shape than the policy's.
 
-    A config of today has one shape for both; the modules of a converted checkpoint have their own.
+    A new config has one shape for both; the modules of a converted checkpoint have their own.
     RNNSAC's config, which is ours, knows two.
     """
     algorithm = registry.of(checkpoint.algorithm)

@@ -32,7 +32,7 @@ from rllib_compat.runtime.env_settings import STORED, EnvSettings
 #: Settings that are plain data, and the keys of a legacy config that say the same.
 _ENV_KEYS = ("horizon", "soft_horizon", "no_done_at_end", "clip_rewards", "preprocessor_pref")
 _MODEL_KEYS = ("dim", "grayscale", "zero_mean")
-#: More frames than this nobody stacked.
+#: No environment stacked more frames than this.
 _MOST_STACKED = 64
 _DATA = (*_ENV_KEYS, "atari", "legacy_ray")
 
@@ -44,7 +44,7 @@ class StoredEnv:
     Attributes:
         name: Its name, where it has one.
         env_config: Its context.
-        settings: What stands around it, as `EnvSettings` has it; None: nobody said.
+        settings: What wraps it, as `EnvSettings` has it; None: not known.
     """
 
     name: str | None
@@ -286,7 +286,7 @@ def _is_trusted(env: object, given: Given) -> bool:
 
 
 def _valid_env_config(sources: ConfigSources, checkpoint: LegacyCheckpoint) -> dict[str, Any]:
-    """What of the file's `env_config` may go on."""
+    """What of the file's `env_config` may be kept."""
     algorithm = registry.of(checkpoint.algorithm)
     part = {key: value for key, value in sources.from_file.items() if key == "env_config"}
     valid = validate_config(part, (algorithm.name, algorithm.becomes), Origin.FILE).config

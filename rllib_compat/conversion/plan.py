@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Form(Enum):
     """What is written."""
 
-    #: A Checkpointable tree of an algorithm, on which training goes on.
+    #: A Checkpointable tree of an algorithm, from which training continues.
     ALGORITHM = "algorithm"
     #: The RLModules of such a tree alone: they act, and nothing trains on.
     MODULES = "modules"
@@ -162,7 +162,7 @@ def _plan_checkpointable(
 def _why_not_trainable(
     checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork], given: Given
 ) -> str | None:
-    """Why training can't go on, as far as algorithm, networks and spaces show."""
+    """Why training can't continue, as far as algorithm, networks and spaces show."""
     if checkpoint.modules_alone and given.algorithm is None:
         return "it holds modules alone, without the algorithm and config that trained them"
     algorithm = registry.of(checkpoint.algorithm)
@@ -170,7 +170,7 @@ def _why_not_trainable(
         return f"the installed Ray has no {algorithm.name}"
     recurrent = any(n.graph.recurrent for n in known(networks).values())
     if algorithm.reader == "q" and algorithm.becomes in ("DQN", "APEX") and recurrent:
-        # Ray's prioritized buffer dies of an error by step (`update_priorities`, 2.40 - 2.60).
+        # Ray's prioritized buffer raises an error by step (`update_priorities`, 2.40 - 2.60).
         return f"{algorithm.becomes} can't train a network with an LSTM today"
     if algorithm.reader == "maddpg" and checkpoint.source.layout.endswith(" policy"):
         return "its critic takes what all agents see and do, and it is the policy of one"

@@ -1,4 +1,4 @@
-"""The policies of a checkpoint: which are wanted, their ids of today, and their spaces.
+"""The policies of a checkpoint: which are wanted, their new ids, and their spaces.
 
 Spaces are taken from whoever knows them: the caller, the config, the environment.
 
@@ -45,7 +45,7 @@ _OLD_IDS = {"default_policy": ("default",)}
 
 
 def select_policies(checkpoint: LegacyCheckpoint, names: Sequence[str]) -> LegacyCheckpoint:
-    """The checkpoint with the policies that are wanted, under the ids of today.
+    """The checkpoint with the policies that are wanted, under their new ids.
 
     Args:
         checkpoint: The checkpoint.
@@ -123,7 +123,7 @@ def _with_filters(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
 
     Since Ray 1.10 they add more to each deviation, and give numbers of the type that they take.
     Layouts 1.0 and later are all of Ray 2.1 and later, whether they name their Ray or not; those of
-    today's connectors tell themselves what they cut to.
+    the new connectors know themselves what they cut to.
     """
     ray, layout = checkpoint.source.ray_version, checkpoint.source.layout
     late = layout.startswith(("1.", "2.")) if ray is None else Version(ray) >= Version("1.10")

@@ -96,17 +96,17 @@ def load(file: Path) -> dict[str, Array]:
         for name, array in arrays.items():
             if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufU":
                 raise ValueError(f"{name} holds no numbers")
-        # Text tells of a recording, and is no part of it.
+        # Text describes a recording, and is no part of it.
         return {name: array for name, array in arrays.items() if array.dtype.kind != "U"}
     except CompatError:
         raise
-    # numpy and zipfile tell of damage in a dozen ways: tokenize's errors, zlib's, RuntimeError, ….
+    # numpy and zipfile report damage in a dozen ways: tokenize's errors, zlib's, RuntimeError, ….
     except Exception as error:
         raise CheckpointError(f"Not a .npz of plain arrays: {error}", where=str(file)) from error
 
 
 def _require_bounded(data: memoryview, budget: Budget) -> None:
-    """Makes sure that a small file does not stand for gigabytes.
+    """Makes sure that a small file does not unpack to gigabytes.
 
     Raises:
         BudgetExceededError: It does.

@@ -161,7 +161,7 @@ class _Process(Generic[JobT, DoneT]):
 def _safe_path() -> Iterator[None]:
     """Has Python processes that are started in the block import nothing from where they start.
 
-    Before they are told the path of this one, they would (Python 3.10 does not know the variable).
+    Before they receive the path of this one, they would (Python 3.10 does not know the variable).
     """
     before = os.environ.get("PYTHONSAFEPATH")
     os.environ["PYTHONSAFEPATH"] = "1"
@@ -174,7 +174,7 @@ def _safe_path() -> Iterator[None]:
 
 
 def _serve(connection: Connection, work: Callable[[JobT], object], limit: float) -> None:
-    """What a process does until nobody asks any more."""
+    """What a process does until the connection ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the first process's affair
     signal.signal(signal.SIGTERM, _end)
     while True:

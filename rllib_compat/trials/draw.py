@@ -125,7 +125,7 @@ def _binned(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _labels(trials: Sequence[Trial]) -> list[str]:
-    """The trials' folders, with as many of those above as it takes to tell them apart."""
+    """The trials' folders, with as many of those above as it takes to make them differ."""
     parts = [trial.path.absolute().parent.parts for trial in trials]
     depth = 1
     while depth < 6 and len({part[-depth:] for part in parts}) < len(parts):

@@ -90,7 +90,7 @@ def adapt_config(
     *,
     others: Iterable[str] = (),
 ) -> list[Finding]:
-    """Gives a config the old networks and what their training goes on from, in place.
+    """Gives a config the old networks and what their training continues from, in place.
 
     Args:
         config: The config, which has the policies of the checkpoint.

@@ -2,7 +2,7 @@
 
 `<policy>.onnx` is what a network computes (see `networks/onnx.py`). `<policy>.safetensors` has
 every array by its canonical name (`hidden.0.kernel`), as the network's graph has it: kernels are
-`[in, out]` and `[h, w, in, out]`. Its metadata holds that graph as JSON, so the file tells what is
+`[in, out]` and `[h, w, in, out]`. Its metadata holds that graph as JSON, so the file says what is
 computed. Of networks that are not known, such as custom models, the arrays keep the names that
 they had.
 """
@@ -112,7 +112,7 @@ def write_safetensors(plan: Plan, target: Path) -> list[Finding]:
         CheckpointError: It has no form for an array, or for a text.
     """
     for policy_id in plan.checkpoint.policies:
-        # Its own writer would tell of a full disk in errors of its own.
+        # Its own writer would report a full disk by errors of its own.
         _file(target, policy_id).write_bytes(_to_safetensors(plan, policy_id))
     return _dropped_parts(plan)
 

@@ -1,4 +1,4 @@
-"""Where the state of a policy goes in an algorithm of today.
+"""Where the state of a policy goes in an algorithm of the installed Ray.
 
 What today's learners keep in no state (KL coefficients, temperatures, running means) becomes the
 config's. Weights, optimizers, filters, noise, exploration and counters are set in the algorithm
@@ -284,7 +284,7 @@ def _stored_epsilon(policy: PolicyState) -> float | None:
 def _set_optimizers(
     algorithm: Algorithm, checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
 ) -> list[Finding]:
-    """Sets the states of all optimizers that can go on; their settings stay the config's.
+    """Sets the states of all optimizers that can continue; their settings stay the config's.
 
     Returns:
         What became of each policy's optimizers.
@@ -349,7 +349,7 @@ def has_filter_statistics(policy: PolicyState) -> bool:
 
 
 def _epsilon_findings(filters: Mapping[str, ObservationFilter]) -> list[Finding]:
-    """Warns where Ray's filter of today, which adds 1e-6 to deviations, gives other numbers."""
+    """Warns where Ray's new filter, which adds 1e-6 to deviations, gives other numbers."""
     findings = []
     for policy_id, old in filters.items():
         smallest = min(float(stat.std.min(initial=np.inf)) for stat in old.stats)
@@ -383,7 +383,7 @@ def _filter_state(old: ObservationFilter) -> dict[str, Any]:
 
 
 def _set_weight_noise(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Finding]:
-    """Lets noise on weights go on as large as it was (`cur_stddev`, Ray 1.4 – 2.x)."""
+    """Continues noise on weights as large as it was (`cur_stddev`, Ray 1.4 – 2.x)."""
     stored = {
         policy_id: float(policy.exploration["cur_stddev"])
         for policy_id, policy in checkpoint.policies.items()
