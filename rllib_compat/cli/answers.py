@@ -17,7 +17,7 @@ from rllib_compat.cli import options, output
 from rllib_compat.neutral.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rllib_compat.conversion.convert_many import Outcome
+    from rllib_compat.conversion.archive_log import Outcome
     from rllib_compat.conversion.given import Given
 
 #: The key of an entry that has its globs; all others are options.

@@ -14,8 +14,8 @@ from rllib_compat.cli import answers, named_modules, options, output, report
 from rllib_compat.neutral.origins import describe_place
 
 if TYPE_CHECKING:
+    from rllib_compat.conversion.archive_log import Outcome
     from rllib_compat.conversion.convert import Conversion
-    from rllib_compat.conversion.convert_many import Outcome
     from rllib_compat.conversion.given import Given
 
 
@@ -239,7 +239,8 @@ def _convert_below(
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress
 
-    from rllib_compat.conversion.convert_many import LOG, convert_many, find_jobs, read_log
+    from rllib_compat.conversion.archive_log import LOG, read_log
+    from rllib_compat.conversion.convert_many import convert_many, find_jobs
     from rllib_compat.formats.stores import join_place, write_file
 
     checkpoints = find_jobs(old, new)

@@ -20,7 +20,7 @@ from rllib_compat.neutral.origins import describe_place
 from rllib_compat.neutral.text import printable
 
 if TYPE_CHECKING:
-    from rllib_compat.conversion.convert_many import Outcome
+    from rllib_compat.conversion.archive_log import Outcome
 
 #: Points of steps and returns.
 Curve = list[tuple[float, float]]
@@ -53,7 +53,7 @@ def command(folder: str | Path, out: Path) -> int:
       rllib-compat report converted
       rllib-compat report s3://bucket/converted --out archive.html
     """
-    from rllib_compat.conversion.convert_many import read_log
+    from rllib_compat.conversion.archive_log import read_log
     from rllib_compat.formats.atomic import atomic_file
 
     outcomes = read_log(folder)

@@ -6,41 +6,27 @@ goes on where it was.
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from importlib import import_module
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.conversion import workers
-from rllib_compat.formats.files import disk_errors, read_lines
+from rllib_compat.conversion.archive_log import Outcome, open_log
 from rllib_compat.formats.layouts import search
 from rllib_compat.formats.manifest import NAME as MANIFEST
 from rllib_compat.formats.paths import local_path
 from rllib_compat.formats.stores import Store, is_address, join_place
-from rllib_compat.neutral.errors import CompatError, TargetExistsError, UnknownLayoutError
+from rllib_compat.neutral.errors import CompatError, UnknownLayoutError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.origins import describe_place
 
 if TYPE_CHECKING:
     from rllib_compat.conversion.given import Given
 
-#: Only POSIX has it.
-fcntl: Any = import_module("fcntl") if os.name == "posix" else None
-
-#: The file in the output folder that has a line of JSON for each conversion. In a store, each run
-#: has one of its own, with the time in its name.
-LOG = "conversions.jsonl"
-#: In a store, what says that a run is writing; its content is when it last did, in seconds.
-_RUNNING = "conversions.running"
-#: Seconds between two writes of the log to a store, and after which a silent run counts as dead.
-_INTERVAL, _DEAD = 60, 600
 #: Seconds that one conversion may take.
 LIMIT = 3600.0
 
@@ -63,52 +49,10 @@ class Job:
     version: str = ""
     given: Given | None = None
 
-
-@frozen
-class Outcome:
-    """What became of one checkpoint.
-
-    Attributes:
-        old: The checkpoint.
-        new: The folder that was to be made.
-        status: `converted`, `already converted`, `would be converted` (of a dry run), `refused`
-            (with the reason) or `failed` (a crash).
-        message: What the conversion said last, or the error.
-        seconds: How long it took.
-        facts: The head of the report: algorithm, Ray, layout, …
-        warnings: How many rows of the report need attention.
-        largest_difference: The largest absolute difference of the proof; None without one.
-        reason: Why it was refused or failed, in one line.
-        fix: What to do about it.
-        name: The path of the checkpoint below the folder.
-        version: As in `Job`.
-        details: The rows of the report that need attention, and what is assumed.
-    """
-
-    old: str
-    new: str
-    status: str
-    message: str = ""
-    seconds: float = 0.0
-    facts: Mapping[str, Any] | None = None
-    warnings: int = 0
-    largest_difference: float | None = None
-    reason: str = ""
-    fix: str = ""
-    name: str = ""
-    version: str = ""
-    details: Sequence[str] = ()
-
-    @classmethod
-    def of(cls, job: Job, status: str, message: str, **more: Any) -> Outcome:
-        """What became of a job."""
-        places = describe_place(job.old), describe_place(job.new)
-        return cls(*places, status, message, name=str(job.name), version=job.version, **more)
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the new checkpoint is there, or would be."""
-        return self.status.endswith("converted")
+    def outcome(self, status: str, message: str, **more: Any) -> Outcome:
+        """What became of it."""
+        places = describe_place(self.old), describe_place(self.new)
+        return Outcome(*places, status, message, name=str(self.name), version=self.version, **more)
 
 
 def find_jobs(folder: str | Path, out: str | Path) -> list[Job]:
@@ -215,14 +159,13 @@ def convert_many(
         TargetExistsError: Another run writes into the same folder.
     """
     # A folder without a manifest is no conversion that came to its end; `convert` refuses it.
-    open_log = _log_in_store if is_address(log) else _log_here
-    with _no_log() if options.get("dry_run") else open_log(log) as (logged, write):
+    with open_log(None if options.get("dry_run") else log) as (logged, write):
         there = set() if options.get("overwrite") else set(_converted(jobs))
         left = list[Job]()
         for job in jobs:
             if job.new in there and _unchanged(job, logged):
-                outcome = Outcome.of(job, "already converted", "it was not converted again")
-                write(json.dumps(asdict(outcome)))
+                outcome = job.outcome("already converted", "it was not converted again")
+                write(outcome)
                 yield outcome
             else:
                 left.append(job)
@@ -234,7 +177,7 @@ def convert_many(
         if ray_address is not None:
             run = partial(workers.run_on_ray, address=ray_address)
         for outcome in run(work, left, _died, limit=limit):
-            write(json.dumps(asdict(outcome), default=str))
+            write(outcome)
             yield outcome
 
 
@@ -253,127 +196,8 @@ def _unchanged(job: Job, logged: Mapping[str, str]) -> bool:
     return logged.get(str(job.name), job.version) == job.version
 
 
-def read_log(folder: str | Path) -> list[Outcome]:
-    """What became of each checkpoint in the end, by the logs in an output folder.
-
-    Args:
-        folder: Its path or address.
-
-    Raises:
-        UnknownLayoutError: There is no log.
-    """
-    here = None if is_address(folder) else local_path(folder) / LOG
-    if here is None:
-        lines = _lines_in_store(Store.of(str(folder)))
-    else:
-        lines = (line for _, line in read_lines(here)) if here.is_file() else iter(())
-    last: dict[str, Outcome] = {}
-    for outcome in _outcomes(lines):
-        if outcome.status != "already converted" or outcome.name not in last:
-            last[outcome.name] = outcome
-    if not last:
-        raise UnknownLayoutError(
-            f"There is no log ({LOG}) of converted checkpoints.",
-            where=describe_place(folder),
-            fix="Give the output folder of `rllib-compat convert --recursive`.",
-        )
-    return list(last.values())
-
-
-def _outcomes(lines: Iterable[bytes]) -> Iterator[Outcome]:
-    names = [field.name for field in fields(Outcome)]
-    for line in lines:
-        with suppress(ValueError, TypeError):  # a line that a killed run has begun
-            row = json.loads(line)
-            yield Outcome(**{name: row[name] for name in names if name in row})
-
-
-def _versions(lines: Iterable[bytes]) -> dict[str, str]:
-    """The version of each checkpoint that was converted, by a log."""
-    return {o.name: o.version for o in _outcomes(lines) if o.status == "converted"}
-
-
-def _lines_in_store(folder: Store) -> Iterator[bytes]:
-    stem, ending = LOG.split(".")
-    for info in folder.entries():
-        if info.base_name.startswith(stem) and info.base_name.endswith(ending):
-            yield from (folder.read(info.base_name, whole=True) or b"").splitlines()
-
-
-@contextmanager
-def _no_log() -> Iterator[tuple[Mapping[str, str], Callable[[str], object]]]:
-    """What a dry run has: nothing is written."""
-    yield {}, lambda _: None
-
-
-@contextmanager
-def _log_here(
-    log: str | Path,
-) -> Iterator[tuple[Mapping[str, str], Callable[[str], object]]]:
-    """A log of this machine: what it holds of earlier runs, and what adds a line."""
-    log = Path(log)
-    with disk_errors(log):
-        log.parent.mkdir(parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        with open(os.open(log, flags, 0o666), "a", encoding="utf-8") as lines:  # noqa: PTH123
-            if fcntl is not None:
-                try:
-                    fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    raise _other_run(str(log.parent)) from None
-
-            def write(line: str) -> None:
-                lines.write(line + "\n")
-                lines.flush()
-
-            yield _versions(line for _, line in read_lines(log)), write
-
-
-@contextmanager
-def _log_in_store(
-    log: str | Path,
-) -> Iterator[tuple[Mapping[str, str], Callable[[str], object]]]:
-    """A log in a store, where nothing can be added to a file: it is written anew once a minute."""
-    folder = Store.of(str(log)).parent
-    last = folder.read(_RUNNING)
-    with suppress(TypeError, ValueError):
-        if time.time() - float(last or b"") < _DEAD:
-            raise _other_run(folder.shown)
-    logged = _versions(_lines_in_store(folder))
-    stem, ending = LOG.split(".")
-    own = f"{stem}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}.{ending}"
-    lines, written = list[str](), 0.0
-
-    def write(line: str) -> None:
-        nonlocal written
-        lines.append(line + "\n")
-        if time.monotonic() - written > _INTERVAL:
-            save()
-            written = time.monotonic()
-
-    def save() -> None:
-        folder.write(_RUNNING, str(time.time()).encode("ascii"))
-        folder.write(own, "".join(lines).encode("utf-8"))
-
-    save()
-    try:
-        yield logged, write
-    finally:
-        save()
-        folder.remove(_RUNNING)
-
-
-def _other_run(where: str) -> TargetExistsError:
-    return TargetExistsError(
-        "Another run writes its conversions there.",
-        where=where,
-        fix=f"Wait until it has ended, or give another folder. In a store, one that died counts as "
-        f"running for {_DEAD // 60} minutes.",
-    )
-
-
 def _died(job: Job, why: str) -> Outcome:
-    return Outcome.of(job, "failed", why, reason=why)
+    return job.outcome("failed", why, reason=why)
 
 
 def _convert(
@@ -400,12 +224,12 @@ def _convert(
     except CompatError as error:
         reason, fix = error.found.partition("\n")[0], error.fix or ""
         seconds = time.monotonic() - began
-        return Outcome.of(
-            job, "refused", error.for_command_line(), seconds=seconds, reason=reason, fix=fix
+        return job.outcome(
+            "refused", error.for_command_line(), seconds=seconds, reason=reason, fix=fix
         )
     except Exception as error:  # one failure stops nothing; the log has its name
         said = f"{type(error).__name__}: {error}"
-        return Outcome.of(job, "failed", said, seconds=time.monotonic() - began, reason=said)
+        return job.outcome("failed", said, seconds=time.monotonic() - began, reason=said)
     finally:
         remove_copies()
     facts, checkpoint = dict(done.report.facts), done.checkpoint
@@ -415,8 +239,7 @@ def _convert(
         "parameters": sum(size_of(policy.weights) for policy in checkpoint.policies.values()),
     }
     attention = done.report.at_least(Severity.WARNING)
-    return Outcome.of(
-        job,
+    return job.outcome(
         "converted" if done.target else "would be converted",
         str(facts.pop("result", "")),
         seconds=time.monotonic() - began,
