@@ -118,9 +118,13 @@ def names_acted_with(module: Any) -> set[str]:
     It may have others, too, which are those that it began with: in Ray 2.40 a head for values, and
     in every Ray where the module has a state.
     """
-    ask = getattr(module, "get_non_inference_attributes", list)
-    others = tuple(f"{name}." for name in ask())
+    others = tuple(f"{name}." for name in unsent_layers(module))
     return {name for name in module.get_state() if not f"{name}.".startswith(others)}
+
+
+def unsent_layers(module: Any) -> list[str]:
+    """The layers of a module that learn, and that nobody sends to those that act."""
+    return list(getattr(module, "get_non_inference_attributes", list)())
 
 
 def copy_with_critics(module: Any) -> Any:

@@ -460,6 +460,9 @@ class ActingPolicy:
         """The module with its critics, where there is one in this process."""
         return self.module
 
+    def _has_critic(self, module: RLModule) -> bool:
+        return not getattr(module, "inference_only", False)
+
     def _model_config(self) -> dict[str, Any]:
         return dict(self.config.get("model") or {})
 
@@ -481,7 +484,7 @@ class ActingPolicy:
             out["q_values"] = out["action_dist_inputs"] = modules.q_values(self.module, batch)
         elif hasattr(self.module, "compute_values") and "vf_preds" not in out:
             module = self._whole_module()
-            if not getattr(module, "inference_only", False):
+            if self._has_critic(module):
                 out["vf_preds"] = module.compute_values(batch, None)  # type: ignore[attr-defined]
 
     def _chosen_by(self, batch: dict[str, Any]) -> Any:

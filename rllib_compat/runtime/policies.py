@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat.neutral.errors import CompatError
-from rllib_compat.ray_versions import learners, policy_parts
+from rllib_compat.ray_versions import learners, modules, policy_parts
 from rllib_compat.registry.legacy_api import missing
 from rllib_compat.runtime.acting_policies import ActingPolicy
 from rllib_compat.runtime.policy_inputs import in_numpy
@@ -321,6 +321,10 @@ class LegacyPolicy(ActingPolicy):
             return whole.module(self.policy_id, self.module) if whole else self.module
         found: RLModule = learner.module[self.policy_id].unwrapped()
         return found
+
+    def _has_critic(self, module: RLModule) -> bool:
+        alone = self._learner_in_reach() is None and module is self.module
+        return super()._has_critic(module) and not (alone and modules.unsent_layers(module))
 
     def _changed(self) -> None:
         if self._owner:

@@ -6,6 +6,7 @@ import torch
 
 from rllib_compat.adapters import adapt_callbacks
 from rllib_compat.config import translate
+from rllib_compat.ray_versions import env_runners
 from rllib_compat.runtime import as_legacy, use_compat_env_runners, with_trainer
 
 
@@ -44,6 +45,9 @@ def test_dones_of_ray_1_0_are_whole_numbers(sampled):
 
 def test_states_of_a_recurrent_policy_go_on_and_its_critic_knows_them():
     worker = make_worker("PPO", "1.13.0", model={"use_lstm": True, "lstm_cell_size": 4})
+    assert "vf_preds" not in worker.sample(num_timesteps=1)  # nobody has sent a critic
+    worker.set_weights(worker.get_weights())
+    env_runners.reset_at_the_next_sample(worker.env_runner)
     first, second = (worker.sample(num_timesteps=3) for _ in range(2))  # no episode is shorter
     assert not np.any(first["state_in_0"][0])
     model = worker.get_policy().model
