@@ -81,6 +81,21 @@ def _of(
     return call
 
 
+class _Replaceable:
+    """What a trainer has, unless old code gives it one of its own, which a property forbids.
+
+    Args:
+        read: What it is of a trainer.
+    """
+
+    def __init__(self, read: Callable[[Any], Any]) -> None:
+        self.read = read
+        self.__doc__ = read.__doc__
+
+    def __get__(self, trainer: Any, owner: object = None) -> Any:
+        return self if trainer is None else self.read(trainer)
+
+
 class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     """Trains with the installed Ray, and looks like the Trainer of Ray 0.5 – 2.0.
 
@@ -403,14 +418,14 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         """The actors of the other workers, by their name of Ray 0.5 and 0.6."""
         return self.workers.remote_workers()
 
-    @property
+    @_Replaceable
     def optimizer(self) -> LegacyOptimizer:
         """Workers and counters, where Ray 0.5 – 0.8 had them."""
         return LegacyOptimizer(
             self.workers, self._running, lambda: self.last_result, self.collect_metrics
         )
 
-    @property
+    @_Replaceable
     def local_replay_buffer(self) -> Any:
         """What is replayed; None where nothing is."""
         return getattr(self.algorithm, "local_replay_buffer", None)
@@ -430,7 +445,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         """What workers have not answered yet, by their indices."""
         return env_runners.requests_in_flight(self._running.group)
 
-    @property
+    @_Replaceable
     def train_exec_impl(self) -> Any:
         """The execution plan that runs, if the class has one.
 
