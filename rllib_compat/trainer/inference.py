@@ -51,13 +51,30 @@ class ComputedAction:
 
 @frozen
 class Request:
-    """One observation to act on, and what came before it."""
+    """One observation to act on, and what came before it.
+
+    Attributes:
+        views: All of it by name, where a model asks for views of its own.
+    """
 
     observation: Any
     state: Sequence[Any] | None = None
     prev_action: Any = None
     prev_reward: Any = None
     info: Mapping[str, Any] | None = None
+    views: Mapping[str, Any] | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """What `compute_single_action` of Ray's old API stack takes of it."""
+        if self.views is not None:
+            return {"input_dict": dict(self.views)}
+        return {
+            "observation": self.observation,
+            "state": list(self.state or []),
+            "prev_action": self.prev_action,
+            "prev_reward": self.prev_reward,
+            "info": self.info,
+        }
 
 
 class Inference:
@@ -210,11 +227,7 @@ class Inference:
             return [
                 ComputedAction(
                     *algorithm.compute_single_action(
-                        request.observation,
-                        list(request.state or []),
-                        prev_action=request.prev_action,
-                        prev_reward=request.prev_reward,
-                        info=request.info,
+                        **request.arguments(),
                         policy_id=policy_id,
                         full_fetch=True,
                         explore=explore,
@@ -246,12 +259,14 @@ class Inference:
 
 def _request_of(input_dict: Mapping[str, Any]) -> Request:
     states = sorted(name for name in input_dict if name.startswith("state_in_"))
+    usual = {"obs", "prev_actions", "prev_rewards", "infos", *states}
     return Request(
         input_dict["obs"],
         [input_dict[name] for name in states] or None,
         input_dict.get("prev_actions"),
         input_dict.get("prev_rewards"),
         input_dict.get("infos"),
+        None if input_dict.keys() <= usual else input_dict,
     )
 
 
