@@ -195,7 +195,9 @@ def call(step, folder):
     environment = dict(os.environ, TUNE_GLOBAL_CHECKPOINT_S="0", TUNE_RESULT_BUFFER_LENGTH="1")
     if step == "interrupted":
         environment["BREAKS_OFF"] = "1"
-    command = [sys.executable, __file__, "--step", step, str(folder)]
+    # State keeps the function that stops trials, and with it the name of the file it is from.
+    script = shutil.copy(__file__, str(folder.parent))
+    command = [sys.executable, script, "--step", step, str(folder)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=False)
     assert done.returncode == (9 if step == "interrupted" else 0), (step, done.returncode)
     lines = done.stdout.decode().splitlines()
@@ -215,8 +217,9 @@ def main(out):
             if step == "interrupted":
                 call("resume", folder)
                 told["resumed"] = iterations(folder)
-            for file in kept.rglob("events.out.tfevents.*"):
-                file.unlink()
+            for pattern in ("events.out.tfevents.*", "basic-variant-state*"):
+                for file in kept.rglob(pattern):
+                    file.unlink()
             name = f"{ray.__version__}-{step}"
             target = Path(out) / name
             shutil.rmtree(str(target), ignore_errors=True)

@@ -48,10 +48,9 @@ LEFT_OUT |= {"torch_compile_learner_dynamo_backend", "torch_compile_worker_dynam
 def flat(config):
     """Values by paths, with the keys of the dicts in it."""
     for key, value in config.items():
-        if isinstance(value, dict) and value and "$" not in value:
-            yield from ((f"{key}.{inner}", held) for inner, held in value.items())
-        else:
-            yield key, value
+        has_keys = isinstance(value, dict) and value and "$" not in value
+        below = {f"{key}.{inner}": held for inner, held in value.items()} if has_keys else {}
+        yield from (below or {key: value}).items()
 
 
 def is_same(ray, key, theirs, ours):
