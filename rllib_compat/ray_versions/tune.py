@@ -261,7 +261,7 @@ def finished_trial(old: OldTrial, experiment: Path) -> Any:
         stub=True,
     )
     _tell_results(trial, old)
-    trial.status = old.status
+    trial.status = Trial.PENDING if old.status == Trial.RUNNING else old.status  # nobody runs it
     return trial
 
 

@@ -205,6 +205,14 @@ def call(step, folder):
     return json.loads(found[0]) if found else None
 
 
+def without_prefix(data):
+    """A file's bytes without the folder of this Python, which classes in pickles name."""
+    there = sys.prefix.encode()
+    neutral = b"/old/".ljust(len(there), b"x")
+    data = data.replace(there, neutral)
+    return data.replace(there.hex().encode(), neutral.hex().encode())
+
+
 def main(out):
     """Makes both experiments."""
     for step in ("finished", "interrupted"):
@@ -220,6 +228,9 @@ def main(out):
             for pattern in ("events.out.tfevents.*", "basic-variant-state*"):
                 for file in kept.rglob(pattern):
                     file.unlink()
+            for file in kept.rglob("*"):
+                if file.is_file():
+                    file.write_bytes(without_prefix(file.read_bytes()))
             name = f"{ray.__version__}-{step}"
             target = Path(out) / name
             shutil.rmtree(str(target), ignore_errors=True)
