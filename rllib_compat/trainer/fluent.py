@@ -46,6 +46,13 @@ METHODS: Mapping[str, str] = {
 #: The methods that only today's configs have: who calls one does not write for an old Ray.
 TODAYS = ("api_stack", "learners", "rl_module")
 
+
+def _is_todays(method: str, arguments: Mapping[str, object]) -> bool:
+    """Whether a call is one of today's; Ray 2.3 – 2.9 had switches of the stack in `rl_module`."""
+    switches = bool(arguments) and all(name.startswith("_enable_") for name in arguments)
+    return method in TODAYS and not switches
+
+
 #: An argument → the key of the dict, where they differ.
 KEYS: Mapping[str, str] = {**DICT_KEYS, "env_class": "env", "optimizer_config": "optimizer"}
 
@@ -98,7 +105,7 @@ class LegacyConfig(Mapping[str, Any]):
 
     def todays(self) -> Any:
         """Ray's own config, where the calls are not those of old; else None."""
-        if not any(method in TODAYS for method, _, _ in self.calls):
+        if not any(_is_todays(method, arguments) for method, _, arguments in self.calls):
             return None
         config = configs.todays_config(self.algorithm_name or "PPO")
         for method, args, arguments in self.calls:
