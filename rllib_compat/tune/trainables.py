@@ -64,9 +64,13 @@ def _what_was_saved(checkpoint: Any) -> Any:
 def _saving(written: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(written)
     def save_checkpoint(self: Any, folder: str) -> Any:
-        saved = written(self, folder)
-        # A subclass that calls this one gets the path.
-        return _note_path(saved, folder) if type(self).save_checkpoint is save_checkpoint else saved
+        if vars(self).get("_is_saving"):  # a subclass calls it, and gets the path
+            return written(self, folder)
+        self._is_saving = True
+        try:
+            return _note_path(written(self, folder), folder)
+        finally:
+            self._is_saving = False
 
     return save_checkpoint
 
