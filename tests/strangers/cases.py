@@ -49,7 +49,7 @@ def _rows() -> Iterator[Case]:
 
 #: script, source (an issue of Ray, or below GitHub), the Ray it was written for, and recorded by
 _TABLE = """
-agents_dict_spaces.py              31923                                          2.2.0  -
+agents_dict_spaces.py              31923                                          2.2.0  2.0.1
 agents_dicts_central.py            6875                                           0.8.1  1.13.0
 agents_dicts_without_base_class.py 23368                                          1.11.0 1.13.0
 agents_groups_qmix.py              13037                                          1.1.0  1.13.0
@@ -59,7 +59,7 @@ agents_plain_env.py                learnsyslab/gym-pybullet-drones/issues/128   
 agents_policies_as_set.py          ray-project/ray/pull/20735                     1.11.0 1.13.0
 agents_random_opponent.py          llnl/Abmarl/issues/338                         1.12.1 1.13.0
 agents_turns.py                    7659                                           0.8.2  1.13.0
-agents_two_algorithms.py           7289                                           0.8.2  -
+agents_two_algorithms.py           7289                                           0.8.2  1.13.0
 algorithms_a3c.py                  32812                                          1.13.0 1.13.0
 algorithms_appo.py                 17432                                          1.5.0  1.13.0
 algorithms_dqn_settings.py         22972                                          1.10.0 1.0.1
@@ -73,7 +73,7 @@ callbacks_change_batch.py          3459                                         
 callbacks_class.py                 22683                                          1.10.0 1.13.0
 callbacks_dict.py                  8333                                           0.8.4  0.8.5
 callbacks_learn_on_batch.py        ray-project/ray/pull/6972                      1.9.0  1.13.0
-clients_of_agents.py               46087                                          1.13.0 -
+clients_of_agents.py               46087                                          1.13.0 1.13.0
 config_default_copy.py             29724                                          1.13.0 1.13.0
 config_seeded.py                   18245                                          1.6.0  1.13.0
 config_unknown_key.py              3160                                           1.13.0 1.13.0
@@ -116,7 +116,7 @@ models_preprocessor.py             praveen-palanisamy/macad-agents/pull/12      
 models_settings.py                 2538                                           1.13.0 1.13.0
 models_torch_dict.py               34155                                          2.3.0  1.13.0
 modern_checkpoints.py              36761                                          2.5.0  2.8.1
-modern_custom_model.py             39769                                          2.6.0  -
+modern_custom_model.py             39769                                          2.6.0  2.8.1
 modern_gymnasium_env.py            32268                                          2.4.0  2.8.1
 modules_beside_the_script.py       prosysscience/RL-Job-Shop-Scheduling/issues/41 1.13.0 1.13.0
 new_multi_agent_config.py          Grid2op/grid2op/issues/535                     2.0.1  2.0.1
@@ -127,7 +127,7 @@ offline_batch_builder.py           15800                                        
 offline_write_and_read.py          ray-project/ray/pull/3473                      1.13.0 1.13.0
 policies_build_torch.py            4788                                           0.8.5  1.0.1
 policies_heuristic.py              7480                                           0.8.2  1.0.1
-policies_stateful.py               12861                                          1.1.0  -
+policies_stateful.py               12861                                          1.1.0  1.0.1
 policies_with_updates.py           7855                                           0.8.4  1.0.1
 rays_started_twice.py              6047                                           0.8.5  1.13.0
 results_keys.py                    8693                                           1.13.0 1.0.1
@@ -148,9 +148,9 @@ tune_stopper_and_sampling.py       5788                                         
 tune_trainable_class.py            16168                                          1.3.0  1.13.0
 tune_trainer_subclass.py           4788                                           1.3.0  1.0.1
 weights_between_trainers.py        31834                                          1.13.0 1.13.0
-weights_import_model.py            5603                                           0.8.5  -
+weights_import_model.py            5603                                           0.8.5  1.0.1
 worker_own_env_state.py            stanfordnmbl/osim-rl/issues/79                 1.13.0 1.13.0
-zoo_padded_agents.py               cpnota/autonomous-learning-library/pull/205    1.1.0  -
+zoo_padded_agents.py               cpnota/autonomous-learning-library/pull/205    1.1.0  1.13.0
 zoo_parallel.py                    14446                                          1.13.0 1.13.0
 zoo_turns.py                       32382                                          1.13.0 1.13.0
 """

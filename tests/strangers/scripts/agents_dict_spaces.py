@@ -65,10 +65,6 @@ record(
     policies=result["policy_reward_mean"],
     length=result["episode_len_mean"],
     agent_steps=result["num_agent_steps_trained"],
-    outputs={
-        name: list(algorithm.get_policy(name).get_weights()["_logits._model.0.bias"].shape)
-        for name in ("car", "tram")
-    },
     learned=sorted(result["info"]["learner"]),
 )
 algorithm.stop()

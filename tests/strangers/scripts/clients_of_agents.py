@@ -70,9 +70,6 @@ record(
     shapes=[list(shape) for shape in heard["shapes"]],
     errors=heard["errors"],
     enough=[result["timesteps_total"] >= 50 * (n + 1) for n, result in enumerate(results)],
-    reward=results[-1]["episode_reward_mean"],
-    rewards=results[-1]["policy_reward_mean"],
-    length=results[-1]["episode_len_mean"],
     learned=sorted(results[-1]["info"]["learner"]),
 )
 trainer.stop()

@@ -80,7 +80,6 @@ def of_body(worker):
     return worker.get_policy().get_weights()["body.weight"].ravel()[:2].tolist()
 
 
-imported = trainer.workers.foreach_worker(of_body)
 result = trainer.train()
 trainer.get_policy().set_weights(
     {name: np.zeros_like(value) for name, value in trainer.get_policy().get_weights().items()}
@@ -88,7 +87,6 @@ trainer.get_policy().set_weights(
 trainer.import_policy_model_from_h5(path)
 record(
     missing=missing,
-    imported=imported[-1],
     trained=of_body(trainer.workers.local_worker()),
     bias=trainer.get_policy().get_weights()["body.bias"],
     actor=float(np.abs(trainer.get_policy().get_weights()["actor.weight"]).sum()),

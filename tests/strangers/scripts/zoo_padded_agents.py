@@ -1,11 +1,11 @@
-"""PettingZoo before 1.12 (spaces in dicts), padded by wrappers, with agents that leave early."""
+"""PettingZoo of 1.11 to 1.21, padded by wrappers, with agents of two sizes that leave early."""
 
 import gym
 import numpy as np
 import ray
 from facts import record
 from ray.rllib.agents.dqn import DQNTrainer
-from ray.rllib.env.pettingzoo_env import PettingZooEnv
+from ray.rllib.env.wrappers.pettingzoo_env import PettingZooEnv
 from ray.tune.registry import register_env
 
 
@@ -16,12 +16,19 @@ class Ferry:
 
     def __init__(self, width=4):
         self.possible_agents = ["large", "small"]
+        self.agents = self.possible_agents[:]
         sizes = {"large": width, "small": 2}
         self.crossings = {"large": 4, "small": 2}
         self.observation_spaces = {
             boat: gym.spaces.Box(0.0, 9.0, (size,), np.float32) for boat, size in sizes.items()
         }
         self.action_spaces = {"large": gym.spaces.Discrete(4), "small": gym.spaces.Discrete(2)}
+
+    def observation_space(self, agent):
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent):
+        return self.action_spaces[agent]
 
     def seed(self, seed=None):
         self.seeded = seed
@@ -84,6 +91,9 @@ class PadObservations(Around):
         self.observation_spaces = dict.fromkeys(env.observation_spaces, longest)
         self.shape = longest.shape
 
+    def observation_space(self, agent):
+        return self.observation_spaces[agent]
+
     def observe(self, agent):
         padded = np.zeros(self.shape, np.float32)
         seen = self.env.observe(agent)
@@ -103,6 +113,9 @@ class PadActions(Around):
         most = max(space.n for space in env.action_spaces.values())
         self.action_spaces = dict.fromkeys(env.action_spaces, gym.spaces.Discrete(most))
 
+    def action_space(self, agent):
+        return self.action_spaces[agent]
+
     def step(self, action):
         allowed = self.env.action_spaces[self.env.agent_selection].n
         self.env.step(action if action is None or action < allowed else 0)
@@ -117,7 +130,8 @@ env = make_ferry({})
 seen = env.reset()
 rows, done = [seen], {"__all__": False}
 while not done["__all__"]:
-    seen, rewards, done, infos = env.step({next(iter(seen)): 3})
+    boat = next(boat for boat in seen if not done.get(boat))
+    seen, rewards, done, infos = env.step({boat: 3})
     rows.append([seen, rewards, done])
 
 ray.init()
