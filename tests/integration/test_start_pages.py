@@ -30,9 +30,7 @@ def require(expected: list[str], printed: str) -> None:
     left = iter(printed.splitlines())
     for line in expected:
         # Columns are as wide as what else is in them.
-        pattern = ".*".join(
-            re.escape(part).replace(r"\ ", " +") for part in line.strip().split("…")
-        )
+        pattern = ".*".join(r"\s+".join(map(re.escape, part.split())) for part in line.split("…"))
         assert any(re.search(pattern, found) for found in left), f"{line!r} is not in\n{printed}"
 
 
