@@ -43,6 +43,7 @@ def beyond(config):
     return config
 
 
+better = {"time_attr": "training_iteration", "metric": "episode_reward_mean", "mode": "max"}
 ray.init(num_cpus=4)
 tune.register_env("vein", lambda config: Vein(config))
 analysis = tune.run(
@@ -52,15 +53,13 @@ analysis = tune.run(
     stop={"training_iteration": 4},
     verbose=0,
     scheduler=PopulationBasedTraining(
-        time_attr="training_iteration",
-        metric="episode_reward_mean",
-        mode="max",
-        perturbation_interval=2,
-        quantile_fraction=0.5,
-        resample_probability=0,
-        hyperparam_mutations={"lambda": [0.9, 0.95, 1.0], "lr": [1e-3, 1e-4]},
         custom_explore_fn=beyond,
+        hyperparam_mutations={"lr": [1e-3, 1e-4], "lambda": [0.9, 0.95, 1.0]},
         synch=True,
+        quantile_fraction=0.5,
+        perturbation_interval=2,
+        resample_probability=0,
+        **better,
     ),
     config={
         "env": "vein",
