@@ -179,6 +179,10 @@ class UnknownPolicyError(CompatError, KeyError):
     """There is no such policy."""
 
 
+class ObservationError(CompatError, ValueError):
+    """An observation is not of the space of the policy that is to act on it."""
+
+
 class RayNotSupportedError(CompatError):
     """Ray is not installed, or its version is out of the supported range."""
 

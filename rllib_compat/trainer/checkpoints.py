@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rllib_compat import registry
 from rllib_compat.conversion.given import Given
 from rllib_compat.formats import layouts
 from rllib_compat.formats.files import disk_errors
@@ -207,6 +208,27 @@ class Restorer:
 
     def _read_data(self, path: Path, folder: Path) -> Callable[[], None]:
         """Writes what is data in a checkpoint into files for Ray; returns what loads them."""
+        with self._explains_another_algorithm(path):
+            return self._read_networks(path, folder)
+
+    @contextmanager
+    def _explains_another_algorithm(self, path: Path) -> Iterator[None]:
+        """Says whose checkpoint it is, where its arrays are none of the trainer's networks."""
+        try:
+            yield
+        except CheckpointError as error:
+            own = self._builder.translation.legacy_algorithm
+            saved = layouts.read(path, Budget()).algorithm
+            if saved is None or registry.of(saved).reader == registry.of(own).reader:
+                raise
+            raise CheckpointError(
+                f"It is a checkpoint of {saved}, and the trainer is one of {own}: their networks "
+                "are not alike.",
+                where=str(path),
+                fix=f"restore it with a trainer of {saved}, or continue it by rllib_compat.load()",
+            ) from error
+
+    def _read_networks(self, path: Path, folder: Path) -> Callable[[], None]:
         from rllib_compat.conversion.convert import convert, prepare
 
         held, budget = coefficients.load(path), Budget()

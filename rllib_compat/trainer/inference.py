@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.neutral.errors import UnknownPolicyError
+from rllib_compat.neutral.errors import ObservationError, UnknownPolicyError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import configs, connectors
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, resolve_policy_id
@@ -242,19 +242,41 @@ class Inference:
         if timestep is None:
             steps = ("env_runners", "num_env_steps_sampled_lifetime")
             timestep = int(algorithm.metrics.peek(steps, default=0))
-        computed = _compute(
-            runner,
-            requests,
-            policy_id,
-            explore=config.explore if explore is None else explore,
-            timestep=timestep,
-        )
+        explore = config.explore if explore is None else explore
+        try:
+            computed = _compute(runner, requests, policy_id, explore=explore, timestep=timestep)
+        except (RuntimeError, TypeError, ValueError) as error:
+            _require_observations(runner, requests, policy_id, error)
+            raise
         unsquash = bool(config.normalize_actions if unsquash is None else unsquash)
         clip = bool(config.clip_actions if clip is None else clip)
         if (unsquash, clip) == (bool(config.normalize_actions), bool(config.clip_actions)):
             return computed  # connectors do what the config says
         space = _module(runner, policy_id).action_space
         return [replace(one, action=fit_action(one.raw, space, unsquash, clip)) for one in computed]
+
+
+def _require_observations(
+    runner: EnvRunner, requests: Sequence[Request], policy_id: str, error: Exception
+) -> None:
+    """Says of an observation that it is none, where that may be why nothing was computed.
+
+    Raises:
+        ObservationError: One of them has another shape, or no numbers.
+    """
+    space = connectors.env_to_module(runner).input_observation_space
+    if configs.is_multi_agent(runner.config):
+        space = space[agent_of(runner, policy_id)]
+    for request in requests:
+        given = request.observation
+        shape_given = np.asarray(given, object).shape
+        if space is not None and space.shape is not None and shape_given != space.shape:
+            shape = f" of the shape {shape_given}" if isinstance(given, np.ndarray) else ""
+            raise ObservationError(
+                f"The observation{shape} {repr(given)[:100]} is not of the space {space}.",
+                where=f"compute_action(policy_id={policy_id!r})",
+                fix="give one as `reset()` and `step()` of the environment do",
+            ) from error
 
 
 def _request_of(input_dict: Mapping[str, Any]) -> Request:
