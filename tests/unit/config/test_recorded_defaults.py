@@ -48,9 +48,10 @@ LEFT_OUT |= {"torch_compile_learner_dynamo_backend", "torch_compile_worker_dynam
 def flat(config):
     """Values by paths, with the keys of the dicts in it."""
     for key, value in config.items():
-        has_keys = isinstance(value, dict) and value and "$" not in value
-        below = {f"{key}.{inner}": held for inner, held in value.items()} if has_keys else {}
-        yield from (below or {key: value}).items()
+        inside = value if isinstance(value, dict) and "$" not in value else {}
+        yield from ((f"{key}.{name}", inside[name]) for name in inside)
+        if not inside:
+            yield key, value
 
 
 def is_same(ray, key, theirs, ours):
