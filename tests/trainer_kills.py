@@ -28,6 +28,7 @@ import tree
 
 import rllib_compat as compat
 from rllib_compat.ray_versions import learners
+from rllib_compat.runtime.observation_connectors import SEEN
 from rllib_compat.trainer.checkpoints import save_whole
 from tests.trees import digest_tree
 
@@ -137,7 +138,8 @@ def state_of(trainer: Any) -> list[Any]:
     kept["filter"] = runner["env_to_module_connector"]["MeanStdFilter"]
     kept["acts"] = trainer.algorithm.env_runner.module.get_state()
     rows = tree.flatten_with_path(copy.deepcopy(kept))
-    rows = [(path, np.asarray(value)) for path, value in rows]
+    # What its own env runner has seen is no part of what it goes on from.
+    rows = [(path, np.asarray(value)) for path, value in rows if SEEN not in path]
     steps = trainer.algorithm.metrics.peek(("env_runners", "num_env_steps_sampled_lifetime"))
     numbers = [(path, value.dtype.str, value.tobytes()) for path, value in rows]
     return [*numbers, trainer.algorithm.iteration, steps]
