@@ -276,8 +276,9 @@ def plain(found: Any) -> Any:
     """What JSON has a form for, of a value that a file may have given; the rest is left out."""
     match found:
         case Mapping():
-            kept = ((key, plain(part)) for key, part in found.items() if isinstance(key, str))
-            return {key: part for key, part in kept if part is not None}
+            names = [name for name in found if isinstance(name, str)]
+            made = {name: plain(found[name]) for name in names}
+            return {name: made[name] for name in names if made[name] is not None}
         case list() | tuple():
             return list(map(plain, found))
         case np.generic():
