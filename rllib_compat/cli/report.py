@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,18 +13,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rllib_compat.cli import answers, options, output
-from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.origins import describe_place
 from rllib_compat.neutral.text import printable
 
 if TYPE_CHECKING:
     from rllib_compat.conversion.archive_log import Outcome
 
-#: Points of steps and returns.
-Curve = list[tuple[float, float]]
-
-#: How many points a curve has at most, and how many characters a text.
-_POINTS, _LONGEST = 60, 2000
+#: How many characters a text has at most.
+_LONGEST = 2000
 #: The file that `convert --recursive` writes into its output folder.
 NAME = "report.html"
 
@@ -70,8 +64,7 @@ def make_page(outcomes: Sequence[Outcome], folder: str | Path) -> bytes:
         outcomes: What became of each checkpoint.
         folder: Where the new ones are: a path or an address.
     """
-    curves = functools.cache(_curve)
-    rows = [_row(outcome, curves) for outcome in outcomes]
+    rows = [_row(outcome) for outcome in outcomes]
     counts = Counter(row["status"] for row in rows)
     data = {
         "about": f"Written into {describe_place(folder)}.",
@@ -85,9 +78,9 @@ def make_page(outcomes: Sequence[Outcome], folder: str | Path) -> bytes:
     return page.replace("DATA", text, 1).encode("utf-8")
 
 
-def _row(outcome: Outcome, curves: Callable[[str], Curve]) -> dict[str, Any]:
+def _row(outcome: Outcome) -> dict[str, Any]:
     facts = outcome.facts or {}
-    curve = curves(outcome.old.rpartition("/")[0])
+    curve = [[x, y] for x, y in outcome.curve if None not in (_number(x), _number(y))]
     details = [outcome.message or outcome.fix, f"from {outcome.old}", f"to {outcome.new}"]
     details += [f"{name}: {value}" for name, value in facts.items()]
     details += outcome.details
@@ -120,18 +113,6 @@ def _reasons(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
             "fix": _text(first.fix),
             "command": f"{command} --{names[0]} …" if names else "",
         }
-
-
-def _curve(folder: str) -> Curve:
-    """The mean return of the trial that a folder is in, with few points; empty without results."""
-    from rllib_compat.trials import find_trials, read_trial
-
-    with suppress(CompatError):
-        file, *others = find_trials(folder if "://" in folder else Path(folder))
-        points = [] if others else read_trial(file).curves.get("episode return", [])
-        step = max(len(points) // _POINTS, 1)
-        return [(point.x, point.mean) for point in [*points[:-1:step], *points[-1:]]]
-    return []
 
 
 def _text(value: object) -> str:

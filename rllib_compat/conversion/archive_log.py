@@ -50,6 +50,7 @@ class Outcome:
         name: The path of the checkpoint below the folder.
         version: As in `Job`.
         details: The rows of the report that need attention, and what is assumed.
+        curve: Some points of what the trial has logged: env steps and mean return.
     """
 
     old: str
@@ -65,6 +66,7 @@ class Outcome:
     name: str = ""
     version: str = ""
     details: Sequence[str] = ()
+    curve: Sequence[tuple[float, float]] = ()
 
     @property
     def is_done(self) -> bool:

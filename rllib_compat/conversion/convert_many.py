@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +23,15 @@ from rllib_compat.formats.stores import Store, is_address, join_place
 from rllib_compat.neutral.errors import CompatError, UnknownLayoutError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.origins import describe_place
+from rllib_compat.trials import find_trials, read_trial
 
 if TYPE_CHECKING:
     from rllib_compat.conversion.given import Given
 
 #: Seconds that one conversion may take.
 LIMIT = 3600.0
+#: Bytes of a trial's results that are read for its curve, and how many points that has.
+_MOST_RESULTS, _POINTS = 64 << 20, 60
 
 
 @frozen
@@ -253,4 +256,17 @@ def _convert(
                 for a in done.assumptions
             ),
         ],
+        curve=_curve(checkpoint.source.path.parent),
     )
+
+
+@lru_cache(maxsize=16)  # checkpoints of a trial follow each other
+def _curve(folder: Path) -> list[tuple[float, float]]:
+    """The mean return of the trial that a folder is in, with few points; empty without results."""
+    with suppress(CompatError):
+        file, *others = find_trials(folder)
+        if not others and file.stat().st_size <= _MOST_RESULTS:
+            points = read_trial(file).curves.get("episode return", [])
+            step = max(len(points) // _POINTS, 1)
+            return [(point.x, point.mean) for point in [*points[:-1:step], *points[-1:]]]
+    return []

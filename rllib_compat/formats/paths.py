@@ -22,6 +22,8 @@ _HERE = ("", "localhost")
 #: The params of a trial, and in how many folders above a checkpoint they may be: `params.pkl` keeps
 #: tuples, spaces and classes, `params.json` has only their `repr`.
 PARAMS = ("params.pkl", "params.json")
+#: The results of a trial; the first of them that is there is read: `progress.csv` has less in it.
+RESULTS = ("result.json", "progress.csv")
 LEVELS_UP = 3
 
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, NoReturn
 from rllib_compat.formats import manifest
 from rllib_compat.formats.atomic import atomic_directory, atomic_file, target_exists
 from rllib_compat.formats.files import disk_errors
-from rllib_compat.formats.paths import LEVELS_UP, PARAMS, local_path, split_address
+from rllib_compat.formats.paths import LEVELS_UP, PARAMS, RESULTS, local_path, split_address
 from rllib_compat.neutral import origins
 from rllib_compat.neutral.errors import (
     BudgetExceededError,
@@ -49,6 +49,8 @@ MARK = "rllib_compat_unfinished.json"
 _FSSPEC = frozenset({"abfs", "abfss", "adl", "az", "gcs", "memory", "oss", "s3a", "sftp"})
 #: One checkpoint has some dozen files; leagues have thousands.
 _MOST_FILES = 100_000
+#: Bytes of a trial's results that are copied with a checkpoint.
+_MOST_RESULTS = 16 << 20
 _PART = 8 << 20  # bytes
 #: By default, it looks for credentials and tries again for a quarter of an hour.
 _GOOGLE_RETRIES = "retry_limit_seconds=30"
@@ -318,6 +320,7 @@ def _files(
         for info in above.entries():
             if info.is_file and (
                 info.base_name in (only or PARAMS)
+                or (not only and info.base_name in RESULTS and info.size <= _MOST_RESULTS)
                 or (
                     level == 0
                     and not only

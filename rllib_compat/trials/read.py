@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rllib_compat.formats.files import disk_errors, open_regular, parse_record, read_lines, walk
+from rllib_compat.formats.paths import RESULTS
 from rllib_compat.formats.stores import source_path
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 
-#: The first of them that is there is read: `progress.csv` has less in it.
-FILES = ("result.json", "progress.csv")
 #: How many folders above a checkpoint's its trial's folder may be.
 _ABOVE = 3
 
@@ -72,13 +71,13 @@ def find_trials(path: str | Path) -> list[Path]:
     Raises:
         CheckpointError: There are none.
     """
-    path = source_path(path, only=FILES)
+    path = source_path(path, only=RESULTS)
     with disk_errors(path):
         return _find_trials(path.resolve())  # the same one may be meant in several ways
 
 
 def _find_trials(path: Path) -> list[Path]:
-    if path.is_file() and path.name in FILES:
+    if path.is_file() and path.name in RESULTS:
         return [path]
     if (own := _results_in(path)) is not None:
         return [own]
@@ -91,7 +90,7 @@ def _find_trials(path: Path) -> list[Path]:
             if (above := _results_in(parent)) is not None:
                 return [above]
     raise CheckpointError(
-        f"There is no {' or '.join(FILES)}, in it, below it or above it.",
+        f"There is no {' or '.join(RESULTS)}, in it, below it or above it.",
         where=str(path),
         fix="Give the folder of a trial, where Tune or a trainer has logged its results.",
     )
@@ -177,7 +176,7 @@ _CURVES = {
 
 
 def _results_in(folder: Path) -> Path | None:
-    files = (folder / name for name in FILES)
+    files = (folder / name for name in RESULTS)
     return next((file for file in files if file.is_file() and file.stat().st_size), None)
 
 
