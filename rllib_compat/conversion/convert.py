@@ -25,7 +25,7 @@ from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given, Samples
 from rllib_compat.conversion.identify import identify
 from rllib_compat.conversion.next_step import describe_next_step
-from rllib_compat.conversion.plan import Form, Plan, make_plan
+from rllib_compat.conversion.plan import OF_RAY, Form, Plan, make_plan
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.formats.layouts import exported
@@ -321,7 +321,7 @@ def _write(plan: Plan, target: Path, *, state_format: str, budget: Budget) -> li
     if plan.form is Form.MSGPACK:
         budget.start_clock()
         return msgpack.write(plan.checkpoint, target, budget)
-    if not plan.form.needs_ray:
+    if plan.form not in OF_RAY:
         from rllib_compat.conversion.write import exports, hub
 
         writers = {**exports.WRITERS, Form.HUB: hub.write}
@@ -391,7 +391,7 @@ def _size(policy: PolicyState) -> str:
 def _dry_run_findings(plan: Plan) -> list[Finding]:
     """What writing would report, as far as a dry run can know."""
     findings: list[Finding] = []
-    if plan.form.needs_ray:
+    if plan.form in OF_RAY:
         findings += optimizers.plan(plan.checkpoint.policies, plan.networks)[1]
     if plan.form is Form.MODULES:
         from rllib_compat.conversion.write import modules

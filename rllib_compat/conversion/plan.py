@@ -50,10 +50,9 @@ class Form(Enum):
     #: One policy, in one file.
     POLICY = "policy"
 
-    @property
-    def needs_ray(self) -> bool:
-        """Whether the installed Ray reads it."""
-        return self in (Form.ALGORITHM, Form.MODULES)
+
+#: What the installed Ray reads.
+OF_RAY = (Form.ALGORITHM, Form.MODULES)
 
 
 @frozen

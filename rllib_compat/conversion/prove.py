@@ -13,7 +13,7 @@ from rllib_compat.conversion.compare import HEAD, RECORDED, Array, Forward, Inpu
 from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given, Samples
 from rllib_compat.conversion.identify import identify_networks
-from rllib_compat.conversion.plan import Form, Plan
+from rllib_compat.conversion.plan import OF_RAY, Form, Plan
 from rllib_compat.formats import layouts
 from rllib_compat.networks import (
     AnyNetwork,
@@ -70,7 +70,7 @@ def compare_written(
         return _compare_export(plan, target, samples)
     # Our msgpack form keeps a custom model's arrays as they were, not as its module has them.
     networks = known(plan.networks)
-    of_module = plan.form.needs_ray
+    of_module = plan.form in OF_RAY
     written = plan.networks if of_module else networks
     new = _load(target, written, plan.form, budget)
     rows = []
@@ -262,7 +262,7 @@ def _load(
     target: Path, networks: Mapping[str, AnyNetwork], form: Form, budget: Budget
 ) -> dict[str, WrittenNetwork]:
     """The new networks as functions, loaded from the files that were written."""
-    if form.needs_ray:
+    if form in OF_RAY:
         from rllib_compat.networks import rl_modules
 
         return dict(rl_modules.load(target, networks))

@@ -23,7 +23,7 @@ PATHS |= {"checkpoint_path", "checkpoint_dir", "export_dir"}
 #: Records, modules and hooks, which get paths from this package.
 OF_OURS = r"Conversion|Inspection|modules\.|\.Manifest|CallbackAdapter|Callbacks\.|\.on_checkpoint"
 #: A function of a training loop, and Ray's class: its row is under what is outside.
-OF_OURS += r"|tune\.report|tune\.ExperimentAnalysis|^Agent"
+OF_OURS += r"|tune\.report|tune\.(Experiment)?Analysis|^Agent"
 
 
 def test_each_verb_has_a_row_with_a_door(capsys):

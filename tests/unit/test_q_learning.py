@@ -80,7 +80,7 @@ def test_the_report_says_that_the_target_network_is_updated_at_once(told):
 def test_epsilon_goes_on_where_the_schedule_gives_what_was_stored(told, state):
     (finding,) = epsilons(config_of(epsilon=SCHEDULE), checkpoint_at(5000, p=state))
     assert (finding.verdict, finding.severity) == (Verdict.EXACT, Severity.INFO)
-    assert "goes on at 0.525" in finding.message
+    assert "continues at 0.525" in finding.message
 
 
 @pytest.mark.parametrize("state", [{"cur_epsilon": 0.55}, {"cur_epsilon": 0.5}, [0.9]], ids=str)

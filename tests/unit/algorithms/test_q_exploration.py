@@ -23,10 +23,10 @@ from rllib_compat.config import translate
 from rllib_compat.errors import NotYetError
 from rllib_compat.modules import ExploringQModule
 from rllib_compat.networks import Graph
+from rllib_compat.networks import actions as choosing
 from rllib_compat.networks.modules import exploration
 from rllib_compat.networks.modules.exploration import Noise, NoisyLinear, WeightNoise, noise
 from rllib_compat.neutral import PolicyState
-from rllib_compat.policy import actions as choosing
 from rllib_compat.ray_versions import modules
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.test_dqn_losses import SPACES, Recorded

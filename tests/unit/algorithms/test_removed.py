@@ -24,8 +24,9 @@ OURS = [row.name for row in registry.trained() if row.ours]
 LAST = "2.10.0"
 THEN = {
     "exploration_noise": "exploration_config",
+    "lambda_": "lambda",
     "minibatch_size": "sgd_minibatch_size",
-    "num_env_runners": "num_rollout_workers",
+    "num_env_runners": "num_workers",
     "num_envs_per_env_runner": "num_envs_per_worker",
     "num_epochs": "num_sgd_iter",
     "shuffle_batch_per_epoch": "shuffle_sequences",

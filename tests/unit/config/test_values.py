@@ -24,7 +24,7 @@ WRONG = [
     ({"evaluation_config": {"explore": "no"}}, "$.evaluation_config.explore", "true or false"),
     ({"exploration_config": {"type": 3}}, "$.exploration_config.type", '"EpsilonGreedy"'),
     ({"custom_resources_per_worker": {"tpu": "all"}}, "per_worker.tpu", "a number from 0"),
-    ({"train_batch_size": float("nan")}, "$.train_batch_size", "nan is not what"),
+    ({"train_batch_size": float("nan")}, "$.train_batch_size", "nan is not a valid value"),
 ]
 
 
