@@ -50,7 +50,8 @@ def translated(config, algorithm, stack="auto", legacy_ray="auto"):
 
 def paths(config, path="$"):
     for key, value in config.items():
-        if key in SECTIONS and path == "$" and isinstance(value, dict) and value:
+        is_section = key in SECTIONS and path == "$" and isinstance(value, dict)
+        if is_section and value and "grid_search" not in value:
             yield from (f"{path}.{key}.{inner}" for inner in value)
         else:
             yield f"{path}.{key}"
