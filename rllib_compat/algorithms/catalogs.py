@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ray.rllib.algorithms.bc.bc_catalog import BCCatalog as RayBCCatalog
@@ -92,6 +92,7 @@ def use_legacy_networks(
     *,
     algorithm: str | None = None,
     legacy_ray: str | None = None,
+    converted: Collection[str] = (),
 ) -> None:
     """Lets a config's default modules be those of the old networks, with new weights, in place.
 
@@ -104,6 +105,7 @@ def use_legacy_networks(
             modules is meant as an old `model`.
         algorithm: The algorithm's legacy name; None: today's.
         legacy_ray: The Ray whose networks they are; None: the last that had them.
+        converted: The policies whose modules are a checkpoint's, also where Ray has their class.
     """
     set_catalogs(config)
     if legacy is None:  # without the layers that only today's critics have
@@ -121,6 +123,8 @@ def use_legacy_networks(
     named = False
     for policy, spec in modules.changed_specs(config).items():
         given = spec.module_class
+        if policy in converted or (converted and not policy):  # "" is the only one
+            continue
         if given is not None and not getattr(given, "takes_catalogs", False):
             continue
         own = fresh.of_networks(_of_policy(legacy, policy))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat import registry
@@ -172,12 +172,19 @@ class AlgorithmBuilder:
                 refusals.require_actions(self.config, [getattr(env, "action_space", None)])
         return refusals.refused(error, self.translation)
 
-    def name_networks(self, config: AlgorithmConfig, more: Mapping[str, Any] | None = None) -> None:
+    def name_networks(
+        self,
+        config: AlgorithmConfig,
+        more: Mapping[str, Any] | None = None,
+        *,
+        converted: Collection[str] = (),
+    ) -> None:
         """Lets the modules of a config be those that the trainer's networks are, in place.
 
         Args:
             config: A translated config.
             more: What its legacy config says beside that of this trainer.
+            converted: The policies whose modules are a checkpoint's, and stay.
         """
         from rllib_compat.algorithms import catalogs  # it needs torch
 
@@ -186,7 +193,9 @@ class AlgorithmBuilder:
         algorithm = translation.legacy_algorithm
         new_stack = self.origin.ray != TODAY and translation.api_stack == "new"
         if new_stack and fresh.makes(algorithm, legacy):
-            catalogs.use_legacy_networks(config, legacy, algorithm=algorithm, legacy_ray=ray)
+            catalogs.use_legacy_networks(
+                config, legacy, algorithm=algorithm, legacy_ray=ray, converted=converted
+            )
         else:
             catalogs.set_catalogs(config)
 

@@ -345,7 +345,7 @@ class Restorer:
         config = self._running.algorithm.config.copy(copy_frozen=False)
         others = own.keys() - networks.keys()
         adapt_config(config, checkpoint.with_policies(policies), networks, others=others)
-        self._builder.name_networks(config)
+        self._builder.name_networks(config, converted=networks.keys())
         self._running.replace(config)
 
     def _weights(self) -> dict[str, Mapping[str, Any]]:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tree
 
+import rllib_compat as compat
 from rllib_compat.formats import manifest
 from rllib_compat.neutral.errors import (
     CheckpointError,
@@ -302,6 +303,21 @@ def old_state(trainer):
         stats = found.running_stats
         kept["filter"] = (stats.n, stats.mean, stats.var)
     return tree.flatten_with_path(copy.deepcopy(kept))  # arrays are the network's own memory
+
+
+def test_an_old_network_takes_the_place_of_another_that_the_config_describes(make):
+    """Also where Ray's own module has it: value layers of its own here, none there."""
+    experiment = Path(__file__).parents[1] / "legacy/experiments/0.8.5-interrupted"
+    (old,) = experiment.glob("*/checkpoint_4/checkpoint-4")
+    config = CASES["PPOTrainer"] | {"observation_filter": "NoFilter", "vf_share_layers": False}
+    trainer = make(config={**config, "model": {"fcnet_hiddens": [4]}}, legacy_ray="0.8.7")
+    trainer.restore(str(old))
+    observation = np.array([0.1, -0.2, 0.3, -0.4], np.float32)
+    policy = compat.load_policy(old)
+    for how in ({"observation": observation}, {"observation": -observation}):
+        acted = trainer.compute_single_action(**how, explore=False)
+        assert acted == policy.compute_single_action(how["observation"], explore=False).actions
+    assert trainer.train()["training_iteration"] == 5
 
 
 @pytest.mark.nightly
