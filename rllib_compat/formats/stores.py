@@ -129,15 +129,18 @@ class Store:
         return sorted(found, key=lambda info: info.path)
 
     def walk(self) -> Iterator[tuple[Store, list[str], list[fs.FileInfo]]]:
-        """The folders below, with the names of those in each, and its files; as `os.walk`.
+        """The folders from this one on, with the names of those in each, and its files.
 
-        One folder is listed at a time. What is taken out of the names is not walked.
+        One folder is listed at a time, however deep they are nested. What is taken out of the names
+        is not walked.
         """
-        listed = self.entries()
-        folders = [info.base_name for info in listed if not info.is_file]
-        yield self, folders, [info for info in listed if info.is_file]
-        for name in folders:
-            yield from (self / name).walk()
+        waiting = [self]
+        while waiting:
+            place = waiting.pop()
+            listed = place.entries()
+            folders = [info.base_name for info in listed if info.type.name == "Directory"]
+            yield place, folders, [info for info in listed if info.is_file]
+            waiting += [place / name for name in reversed(folders)]
 
     def read(self, name: str, *, whole: bool = False) -> bytes | None:
         """A file of the folder, or its first megabytes; None where there is none."""

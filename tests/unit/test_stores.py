@@ -127,6 +127,12 @@ def test_no_name_leads_out_of_the_copy(store, name):
         source_path("memory://bucket/evil")
 
 
+def test_what_is_nested_deeper_than_any_checkpoint_is_an_error_of_ours(store):
+    store.pipe(f"/bucket/deep/{('a' * 200 + '/') * 30}checkpoint-1", b"x")
+    with pytest.raises(CompatError):
+        source_path("memory://bucket/deep")
+
+
 def test_every_verb_takes_an_address(store, capsys):
     for arguments in (
         ["inspect", TRIAL],

@@ -396,6 +396,9 @@ def test_so_it_has_in_an_env_runner_of_ones_own():
 class SaysMuch(gymnasium.Wrapper):
     """Infos of any keys, in every second step."""
 
+    def __init__(self, _):
+        super().__init__(gymnasium.make("CartPole-v1"))
+
     def step(self, action):
         *others, info = super().step(action)
         self.even = not getattr(self, "even", False)
@@ -404,7 +407,7 @@ class SaysMuch(gymnasium.Wrapper):
 
 @pytest.mark.parametrize("kind", [CompatEnvRunner, GoesRaysWay])
 def test_infos_arrive_as_the_environment_gave_them(kind):
-    config = ppo(lambda _: SaysMuch(gymnasium.make("CartPole-v1")), envs=2)
+    config = ppo(SaysMuch, envs=2)
     runner = kind(config=config)
     infos = [info for e in runner.sample(num_timesteps=6) for info in e.get_infos()]
     assert {str(info) for info in infos} == {"{}", "{3: {4: 'x'}, '_own': None}"}
