@@ -128,11 +128,17 @@ def show(groups: Sequence[Sequence[Outcome]], verbose: int) -> None:
         output.say(f"  first: {first.name}")
         if first.fix:
             output.say(f"  to do: {output.cut_text(first.fix, _LONGEST)}")
-        for name, example in list(examples(first.fix))[:1]:
-            command = ["rllib-compat", "convert", first.old, first.new, f"--{name}", example or "…"]
-            output.say(f"  command: {shlex.join(command)}")
+        if command := command_for(first):
+            output.say(f"  command: {command}")
     if left := len(groups) - len(shown):
         output.say(f"{left} more reasons (-v shows them)")
+
+
+def command_for(outcome: Outcome) -> str:
+    """A command that tries what an advice names first; empty where no option helps."""
+    name, example = next(examples(outcome.fix), ("", ""))
+    words = ["rllib-compat", "convert", outcome.old, outcome.new, f"--{name}", example or "…"]
+    return shlex.join(words) if name else ""
 
 
 def examples(advice: str) -> Iterator[tuple[str, str]]:

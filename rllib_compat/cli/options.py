@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rllib_compat.cli.named_modules import find_modules
-from rllib_compat.formats.paths import local_path
-from rllib_compat.formats.stores import is_address
+from rllib_compat.formats.paths import is_address, local_path
 from rllib_compat.neutral.public import import_attribute
 from rllib_compat.neutral.text import printable
 

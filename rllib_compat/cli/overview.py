@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections import Counter
 from collections.abc import Sequence
@@ -83,15 +82,9 @@ def _short(error: CompatError) -> str:
 
 def _returns(folder: Path) -> dict[float, float]:
     """The mean return of each iteration of the trial that a folder is in."""
-    from rllib_compat.trials import find_trials, read_trial
+    from rllib_compat.trials import read_returns
 
-    with contextlib.suppress(CompatError):
-        file, *others = find_trials(folder)
-        if others:
-            return {}
-        points = read_trial(file, axis="iterations").curves.get("episode return", ())
-        return {point.x: point.mean for point in points}
-    return {}
+    return {point.x: point.mean for point in read_returns(folder, axis="iterations")}
 
 
 def _cells(row: Sequence[Any]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
@@ -104,14 +103,12 @@ def _row(outcome: Outcome) -> dict[str, Any]:
 def _reasons(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
     for group in answers.group(outcomes):
         first = group[0]
-        names = [name for name, _ in answers.examples(first.fix)]
-        command = shlex.join(["rllib-compat", "convert", _text(first.old), _text(first.new)])
         yield {
             "count": len(group),
             "status": _text(first.status),
             "reason": _text(first.reason),
             "fix": _text(first.fix),
-            "command": f"{command} --{names[0]} …" if names else "",
+            "command": _text(answers.command_for(first)),
         }
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rllib_compat.formats.files import disk_errors, read_lines
-from rllib_compat.formats.paths import local_path
-from rllib_compat.formats.stores import Store, is_address
+from rllib_compat.formats.paths import is_address, local_path
+from rllib_compat.formats.stores import Store
 from rllib_compat.neutral.errors import TargetExistsError, UnknownLayoutError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.origins import describe_place

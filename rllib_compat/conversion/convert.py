@@ -32,8 +32,8 @@ from rllib_compat.formats.layouts import exported
 from rllib_compat.formats.layouts.search import why_not_replaceable
 from rllib_compat.formats.manifest import require_whole, write_manifest
 from rllib_compat.formats.msgpack import write as msgpack
-from rllib_compat.formats.paths import local_path
-from rllib_compat.formats.stores import is_address, source_path, target_directory
+from rllib_compat.formats.paths import is_address, local_path
+from rllib_compat.formats.stores import source_path, target_directory
 from rllib_compat.networks import AnyNetwork, known, optimizers
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, size_of

@@ -18,12 +18,12 @@ from rllib_compat.conversion import workers
 from rllib_compat.conversion.archive_log import Outcome, open_log
 from rllib_compat.formats.layouts import search
 from rllib_compat.formats.manifest import NAME as MANIFEST
-from rllib_compat.formats.paths import local_path
-from rllib_compat.formats.stores import Store, is_address, join_place
+from rllib_compat.formats.paths import is_address, local_path
+from rllib_compat.formats.stores import Store, join_place, remove_copies
 from rllib_compat.neutral.errors import CompatError, UnknownLayoutError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.origins import describe_place
-from rllib_compat.trials import find_trials, read_trial
+from rllib_compat.trials import read_returns
 
 if TYPE_CHECKING:
     from rllib_compat.conversion.given import Given
@@ -212,7 +212,6 @@ def _convert(
     if at_start is not None:
         at_start()
     from rllib_compat.conversion.convert import convert
-    from rllib_compat.formats.stores import remove_copies
     from rllib_compat.neutral.checkpoint import size_of
     from rllib_compat.neutral.report import Severity
 
@@ -263,10 +262,6 @@ def _convert(
 @lru_cache(maxsize=16)  # checkpoints of a trial follow each other
 def _curve(folder: Path) -> list[tuple[float, float]]:
     """The mean return of the trial that a folder is in, with few points; empty without results."""
-    with suppress(CompatError):
-        file, *others = find_trials(folder)
-        if not others and file.stat().st_size <= _MOST_RESULTS:
-            points = read_trial(file).curves.get("episode return", [])
-            step = max(len(points) // _POINTS, 1)
-            return [(point.x, point.mean) for point in [*points[:-1:step], *points[-1:]]]
-    return []
+    points = read_returns(folder, largest=_MOST_RESULTS)
+    step = max(len(points) // _POINTS, 1)
+    return [(point.x, point.mean) for point in [*points[:-1:step], *points[-1:]]]

@@ -36,6 +36,12 @@ def split_address(place: str | os.PathLike[str]) -> tuple[str, str]:
     return found["scheme"].lower(), found["rest"].lstrip("/")
 
 
+def is_address(place: str | os.PathLike[str]) -> bool:
+    """Whether somebody means a place in a store, and not a path of this machine."""
+    scheme, _ = split_address(place)
+    return scheme not in ("", "file", "http", "https")
+
+
 def local_path(place: str | os.PathLike[str]) -> Path:
     """The path that a caller means: a leading `~` is the home folder, `file:///a` is `/a`.
 

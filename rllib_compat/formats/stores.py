@@ -14,13 +14,11 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from pathlib import Path, PurePath, PurePosixPath
@@ -29,7 +27,14 @@ from typing import TYPE_CHECKING, NoReturn
 from rllib_compat.formats import manifest
 from rllib_compat.formats.atomic import atomic_directory, atomic_file, target_exists
 from rllib_compat.formats.files import disk_errors
-from rllib_compat.formats.paths import LEVELS_UP, PARAMS, RESULTS, local_path, split_address
+from rllib_compat.formats.paths import (
+    LEVELS_UP,
+    PARAMS,
+    RESULTS,
+    is_address,
+    local_path,
+    split_address,
+)
 from rllib_compat.neutral import origins
 from rllib_compat.neutral.errors import (
     BudgetExceededError,
@@ -38,6 +43,7 @@ from rllib_compat.neutral.errors import (
     UnknownLayoutError,
 )
 from rllib_compat.neutral.extras import import_optional
+from rllib_compat.neutral.frozen import frozen
 
 if TYPE_CHECKING:
     from pyarrow import fs
@@ -59,7 +65,7 @@ _LEFT_FREE = 0.05
 _copies = count(1)
 
 
-@dataclass(frozen=True)
+@frozen
 class Store:
     """A place in a store.
 
@@ -160,12 +166,6 @@ class Store:
         """Removes a file of the folder, if it is there."""
         with store_errors(self), suppress(FileNotFoundError):
             self.files.delete_file(f"{self.path}/{name}")
-
-
-def is_address(place: str | os.PathLike[str]) -> bool:
-    """Whether somebody means a place in a store, and not a path of this machine."""
-    scheme, _ = split_address(place)
-    return scheme not in ("", "file", "http", "https")
 
 
 def join_place(place: str | Path, below: str | PurePath) -> str | Path:
@@ -357,6 +357,8 @@ def _copy_file(folder: Store, info: fs.FileInfo, path: Path) -> None:
 
 def _publish(folder: Path, store: Store) -> None:
     """Puts what is in a folder at an address; its manifest comes last."""
+    import platform  # reading needs none
+
     by = {"host": platform.node(), "process": os.getpid(), "since": time.time()}
     with store_errors(store):
         store.files.create_dir(store.path, recursive=True)

@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from rllib_compat.neutral.errors import CompatError
 
@@ -46,6 +44,9 @@ def install_command(*extras: str | None) -> str:
     It installs from where the package was installed before: an index, or the checkout or wheel
     that its installer noted (PEP 610), if that is still there.
     """
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname  # a tenth of what `inspect` takes, and seldom needed
+
     names = ",".join(filter(None, extras))
     wanted = names and f"[{names}]"
     origin = _origin()

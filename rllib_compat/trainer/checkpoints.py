@@ -24,8 +24,8 @@ from rllib_compat.formats.layouts import tree
 from rllib_compat.formats.layouts.folder import Folder, as_mapping
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.formats.manifest import require_whole, why_not_ours, write_manifest
-from rllib_compat.formats.paths import local_path
-from rllib_compat.formats.stores import is_address, source_path, target_directory
+from rllib_compat.formats.paths import is_address, local_path
+from rllib_compat.formats.stores import source_path, target_directory
 from rllib_compat.formats.zip_errors import DAMAGED_ZIP
 from rllib_compat.networks.named import BUFFERS
 from rllib_compat.neutral import spaces

@@ -5,7 +5,7 @@ from rllib_compat.neutral.public import lazy_exports
 _FILES = {
     "combine": ("combine", "smooth"),
     "draw": ("draw as draw_curves",),
-    "read": ("Trial", "find_trials", "read_trial"),
+    "read": ("Trial", "find_trials", "read_returns", "read_trial"),
 }
 
 __getattr__, __dir__, __all__ = lazy_exports(__name__, _FILES)

@@ -7,6 +7,7 @@ import io
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 from rllib_compat.formats.files import disk_errors, open_regular, parse_record, read_lines, walk
 from rllib_compat.formats.paths import RESULTS
 from rllib_compat.formats.stores import source_path
-from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
+from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptCheckpointError
 
 #: How many folders above a checkpoint's its trial's folder may be.
 _ABOVE = 3
@@ -94,6 +95,25 @@ def _find_trials(path: Path) -> list[Path]:
         where=str(path),
         fix="Give the folder of a trial, where Tune or a trainer has logged its results.",
     )
+
+
+def read_returns(
+    path: str | Path, *, axis: str = "steps", largest: float = math.inf
+) -> list[Point]:
+    """The returns of the trial that a path is in; none where it has logged none, or there are more.
+
+    Args:
+        path: As `find_trials` takes it.
+        axis: One of `AXES`.
+        largest: Bytes of a file of results beyond which it is not read.
+    """
+    with suppress(CompatError):
+        file, *others = find_trials(path)
+        with disk_errors(file):
+            size = file.stat().st_size
+        if not others and size <= largest:
+            return read_trial(file, axis=axis).curves.get("episode return", [])
+    return []
 
 
 def read_trial(file: Path, *, axis: str = "steps", more: tuple[str, ...] = ()) -> Trial:

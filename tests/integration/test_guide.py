@@ -1,13 +1,12 @@
 """What the guide's pages train, trains, and its commands on the bundled checkpoint print that."""
 
-import os
 import subprocess
 import sys
 
 import pytest
 
 from tests import docs
-from tests.integration.test_start_pages import commands, require
+from tests.integration.test_start_pages import commands, type_command
 
 pytestmark = [pytest.mark.ray, pytest.mark.newest, pytest.mark.nightly]
 
@@ -46,22 +45,12 @@ TYPED = ("command_line", "convert_a_checkpoint", "policy_without_ray")
 @pytest.mark.parametrize("page", TYPED)
 def test_commands_on_the_bundled_checkpoint_print_what_the_page_says(page, tmp_path):
     (tmp_path / "rllib_compat").symlink_to(docs.ROOT / "rllib_compat")
-    environment = os.environ | {"COLUMNS": docs.COLUMNS, "NO_COLOR": "1"}
     ran = 0
     for block in docs.blocks(docs.ROOT / f"migration_guide/{page}.md"):
         if block.language != "console" or "checked" in block.marks:
             continue
         for command, expected in commands(block):
             if "rllib_compat/demo_data" in command:
-                done = subprocess.run(
-                    ["bash", "-c", command],
-                    cwd=tmp_path,
-                    env=environment,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    text=True,
-                )
-                assert done.returncode == 0, done.stdout
-                require(expected, done.stdout)
+                type_command(command, tmp_path, expected)
                 ran += 1
     assert ran

@@ -34,10 +34,23 @@ def require(expected: list[str], printed: str) -> None:
         assert any(re.search(pattern, found) for found in left), f"{line!r} is not in\n{printed}"
 
 
+def type_command(command: str, folder: Path, expected: list[str], code: int = 0) -> None:
+    """Runs a command as a reader of a page does; it ends with the code and prints what is there."""
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=os.environ | {"COLUMNS": docs.COLUMNS, "NO_COLOR": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == code, f"{command}: {done.stdout}"
+    require(expected, done.stdout)
+
+
 @pytest.mark.slow("it is a newcomer's first hour, each command a process of its own")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_what_a_start_page_says_is_what_happens(page: Path, tmp_path: Path) -> None:
-    environment = os.environ | {"COLUMNS": docs.COLUMNS, "NO_COLOR": "1"}
     for block in docs.blocks(page):
         if file := _CAPTION.match(block.body):
             (tmp_path / file["file"]).write_text(file["text"], "utf-8")
@@ -47,13 +60,4 @@ def test_what_a_start_page_says_is_what_happens(page: Path, tmp_path: Path) -> N
         for command, expected in commands(block):
             if command.startswith("pip install "):
                 continue
-            done = subprocess.run(
-                ["bash", "-c", command],
-                cwd=tmp_path,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-            assert done.returncode == code, f"{command}: {done.stdout}"
-            require(expected, done.stdout)
+            type_command(command, tmp_path, expected, code)

@@ -113,7 +113,9 @@ def write_safetensors(plan: Plan, target: Path) -> list[Finding]:
     """
     for policy_id in plan.checkpoint.policies:
         # Its own writer would report a full disk by errors of its own.
-        _file(target, policy_id).write_bytes(_to_safetensors(plan, policy_id))
+        _file(target, policy_id).write_bytes(
+            _to_safetensors(plan, policy_id, _metadata(plan, policy_id))
+        )
     return _dropped_parts(plan)
 
 
@@ -140,16 +142,15 @@ def write_policy(plan: Plan, target: Path) -> list[Finding]:
         )
     with zipfile.ZipFile(target / f"{policy_id}{ARCHIVE}", "w") as archive:
         archive.writestr("policy.json", json.dumps(facts, indent=2))
-        archive.writestr(MEMBER, _to_safetensors(plan, policy_id))
+        archive.writestr(MEMBER, _to_safetensors(plan, policy_id, facts))
     return _dropped_parts(plan)
 
 
-def _to_safetensors(plan: Plan, policy_id: str) -> bytes:
+def _to_safetensors(plan: Plan, policy_id: str, facts: Mapping[str, Any]) -> bytes:
     import_optional("safetensors", extra="safetensors", where=f"--to {plan.form.value}")
     from safetensors import SafetensorError
     from safetensors.numpy import save
 
-    facts = _metadata(plan, policy_id)
     metadata = {k: v if isinstance(v, str) else json.dumps(v) for k, v in facts.items()}
     arrays = _exported_arrays(plan, policy_id)
     try:

@@ -11,10 +11,9 @@ from typing import Any
 
 from rllib_compat.conversion.plan import Plan
 from rllib_compat.conversion.write import exports
-from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.report import Finding
 from rllib_compat.neutral.text import printable
-from rllib_compat.trials import find_trials, read_trial
+from rllib_compat.trials import read_returns
 
 _CARD = """\
 ---
@@ -69,12 +68,7 @@ def write(plan: Plan, target: Path) -> list[Finding]:
 
 def _results(source: Path, iteration: int | None) -> dict[str, float]:
     """What the trial has logged in the checkpoint's iteration; empty where there is nothing."""
-    try:
-        file, *others = find_trials(source)
-        points = read_trial(file, axis="iterations").curves.get("episode return", ())
-    except CompatError:
-        return {}
-    own = [point for point in points if point.x == iteration and not others]
+    own = [point for point in read_returns(source, axis="iterations") if point.x == iteration]
     return {"iteration": own[0].x, "mean_reward": own[0].mean} if own else {}
 
 
