@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rllib_compat import registry
@@ -134,6 +134,9 @@ def plain(value):
 
 
 @given(configs(), st.sampled_from(["PPO", "DQN", "SAC", "IMPALA", "APPO"]))
+@example({"soft_q": True}, "DQN")
+@example({"noisy": True}, "DQN")
+@example({"parameter_noise": True}, "DQN")
 @settings(max_examples=examples(120))
 def test_translating_the_result_changes_nothing(config, algorithm):
     special = ("env", "callbacks", "callbacks_class", "_model_config", "_model_config_dict")

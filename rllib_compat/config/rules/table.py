@@ -537,6 +537,9 @@ FAMILIES = families(
         moved("soft_q", v.FLAG, "rl_module.model_config.soft_q_temperature", "a module of this package draws actions by their values", old="env_runners.exploration_config.type", convert=exploration.soft_q_of_q),
         moved("softmax_temp", v.NONNEGATIVE, "rl_module.model_config.soft_q_temperature", "what values are divided by in soft Q", old="env_runners.exploration_config.temperature", convert=exploration.softmax_temp_of_q),
         moved("parameter_noise", v.FLAG, "rl_module.model_config.*", "a module of this package explores with noise on its weights", old="env_runners.exploration_config.type", convert=exploration.parameter_noise_of_q),
+        moved("model.sigma0", v.NUMBER, "rl_module.model_config.*", "a setting of this package's own module", old="", algorithms=DQN),
+        moved("model.soft_q_temperature", v.NONNEGATIVE, "rl_module.model_config.*", "a setting of this package's own module", old=""),
+        moved("model.parameter_noise", v.PARAMETER_NOISE, "rl_module.model_config.*", "a setting of this package's own module", old=""),
     )),
     ("apex", "APEX and APEX_DDPG", "APEX and APEX_DDPG, whose replay is distributed; this package has them for the new API stack.", DISTRIBUTED, (
         kept("num_replay_buffer_shards", v.POSITIVE, "training.*", "over how many actors the replay buffer is distributed", old="", convert=replay.keep_distributed),
