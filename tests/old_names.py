@@ -34,7 +34,7 @@ _MODULE = re.compile(
     r"^(?:\w+-[\d.]+(?:data/purelib)?/)?((?:ray/(?:rllib|tune)|gym)(?:/\w+)*?)(/__init__)?\.py$"
 )
 _OTHERS = re.compile(
-    r"/(tests|tuned_examples|benchmarks|asv|cloud|unittest)/|/(test_\w+|conftest|setup|version)$"
+    r"/(tests|tuned_examples|benchmarks|asv|cloud|unittest)/|/(test_(?!utils$)\w+|conftest|setup|version)$"
 )
 #: Scripts, which nobody imports; what they share is in folders of its own.
 _SCRIPTS = re.compile(r"ray/(rllib|tune)/examples/\w+$")

@@ -1,7 +1,8 @@
-"""Small functions of `ray.tune.utils` and `ray.tune.trial` that today's Tune has not."""
+"""Small functions of `ray.tune.utils`, `.trial` and `.cluster_info` that today's Tune has not."""
 
 from __future__ import annotations
 
+import getpass
 import inspect
 import json
 import os
@@ -37,7 +38,10 @@ __all__ = [
     "evenly_distribute_cpus_gpus_distributed",
     "generate_plotly_dim_dict",
     "get_pinned_object",
+    "get_ssh_key",
+    "get_ssh_user",
     "get_tune_pg_prefix",
+    "is_ray_cluster",
     "load_results_to_df",
     "memory_debug_str",
     "noop_logger_creator",
@@ -236,3 +240,20 @@ def noop_logger_creator(config: dict[str, Any], logdir: str) -> Any:
 def get_tune_pg_prefix() -> str:
     """What names of this process's placement groups begin with."""
     return os.environ.get("TUNE_PLACEMENT_GROUP_PREFIX") or f"__tune_{uuid.uuid4().hex[:8]}__"
+
+
+def is_ray_cluster() -> bool:
+    """Whether Ray's cluster launcher set this machine up: it leaves a file in the home folder."""
+    return Path("~/ray_bootstrap_config.yaml").expanduser().exists()
+
+
+def get_ssh_user() -> str:
+    """The user as which nodes of the cluster reach each other."""
+    return getpass.getuser()
+
+
+def get_ssh_key() -> str | None:
+    """The file of the cluster's SSH key, or None: `TUNE_CLUSTER_SSH_KEY`, or the launcher's own."""
+    by_launcher = Path("~/ray_bootstrap_key.pem").expanduser()
+    file = os.environ.get("TUNE_CLUSTER_SSH_KEY", str(by_launcher))
+    return file if Path(file).exists() else None

@@ -166,8 +166,8 @@ MODULES = _inverted(
             ray.tune.integration.mlflow ray.tune.integration.mxnet ray.tune.integration.wandb
         """,
         _TUNE_FUNCTIONS: """
-            ray.tune.sample ray.tune.search.sample ray.tune.trial ray.tune.utils ray.tune.utils.util
-            ray.tune.utils.visual_utils
+            ray.tune.cluster_info ray.tune.sample ray.tune.search.sample ray.tune.trial
+            ray.tune.utils ray.tune.utils.util ray.tune.utils.visual_utils
         """,
         "rllib_compat.tune": "ray.tune ray.tune.tune",
         "rllib_compat.tune.functions": "ray.tune.session ray.tune.trainable.session",
