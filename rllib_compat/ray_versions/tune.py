@@ -341,6 +341,8 @@ def experiment_state_of(trials: list[Any]) -> tuple[str, str]:
     """What Ray resumes trials from: a file's name, and its text."""
     from ray.tune.utils.serialization import TuneFunctionEncoder
 
+    for trial in trials:  # Ray saves what is in the first one's folder of the driver
+        trial.storage._timestamp = trials[0].storage._timestamp
     now = datetime.now()
     session = now.strftime("%Y-%m-%d_%H-%M-%S")
     state = {

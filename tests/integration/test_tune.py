@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from itertools import count
 from pathlib import Path
 
 import gymnasium.spaces as spaces
@@ -148,14 +149,17 @@ def run_config(**arguments):
     return kind(verbose=0, **arguments)
 
 
+#: One passes from one trial to the next.
+SECONDS = map("2026-01-01_00-00-{:02}".format, count())
 INTERRUPTED = sorted((MUSEUM / "experiments").glob("*-interrupted.json"))
 
 
 @pytest.mark.slow("three trials, each a process of its own")
 @pytest.mark.nightly
 @pytest.mark.parametrize("recorded", INTERRUPTED, ids=lambda path: path.stem)
-def test_an_interrupted_experiment_goes_on_as_in_its_own_ray(recorded, tmp_path):
+def test_an_interrupted_experiment_goes_on_as_in_its_own_ray(recorded, tmp_path, monkeypatch):
     """One trial had ended, one was broken off behind its second checkpoint, one had not begun."""
+    monkeypatch.setattr("ray.tune.utils.date_str", lambda: next(SECONDS))
     shutil.copytree(recorded.parent / recorded.stem, tmp_path / "experiment")
     stop = {"training_iteration": 4}
     tune.run("PPO", name="experiment", local_dir=str(tmp_path), stop=stop, resume=True, verbose=0)
