@@ -1,16 +1,16 @@
 """Experiments of old Rays go on: `tune.run(resume=…)` and `Tuner.restore(FOLDER)`.
 
 Ray resumes from the state that it keeps of an experiment. For one that an old Ray left, such a
-state is written beside the old one: each trial with its config, results and last checkpoint. What
-else that Ray kept of the whole (searchers, callbacks, its `Tuner`) are pickles that Ray would load:
-they are moved into a folder below.
+state takes the old one's place: each trial with its config, results and last checkpoint. The old
+one, whose name may be of a later hour elsewhere, and what that Ray kept of the whole (searchers,
+callbacks, its `Tuner`: pickles that Ray would load) are moved into a folder below.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 #: What `resume` could be → what says the same today.
 RESUME = {"LOCAL": True, "REMOTE": True, "PROMPT": "AUTO", "ERRORED_ONLY": "AUTO+ERRORED_ONLY"}
-#: Where the old Ray's own pickles go, and which files they are.
+#: Where the old Ray's own files go, and which of them are pickles.
 ASIDE = "of_old_ray"
 _PICKLES = re.compile(r".+\.pkl|.+[-_]states?-.+\.json")
 #: What was code, as `params.json` has it.
@@ -61,20 +61,27 @@ def take_up(folder: Path, trainable: object, given: Mapping[str, Any]) -> None:
             logger.warning("Trial %s starts from zero: it has no checkpoint.", one.trial_id)
         one.config = config
         one.stop = one.stop or (dict(stop) if isinstance(stop, Mapping) else {})
+        if not one.stop and stop is None and one.status != "TERMINATED":
+            logger.warning(
+                "Trial %s trains until you stop it: the experiment's files have no condition (a "
+                "function is not run from them). Pass it: tune.run(…, stop=STOP, resume=True).",
+                one.trial_id,
+            )
         trials.append(tune.unfinished_trial(one, folder, trainable, given))
-    _move_pickles(folder)
+    files = [path for path in sorted(folder.iterdir()) if path.is_file()]
+    states = [path for path in files if path.name.startswith("experiment_state")]
+    _move_aside(path for path in files if path not in states and _PICKLES.fullmatch(path.name))
     name, state = tune.experiment_state_of(trials)
     with atomic_file(folder / name) as file:
         file.write(state.encode())
+    _move_aside(states)
     logger.info("%s was written by an old Ray: it continues from its last checkpoints.", folder)
 
 
-def _move_pickles(folder: Path) -> None:
-    for file in sorted(folder.iterdir()):
-        is_state = file.name.startswith("experiment_state")
-        if not is_state and not file.is_dir() and _PICKLES.fullmatch(file.name):
-            (folder / ASIDE).mkdir(exist_ok=True)
-            file.rename(folder / ASIDE / file.name)
+def _move_aside(files: Iterable[Path]) -> None:
+    for file in files:
+        (file.parent / ASIDE).mkdir(exist_ok=True)
+        file.rename(file.parent / ASIDE / file.name)
 
 
 def with_code(found: Any, caller: Any) -> Any:

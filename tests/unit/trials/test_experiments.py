@@ -138,6 +138,31 @@ def test_an_experiment_goes_on_from_its_last_checkpoints(broken_off, how):
     assert sorted(experiment.iterdir()) == before, "it is today's now"
 
 
+@pytest.mark.parametrize("name", ["experiment_state.json", "experiment_state-2099-01-01.json"])
+def test_an_old_state_with_a_later_name_is_not_resumed_from(broken_off, name):
+    """Ray takes the last by name: another's clock, or Ray 0.6, which wrote no time."""
+    experiment, _ = broken_off
+    (state,) = experiment.glob("experiment_state*.json")
+    state.rename(experiment / name)
+    arguments = {"name": experiment.name, "local_dir": str(experiment.parent), "resume": True}
+    (trial,) = tune.run("PPO", **arguments).trials
+    assert (trial.status, trial.checkpoint.path[-6:]) == ("PENDING", "000002")
+    before = digest_tree(experiment)
+    tune.run("PPO", **arguments)
+    assert digest_tree(experiment) == before, "it is today's now"
+
+
+def test_all_trials_write_where_ray_saves_from(tmp_path, monkeypatch, caplog):
+    """Ray copies the driver's folder of the first trial, whose name has its second."""
+    folder = shutil.copytree(MUSEUM / "experiments/1.13.0-interrupted", tmp_path / "experiment")
+    seconds = iter("abcdef")
+    monkeypatch.setattr("ray.tune.utils.date_str", lambda: next(seconds))
+    monkeypatch.setattr("ray.tune.run", lambda *_, **__: RayAnalysis(str(folder)))
+    trials = tune.run("PPO", folder.name, local_dir=str(tmp_path), resume=True).trials
+    assert [trial.storage._timestamp for trial in trials] == ["a", "a", "a"]
+    assert caplog.text.count("until you stop it") == 2, "their stop was a function"
+
+
 def test_a_spec_goes_on(broken_off):
     experiment, calls = broken_off
     spec = {"run": "PPO", "local_dir": str(experiment.parent), "checkpoint_freq": 2}
