@@ -158,6 +158,7 @@ def run(path: Path, *, limit: int, imports: bool = False, plain: bool = False) -
         started = time.monotonic()
         again, _ = outcome_of(with_old_ray, limit)
         row.outcome = WITH_OLD_RAY if again == RUNS else f"with --old-ray: {again}"
+    row.outcome = row.outcome.replace(f"{path.parent}/", "")
     row.seconds = round(time.monotonic() - started)
     return row
 
