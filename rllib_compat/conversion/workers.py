@@ -181,6 +181,7 @@ def _serve(connection: Connection, work: Callable[[JobT], object], limit: float)
         try:
             job: JobT = connection.recv()
         except (EOFError, OSError):
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing is left to remove
             return
         try:
             connection.send(_limited(work, job, limit))
