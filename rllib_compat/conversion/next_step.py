@@ -89,7 +89,7 @@ def _act(plan: Plan, target: str | Path) -> str:
     lines = [
         "import rllib_compat as compat",
         f"policy = compat.load_policy({str(target)!r}{which})",
-        "action = policy.compute_single_action(observation)",
+        "action = policy.compute_single_action(observation).actions",
     ]
     if plan.reason.startswith("$.exploration_config "):
         old = plan.checkpoint.source.place

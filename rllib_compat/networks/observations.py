@@ -126,8 +126,10 @@ def require_image(policy: PolicyState, settings: ModelSettings) -> tuple[int, ..
     image = preprocessed_image(policy.observation_space, settings)
     if image is None:
         raise refusals.needed(
-            f"The network has convolutions; the observation space {policy.observation_space} has "
-            "no images.",
+            "The network has convolutions, and the observation space is unknown."
+            if policy.observation_space is None
+            else f"The network has convolutions; the observation space {policy.observation_space} "
+            "has no images.",
             "images",
             f"policies.{policy.policy_id}.observation_space",
         )

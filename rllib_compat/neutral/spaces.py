@@ -241,6 +241,9 @@ class DictSpace(Space):
             raise ValueError("a name in a Dict is neither text nor a number")
         return self.spaces.values()
 
+    def __str__(self) -> str:
+        return f"Dict({', '.join(f'{name}={space}' for name, space in self.spaces.items())})"
+
     def flat_size(self) -> int:
         """The sum over the parts."""
         return sum(s.flat_size() for s in self.spaces.values())

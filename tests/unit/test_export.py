@@ -3,9 +3,11 @@
 import contextlib
 import json
 import re
+import shutil
 import sys
 from dataclasses import replace
 from importlib import resources
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -97,12 +99,14 @@ def test_the_action_of_a_model_is_what_the_policy_does(tmp_path):
     assert without == {"TupleSpace"}
 
 
-def test_a_policy_in_one_file_does_what_it_did(tmp_path):
+@pytest.mark.parametrize("form", ["policy", "onnx"])
+def test_an_exported_policy_does_what_it_did(form, tmp_path):
     """Raw observations to actions of the environment, also where it explores."""
+    pytest.importorskip("onnx" if form == "onnx" else "safetensors")
     for i, (case, policy) in enumerate(acting_cases()):
         file = tmp_path / f"{i}.rlpolicy"
         given = replace(given_if_asked(case), policies=(policy.policy_id,))
-        convert(case.checkpoint, file, to="policy", given=given, inputs=5)
+        convert(case.checkpoint, file, to=form, given=given, inputs=5)
         same = load_policy(file)
         assert (same.policy_id, same.action_space) == (policy.policy_id, policy.action_space)
         obs = np.random.default_rng(i).normal(size=(20, *policy.network.inputs))
@@ -127,7 +131,12 @@ def _parts(value):
 def test_a_folder_to_share_has_a_card_with_the_return_of_its_trial(tmp_path):
     pytest.importorskip("safetensors")
     (case,) = find(ray="1.13.0", variant="tunerun")
-    done = convert(case.checkpoint, tmp_path / "hub", to="hub", given=given_if_asked(case))
+    old = shutil.copytree(Path(case.checkpoint).parents[1], tmp_path / "trial")
+    (old / "openaigym.video.0.mp4").write_bytes(b"a video")
+    (old / "linked.mp4").symlink_to("/etc/hostname")
+    old /= Path(case.checkpoint).relative_to(Path(case.checkpoint).parents[1])
+    done = convert(old, tmp_path / "hub", to="hub", given=given_if_asked(case))
+    assert (tmp_path / "hub/replay.mp4").read_bytes() == b"a video"
     card = (tmp_path / "hub/README.md").read_text()
     head = yaml.safe_load(card.split("\n---\n")[0])
     (metric,) = head["model-index"][0]["results"][0]["metrics"]

@@ -45,7 +45,8 @@ def test_the_lines_give_all_that_the_plan_lacked(case, monkeypatch):
         loaded.append(load(path, given=known, **arguments))
         return types.SimpleNamespace(train=lambda: None)
 
-    policy = types.SimpleNamespace(compute_single_action=lambda observation: None)
+    computed = types.SimpleNamespace(actions=None)
+    policy = types.SimpleNamespace(compute_single_action=lambda observation: computed)
     monkeypatch.setattr(compat, "load", planned)
     monkeypatch.setattr(compat, "load_policy", lambda *_, **__: policy)
     scope = {"MyEnv": environment(spaces_of(plan.checkpoint)), "observation": None}

@@ -1,6 +1,7 @@
 """Writes networks for other libraries, as ONNX or safetensors; needs neither Ray nor torch.
 
-`<policy>.onnx` is what a network computes (see `networks/onnx.py`). `<policy>.safetensors` has
+`<policy>.onnx` is what a network computes (see `networks/onnx.py`); `load_policy` reads the
+`<policy>.safetensors` that is written beside it. `<policy>.safetensors` has
 every array by its canonical name (`hidden.0.kernel`), as the network's graph has it: kernels are
 `[in, out]` and `[h, w, in, out]`. Its metadata holds that graph as JSON, so the file says what is
 computed. Of networks that are not known, such as custom models, the arrays keep the names that
@@ -36,23 +37,24 @@ _RESERVED = "__metadata__"
 
 
 def write_onnx(plan: Plan, target: Path) -> list[Finding]:
-    """Writes `<policy>.onnx` for each policy.
+    """Writes `<policy>.onnx` for each policy, and beside it what `load_policy` reads.
 
     Returns:
         What is not in them.
 
     Raises:
-        CompatError: The package onnx is not installed.
+        CompatError: The package onnx or safetensors is not installed.
     """
     onnx = import_optional("onnx", extra="onnx", where="--to onnx")
     findings = _dropped_parts(plan)
     for policy_id, network in known(plan.networks).items():
         acting = find_acting(plan, policy_id, network)
-        made = to_onnx(network, _metadata(plan, policy_id), acting)
+        made = to_onnx(network, _facts(plan, policy_id), acting)
         if acting is None:
             findings.append(_no_action(policy_id))
         onnx.checker.check_model(made)
         (target / f"{policy_id}.onnx").write_bytes(made.SerializeToString())
+        _write_arrays(plan, target, policy_id)
         if left := sorted(network.graph.outputs.keys() - set(outputs_without_critics(network))):
             findings.append(
                 Finding.info(
@@ -60,7 +62,7 @@ def write_onnx(plan: Plan, target: Path) -> list[Finding]:
                     Verdict.DROPPED,
                     f"policies.{policy_id}.network",
                     f"{', '.join(left)}: critics that take an action; the model is the policy",
-                    "`--to safetensors` keeps their arrays",
+                    f"`{policy_id}.safetensors` beside it has their arrays",
                 )
             )
     return findings
@@ -112,11 +114,14 @@ def write_safetensors(plan: Plan, target: Path) -> list[Finding]:
         CheckpointError: It has no form for an array, or for a text.
     """
     for policy_id in plan.checkpoint.policies:
-        # Its own writer would report a full disk by errors of its own.
-        _file(target, policy_id).write_bytes(
-            _to_safetensors(plan, policy_id, _metadata(plan, policy_id))
-        )
+        _write_arrays(plan, target, policy_id)
     return _dropped_parts(plan)
+
+
+def _write_arrays(plan: Plan, target: Path, policy_id: str) -> None:
+    # The writer of safetensors would report a full disk by errors of its own.
+    data = _to_safetensors(plan, policy_id, _metadata(plan, policy_id))
+    _file(target, policy_id).write_bytes(data)
 
 
 def write_policy(plan: Plan, target: Path) -> list[Finding]:
@@ -218,12 +223,10 @@ def _file(target: Path, policy_id: str) -> Path:
 
 def describe(plan: Plan, policy_id: str) -> dict[str, Any]:
     """What a policy is, in short, as plain data."""
-    found = {"network": "unknown", **_metadata(plan, policy_id)}
-    return {key: value for key, value in found.items() if key not in ("graph", "acting")}
+    return {"network": "unknown", **_facts(plan, policy_id)}
 
 
-def _metadata(plan: Plan, policy_id: str) -> dict[str, Any]:
-    """What a file of one policy says about itself, as text or plain data."""
+def _facts(plan: Plan, policy_id: str) -> dict[str, Any]:
     checkpoint = plan.checkpoint
     policy, network = checkpoint.policies[policy_id], plan.networks.get(policy_id)
     facts: dict[str, Any] = {
@@ -237,7 +240,14 @@ def _metadata(plan: Plan, policy_id: str) -> dict[str, Any]:
         facts["network"] = network.summary
         if "distribution" in network.target.model_config:
             facts["distribution"] = network.target.model_config["distribution"]
-    if plan.form is not Form.ONNX and isinstance(network, Network):
+    return facts
+
+
+def _metadata(plan: Plan, policy_id: str) -> dict[str, Any]:
+    """What a file of safetensors says about its policy, as text or plain data."""
+    checkpoint, facts = plan.checkpoint, _facts(plan, policy_id)
+    policy, network = checkpoint.policies[policy_id], plan.networks.get(policy_id)
+    if isinstance(network, Network):
         facts["graph"] = network.graph.to_plain()
         if not _filter_is_left_out(policy, network) and policy.action_space is not None:
             facts["acting"] = _acting(checkpoint, policy, network)

@@ -6,6 +6,7 @@ Nothing is uploaded. Text of the checkpoint is quoted wherever it is written.
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from rllib_compat.conversion.write import exports
 from rllib_compat.neutral.report import Finding
 from rllib_compat.neutral.text import printable
 from rllib_compat.trials import read_returns
+
+#: What model hubs show beside a card.
+_VIDEO = "replay.mp4"
 
 _CARD = """\
 ---
@@ -42,7 +46,7 @@ Nothing in these files is executed when they are loaded.
 
 
 def write(plan: Plan, target: Path) -> list[Finding]:
-    """Writes `<policy>.safetensors`, `config.json`, `results.json` and `README.md`.
+    """Writes `<policy>.safetensors`, `config.json`, `results.json`, `replay.mp4` and `README.md`.
 
     Returns:
         What is not in them.
@@ -50,20 +54,32 @@ def write(plan: Plan, target: Path) -> list[Finding]:
     findings = exports.write_safetensors(plan, target)
     checkpoint = plan.checkpoint
     environment = checkpoint.config.get("env")
-    told = {
+    facts = {
         "algorithm": checkpoint.algorithm or "unknown",
         "environment": str(environment) if environment else "unknown",
         "ray_version": checkpoint.source.ray_version or "unknown",
         "env_steps": checkpoint.counters.env_steps,
     }
     networks = {policy_id: exports.describe(plan, policy_id) for policy_id in checkpoint.policies}
-    config = {**told, "policies": networks, "config": exports.plain(checkpoint.config)}
+    config = {**facts, "policies": networks, "config": exports.plain(checkpoint.config)}
     (target / "config.json").write_text(json.dumps(config, indent=2), "utf-8")
     results = _results(checkpoint.source.path, checkpoint.counters.iteration)
     if results:
         (target / "results.json").write_text(json.dumps(results, indent=2), "utf-8")
-    (target / "README.md").write_text(_card(told, networks, results), "utf-8")
+    if _copy_video(checkpoint.source.path, target / _VIDEO):
+        facts["video"] = _VIDEO
+    (target / "README.md").write_text(_card(facts, networks, results), "utf-8")
     return findings
+
+
+def _copy_video(source: Path, target: Path) -> bool:
+    """Copies the newest video that the trial recorded; no link is followed."""
+    folders = (source, *source.absolute().parents[:2])
+    found = [video for folder in folders for video in folder.glob("*.mp4")]
+    videos = [video for video in found if video.is_file() and not video.is_symlink()]
+    if videos:
+        shutil.copyfile(max(videos, key=lambda video: video.stat().st_mtime), target)
+    return bool(videos)
 
 
 def _results(source: Path, iteration: int | None) -> dict[str, float]:
@@ -72,14 +88,13 @@ def _results(source: Path, iteration: int | None) -> dict[str, float]:
     return {"iteration": own[0].x, "mean_reward": own[0].mean} if own else {}
 
 
-def _card(told: dict[str, Any], networks: dict[str, Any], results: dict[str, float]) -> str:
-    algorithm, environment = told["algorithm"], told["environment"]
+def _card(facts: dict[str, Any], networks: dict[str, Any], results: dict[str, float]) -> str:
+    algorithm, environment = facts["algorithm"], facts["environment"]
     metric = {"type": "mean_reward", "name": "mean_reward", "value": results.get("mean_reward")}
     task = {"type": "reinforcement-learning", "name": "reinforcement-learning"}
     place = {"name": environment, "type": environment}
     entry = {"task": task, "dataset": place, "metrics": [metric]}
     index = json.dumps([{"name": algorithm, "results": [entry]}])
-    facts = {**told, **results}
     return _CARD.format(
         tags=json.dumps(["reinforcement-learning", "rllib", algorithm, environment]),
         index=f"model-index: {index}\n" if results else "",
@@ -89,7 +104,9 @@ def _card(told: dict[str, Any], networks: dict[str, Any], results: dict[str, flo
             f"{_quoted(of['action_space'])}"
             for name, of in networks.items()
         ),
-        facts="\n".join(f"| {name} | {_quoted(value)} |" for name, value in facts.items()),
+        facts="\n".join(
+            f"| {name} | {_quoted(value)} |" for name, value in (facts | results).items()
+        ),
     )
 
 

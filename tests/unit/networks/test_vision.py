@@ -201,7 +201,7 @@ def test_images_of_another_size_are_a_contradiction():
 def test_without_a_space_the_image_is_asked_for():
     case = one(VISION, ray="1.13.0", framework="torch", variant="images")
     policy, settings = policy_and_settings(case, observation_space=None)
-    with pytest.raises(MissingInformationError, match="has no images"):
+    with pytest.raises(MissingInformationError, match="space is unknown"):
         read_policy(policy, settings)
 
 
