@@ -217,7 +217,7 @@ def format_expression(node: ast.expr, indent: int, notes: Sequence[str] = ()) ->
     Args:
         node: The expression.
         indent: How far it is indented.
-        notes: Comments, which stand before the arguments of a call.
+        notes: Comments before the arguments of a call.
     """
     return " " * indent + _over_lines(node, indent, notes=notes)
 
@@ -252,7 +252,7 @@ def format_line(node: ast.expr) -> str:
 
 
 def _brackets(node: ast.expr) -> tuple[str, list[tuple[str, ast.expr]], str] | None:
-    """What stands before, in and after the brackets of a display or call; None for all others."""
+    """The text before, in and after the brackets of a display or call; None for all others."""
     if isinstance(node, ast.Dict):
         pairs = zip(node.keys, node.values, strict=True)
         return "{", [(f"{format_line(k)}: ", v) for k, v in pairs if k is not None], "}"

@@ -30,8 +30,8 @@ _ATTRIBUTES = {"framework": "framework_str"}
 class ImpliedDefault:
     """What a Ray always did, before it had a key for it.
 
-    The table of keys knows defaults. Where a key came later, and its default of today is not what
-    earlier Rays did, the value that says the same stands here, and counts as a default of theirs.
+    The table of keys has the defaults of keys. If a key was added later, with a default that
+    differs from what earlier Rays did, the equivalent value is here, and is a default of theirs.
 
     Attributes:
         key: Today's key.
@@ -155,7 +155,7 @@ def _ours(algorithm: str, argument: str) -> tuple[bool, Any]:
 
 @cache
 def _installed() -> str:
-    """The table's release that stands for the installed Ray; without one, the newest."""
+    """The table's release for the installed Ray; without a Ray, the newest."""
     try:
         return table.nearest_release(str(releases.installed()))
     except RayNotSupportedError:

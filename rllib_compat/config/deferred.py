@@ -121,7 +121,7 @@ class PreviousStepsConnector(Deferred):
         return partial(connectors.with_previous_steps, build(self.inner), *seen, one_hot=True)
 
     def code(self, writer: Writer) -> ast.expr | None:
-        """The function as a lambda; None where only code says what stands in front of it."""
+        """The function as a lambda; None if only code can give its first arguments."""
         cls = writer.imported(PUBLIC, "PreviousSteps")
         several = {"multi_agent": True} if self.multi_agent else {}
         made = writer.call(cls, actions=self.actions, rewards=self.rewards, one_hot=True, **several)
@@ -163,9 +163,9 @@ class AdaptedEnv(Deferred):
         """The call that wraps it; of what gymnasium has itself, and is no game, the name."""
         given = {k: v for k, v in self.settings.items() if k == "env" or not self._means_nothing(k)}
         plain = not set(given) - {"env", "env_config", "old_stack"}
-        # A game's name says nothing of the wrappers that it has here without a word.
+        # The name of a game alone would leave out the wrappers that it gets here.
         if plain and isinstance(given["env"], str) and not may_be_atari(given["env"]):
-            # Without gymnasium nobody knows what it has; the call below is right for any name.
+            # Without gymnasium its names are unknown; the call below is right for any name.
             with suppress(ModuleNotFoundError):
                 import gymnasium
 

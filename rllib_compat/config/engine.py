@@ -19,7 +19,7 @@ from rllib_compat.registry import keys as table
 
 @frozen
 class Leaf:
-    """A key of the config, where it stands, and the rule that holds for it."""
+    """A key of the config, its path, and the rule for it."""
 
     key: str
     path: str
@@ -33,7 +33,7 @@ class Leaf:
         return asks is not None and asks(_plain(self.value))
 
 
-#: How many unknown keys of a config are told which known one they look like.
+#: For how many unknown keys of a config a similar known key is suggested.
 _MOST_HINTS = 100
 
 #: Whether somebody chose the value of a leaf, or some Ray put it there by itself.
@@ -72,7 +72,7 @@ def apply(
     Args:
         config: A dict of root keys.
         context: What the rules may ask.
-        path: Where the dict stands.
+        path: The path of the dict.
         chosen: Tells whether somebody chose a value; where it is not known which Ray the config is
             from, what no Ray had as a default counts as chosen.
     """
@@ -136,7 +136,7 @@ def _gone_with_the_old_stack(rule: Rule, which: str, *, by_default: bool, hint: 
     Args:
         rule: The rule of its key.
         which: Why it is the new API stack.
-        by_default: Whether nobody chose the value.
+        by_default: Whether the value is a default.
         hint: What to do.
     """
     why = rule.why or "only the old API stack can run it"

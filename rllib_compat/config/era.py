@@ -1,10 +1,10 @@
-"""Which Ray something was written for, where nobody says: the newest that fits all evidence.
+"""Infers which Ray something was written for: the newest that fits all evidence.
 
 Evidence is what only some Rays had: modules and names that the user's code imports, methods of
 configs that it calls, keys of the config, an algorithm that Ray has removed, and what requirement
-and lock files beside the script ask for. Of evidence that contradicts itself, what came later
-counts, since nobody uses a name before there is one, while an old one may have been left standing;
-and code counts before files. Where today's Ray fits, too, today's defaults count.
+and lock files beside the script ask for. Where evidence is contradictory, the later Ray counts: a
+name is not used before it exists, but an old one may remain in the code. Code counts before files.
+If the installed Ray fits, too, its defaults count.
 """
 
 from __future__ import annotations

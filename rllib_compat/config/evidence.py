@@ -31,7 +31,7 @@ _PACKAGES: Mapping[str, tuple[tuple[str | None, str | None], ...]] = {
     "ray.rllib.contrib": ((None, "2.2.0"), (None, "1.13.0")),
     "ray.rllib.algorithms": (("2.0.0", None),),
 }
-#: The modules whose names are evidence; those of gym tell another version.
+#: The modules whose names are evidence; those of gym belong to another version.
 _RAY = ("ray.rllib", "ray.tune")
 #: Methods of configs → the same.
 _METHODS = {

@@ -74,7 +74,7 @@ def read_data(source: str) -> Any:
     budget = Budget()
     try:
         value = reader(file, budget)
-        # What lies in circles, or stands for millions of values, is no config.
+        # A value that contains itself, or expands to millions of values, is no config.
         check_values(value, budget, source)
     except CompatError as error:
         raise ConfigError(f"{source} can't be read: {error.found}", where=error.where) from error

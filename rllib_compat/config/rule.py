@@ -1,8 +1,8 @@
 """What a rule is: one legacy key, and what becomes of it.
 
 Rules are data (`rules/table.py`). Where the new value has to be computed, a rule names a function
-that turns the old value into an `Outcome`; everything else is said by the fields. A *setting* is a
-dotted path that starts with the `AlgorithmConfig` method and goes on with its argument:
+that turns the old value into an `Outcome`; the fields say everything else. A *setting* is a
+dotted path that starts with the `AlgorithmConfig` method, followed by its argument:
 `training.lr`, `rl_module.model_config.fcnet_hiddens`. The method `env` is ours: its settings
 describe how the environment is wrapped.
 """
@@ -63,7 +63,7 @@ class Rule:
     """One legacy key of one or of all algorithms, and what becomes of it.
 
     Attributes:
-        family: The page of the guide that the rule stands on.
+        family: The page of the guide that has the rule.
         key: The key with its section: `num_workers`, `model.fcnet_hiddens`.
         verdict: What becomes of it.
         value: What the value may be.
@@ -119,14 +119,14 @@ class Context:
         algorithm: The target algorithm.
         legacy_algorithm: What it was called.
         stack: The API stack that was chosen, "new" or "old".
-        path: Where the value stands.
+        path: The path of the value.
         id: The id of the rule or step that is applied, for the report.
         applied: The rule that is applied.
         legacy_ray: The version of its Ray, where that is known.
         keeps: What the ids of rules look like whose keys the networks have, since these are the
             old Ray's.
         findings: What rules have said about parts of their values.
-        translate: Translates a dict of root keys that stands inside the config.
+        translate: Translates a dict of root keys inside the config.
     """
 
     config: Mapping[str, Any]

@@ -136,7 +136,7 @@ class Translation:
         return adapted or discrete or filtered or self.algorithm == "CQL"
 
     def _explores_otherwise(self) -> bool:
-        """Whether a module is told to explore as today's modules can't."""
+        """Whether a module is to explore in a way that Ray's modules do not."""
         calls = self.calls.get("rl_module", {})
         spec = calls.get("rl_module_spec")
         several = spec.models.values() if isinstance(spec, ModelPerPolicy) else ()

@@ -307,7 +307,7 @@ def _legacy_training(
         algorithm: The legacy algorithm.
     """
     release = legacy_ray
-    if release is None and config.get("vtrace") is False:  # nobody has it by default
+    if release is None and config.get("vtrace") is False:  # no Ray has this default
         release = NEWEST_WITHOUT_VTRACE
     if release is None or Version(release) >= Version(TODAY):
         return None

@@ -1,6 +1,6 @@
 """Holds a config against the declarations of its keys before anything else looks at it.
 
-Rules, whole-config steps and Ray see what `validate_config` hands on, and nothing else:
+Rules, whole-config steps and Ray see only what `validate_config` returns:
 
 * of a config from a file (`Origin.FILE`), the values that fit the declarations of their keys.
   Everything else stays behind, with a row in the report that says what to give instead;
@@ -94,7 +94,7 @@ def validate_config(
         algorithms: The legacy algorithm, then the target.
         origin: Where it is from.
         trust: Exact names of classes and functions, `module:Class`, that may pass from a file.
-        path: Where the config stands, for the findings.
+        path: The path of the config, for the findings.
 
     Raises:
         ConfigError: A name in `trust` is none.

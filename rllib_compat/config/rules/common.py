@@ -1,7 +1,7 @@
 """How a row of the table of rules is written, and conversions that rows of several families name.
 
 A row, `kept("gamma", v.FRACTION, "training.*")`, names one key, or several that are alike. In a
-target, `*` stands for the key's own name.
+target, `*` is the key's own name.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ Row: TypeAlias = "Callable[[str, tuple[str, ...]], list[Rule]]"
 
 @frozen
 class Family:
-    """Rules that stand on one page of the guide.
+    """Rules on one page of the guide.
 
     Attributes:
         title: The title of the page.
@@ -180,7 +180,7 @@ def row(
     return make
 
 
-#: Keys that an argument of today has by the same name.
+#: Keys that have the same name today.
 kept = partial(row, Verdict.KEPT)
 #: Keys that have another name today.
 renamed = partial(row, Verdict.RENAMED)
@@ -190,7 +190,7 @@ moved = partial(row, Verdict.MOVED)
 converted = partial(row, Verdict.CONVERTED)
 #: Keys that this package does what they say for.
 wrapped = partial(row, Verdict.WRAPPED)
-#: Keys that no Ray of today can do anything for.
+#: Keys that no supported Ray has a substitute for.
 refused = partial(row, Verdict.REFUSED)
 
 

@@ -45,7 +45,7 @@ _BANDITS = {
 }
 BANDITS = tuple(_BANDITS)
 _BEST = _BANDITS["BanditLinUCB"]
-#: Whose old policies on torch took the best action each time where they were told of that class,
+#: Whose old policies on torch took the best action each time if the config named that class,
 #: with Discrete actions: by Q-values, or by what a distribution is made of. All others, and all
 #: with Thompson sampling, failed (asked of Ray 1.13.0).
 _BEST_BY_Q = ("DQN", "SimpleQ", "APEX", "R2D2")
@@ -264,11 +264,11 @@ def _epsilon_of_helper(helper: Mapping[str, Any], context: Context) -> list[list
 
 
 def exploration_config_of_sequences(value: Any, context: Context) -> Outcome:
-    """As DQN's without noise; RNNSAC's is its distribution unless it is told something else.
+    """As DQN's without noise; RNNSAC's is its distribution unless the config says otherwise.
 
-    Asked of Ray 1.13.0, R2D2 and RNNSAC died of ParameterNoise (when they replayed), GaussianNoise,
-    OrnsteinUhlenbeckNoise (Discrete actions have no bounds) and Curiosity, on torch and, of R2D2,
-    on TensorFlow.
+    Asked of Ray 1.13.0, R2D2 and RNNSAC failed with ParameterNoise (when they replayed),
+    GaussianNoise, OrnsteinUhlenbeckNoise (Discrete actions have no bounds) and Curiosity, on torch
+    and, of R2D2, on TensorFlow.
     """
     kind, of_q = type_name(value), context.algorithm == "R2D2"
     if kind == PER_WORKER_EPSILON:  # without workers, it was no other than epsilon-greedy

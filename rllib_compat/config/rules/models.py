@@ -17,8 +17,8 @@ from rllib_compat.runtime.atari import STACKED, atari_settings, is_atari_name, i
 
 NEW = "rl_module.model_config"
 OLD = "training.model"
-#: The releases whose fully connected network did not know of `free_log_std`; a checkpoint of Ray
-#: 0.7 tells no more than that.
+#: The releases whose fully connected network ignored `free_log_std`; a checkpoint of Ray 0.7
+#: shows only "0.7".
 _IGNORED_FREE_LOG_STD = (Version("0.7.5"), Version("0.8.5"))
 #: Those without a value branch beside the policy.
 _NOTHING_TO_SHARE = tuple(n for root in ("DQN", "SAC", "DDPG") for n in registry.family(root))
@@ -85,8 +85,8 @@ def frames(value: object, context: Context) -> Outcome:
     if is_registered_name(env) and not is_atari_name(env):
         return Outcome(message="only Atari games have frames")
     key = context.rule.name
-    told = {**_stacked(context), key: value}
-    return Outcome({context.target: atari_settings(told)[key]}, Verdict.WRAPPED)
+    settings = atari_settings({**_stacked(context), key: value})
+    return Outcome({context.target: settings[key]}, Verdict.WRAPPED)
 
 
 def _stacked(context: Context) -> dict[str, Any]:
@@ -96,9 +96,9 @@ def _stacked(context: Context) -> dict[str, Any]:
 
 def num_framestacks(value: object, context: Context) -> Outcome:
     """How many frames are stacked, where `framestack` leaves it to this key."""
-    told = atari_settings(_stacked(context))
-    if context.stack == "new" and told.pop("zeros_first", False):
-        return Outcome({"env.atari.zeros_first": True, context.target: told["framestack"]})
+    settings = atari_settings(_stacked(context))
+    if context.stack == "new" and settings.pop("zeros_first", False):
+        return Outcome({"env.atari.zeros_first": True, context.target: settings["framestack"]})
     if is_off(value) or value == "auto":
         return Outcome(verdict=Verdict.DROPPED, message="`framestack` decides")
     return Outcome(

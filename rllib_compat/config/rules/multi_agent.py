@@ -174,7 +174,7 @@ def _take_class(name: str, given: object, parts: dict[str, Any], context: Contex
 def _take_own_keys(
     name: str, own: Mapping[str, Any], parts: dict[str, Any], context: Context
 ) -> Mapping[str, Any]:
-    """Gives a policy of a class of one's own the keys that only that class knows; the others."""
+    """Gives a policy of a custom class the keys that only that class has; returns the others."""
     unknown = {key: value for key, value in own.items() if keys.lifetime(key) is None}
     if unknown:
         parts["config"] = unknown

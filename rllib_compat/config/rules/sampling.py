@@ -205,7 +205,7 @@ def observation_filter(value: object, context: Context) -> Outcome:
 
 
 def _filter_of_evolution(value: object, context: Context) -> Outcome:
-    """ES and ARS normalise unless they are told not to."""
+    """ES and ARS normalise by default."""
     if context.path.startswith("$.evaluation_config"):
         return drop("evaluation sees what training sees")
     if value == "NoFilter":

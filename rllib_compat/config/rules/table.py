@@ -1,9 +1,9 @@
 """The table of rules: what becomes of each key that a config of RLlib ever had.
 
 A row is written as `family.py` says: the key (or keys that are alike), what its value may be, the
-setting of today, and why. Where the new value has to be computed, `convert` names a function of the
-files beside this one. Which Rays had a key stands in `legacy_keys.json`, and beside the rule on the
-guide's pages.
+current setting, and why. Where the new value has to be computed, `convert` names a function of the
+files beside this one. `legacy_keys.json` lists which Rays had a key; the guide's pages
+show it beside the rule.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.ray_versions import configs
 from rllib_compat.registry.keys import section, was_default
 
-#: What `runtime.learners.use_legacy_optimizer` reads; the learner's other settings stand beside it.
+#: What `runtime.learners.use_legacy_optimizer` reads; the learner's other settings are beside it.
 OPTIMIZER = "training.learner_config_dict.legacy_optimizer"
 #: The epsilon of torch's Adam.
 _EPSILON_OF_ADAM = 1e-8

@@ -1,6 +1,6 @@
-"""What only the whole config can tell: settings that today's `validate()` checks together.
+"""Checks of the whole config: settings that the installed Ray's `validate()` checks together.
 
-Each step looks at the settings that the rules made, mends what can't stand together, and says so.
+Each step reads the settings that the rules made, changes those that conflict, and reports it.
 Values that a grid search varies are left alone: each trial settles them for itself.
 """
 
@@ -22,7 +22,7 @@ STEPS = (
 )
 
 #: Steps that come before the defaults of the legacy Ray are looked at: they give a successor what
-#: makes it the algorithm that it stands in for.
+#: makes it the algorithm that it replaces.
 FIRST = learning.SUCCESSORS
 
 

@@ -46,9 +46,9 @@ def _spaces(given: SettingsView, context: Context) -> Change | None:
             "pass env=, or observation_space and action_space",
         )
         return None
-    told = given.get(CONTEXT) or {}
+    env_config = given.get(CONTEXT) or {}
     return Change(
-        {f"environment.{name}": EnvSpace(name, AdaptedEnv(env), told) for name in missing},
+        {f"environment.{name}": EnvSpace(name, AdaptedEnv(env), env_config) for name in missing},
         "asked once for its spaces, as nothing is evaluated in it",
     )
 

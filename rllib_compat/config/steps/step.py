@@ -1,4 +1,4 @@
-"""What a step is: a row that says which settings of the whole config can't stand as they are.
+"""What a step is: a row that says which settings of the whole config conflict.
 
 Steps are data, like rules. A rule looks at one legacy key; a step looks at settings that several
 keys made. Most rows are a condition and the values to set; those that need arithmetic name a
@@ -86,7 +86,7 @@ class Change:
 
 @frozen
 class Step:
-    """Settings that can't stand together, and what to make of them.
+    """Settings that conflict, and the values that replace them.
 
     Attributes:
         name: Its rows in reports and its heading in the guide are called `settle.<name>`.

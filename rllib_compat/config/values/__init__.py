@@ -92,7 +92,7 @@ CALLBACKS = (
 
 # What belongs to the environment
 ENV = EnvName() | CODE
-#: Data for the constructor of the environment. Ray hands it on, as an `EnvContext` or as keyword
+#: Data for the constructor of the environment. Ray passes it on, as an `EnvContext` or as keyword
 #: arguments of `gymnasium.make`, and looks at none of it; gymnasium looks at `render_mode` and
 #: `max_episode_steps`, which are text and number. So text may pass, code and objects may not. Two
 #: environments do make something else of text (`kinds.ENV_MAKERS`); they are no name from a file.
@@ -260,7 +260,7 @@ _EXPLORATION = {
     | CODE,
     "scale_schedule": CODE,
 }
-#: Ray hands its `type` to `from_config`, and the rest to the class as arguments. Where one of them
+#: Ray passes its `type` to `from_config`, and the rest to the class as arguments. Where one of them
 #: explores with the help of another, that one has no helper.
 EXPLORATION = Fields({**_EXPLORATION, "sub_exploration": Fields(_EXPLORATION)})
 NOISE_TYPE = Choice(("ou", "gaussian"))

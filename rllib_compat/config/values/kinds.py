@@ -69,7 +69,7 @@ class Kind(ABC):
 
         Args:
             value: The value.
-            path: Where it stands, for example `$.model.fcnet_hiddens[1]`.
+            path: Its path, for example `$.model.fcnet_hiddens[1]`.
             validator: Knows where the value is from.
         """
         if not validator.count(path, value, self):
@@ -272,7 +272,7 @@ class Choice(Kind):
         return next((known for known in self.words if known == word), None)
 
     def word_of_class(self, value: Any) -> str | None:
-        """The word that a record of one of RLlib's own classes stands for."""
+        """The word for a record of one of RLlib's own classes."""
         if not self.classes:
             return None
         name = value.qualified if is_stand_in(value) else str(value)[:LONGEST_WORD]
@@ -316,7 +316,7 @@ class UserOnly(Kind):
 
 @frozen(eq=False)
 class Unread(Kind):
-    """The value of a key that no longer sets anything: whatever it is, nobody looks at it."""
+    """The value of a key that no longer sets anything: whatever it is, nothing reads it."""
 
     def describe(self) -> str:
         return "anything: nothing reads it any more"

@@ -50,20 +50,20 @@ class Reason(Enum):
 
     #: It is not what the key takes.
     WRONG = "wrong"
-    #: It is a record of code, which nobody can run.
+    #: It is a record of code, which is not run.
     RECORD = "record"
     #: It is a record of a class of RLlib itself, of which every Ray has its own.
     RLLIB = "rllib"
-    #: It is a record of a class of this package, which is made anew.
+    #: It is a record of a class of this package, which is created again.
     OURS = "ours"
     #: It would be right if the user had given it.
     USER_ONLY = "user only"
 
 
 REJECTED = _Rejected()
-#: What classes of this package are made of, and of nobody else's.
+#: The packages that the bases of classes of this package belong to.
 _OWN_PACKAGES = {"rllib_compat", "ray", "abc", "builtins"}
-#: What stands for a value that nothing reads: not empty, and equal to no default.
+#: The placeholder for a value that nothing reads: not empty, and equal to no default.
 UNREAD_VALUE = "(not read)"
 
 
@@ -72,9 +72,9 @@ class Problem:
     """A value that does not fit its declaration.
 
     Attributes:
-        path: Where it stands.
+        path: Its path.
         found: What was found there, in a few words.
-        expected: What may stand there.
+        expected: What is allowed there.
         reason: Why it did not pass.
         detail: What is wrong, where its kind is right.
         trust: The exact name that would have to be trusted for it to pass, where there is one.
@@ -153,7 +153,7 @@ class Validator:
         return self._unless_trusted(path, value, kind, Reason.USER_ONLY)
 
     def reject_record(self, path: str, value: Any, kind: Declaration) -> Any:
-        """Notes a record of code, which nobody can run; exact names in `trust` pass."""
+        """Notes a record of code, which is not run; exact names in `trust` pass."""
         name = value.qualified if is_stand_in(value) else value.removeprefix("<class '")
         packages = {module.partition(".")[0] for module in modules_in(value)}
         if "rllib_compat" in packages and packages <= _OWN_PACKAGES:
