@@ -48,7 +48,7 @@ def encode_array(array: Array) -> str:
 def decode_array(text: str, budget: Budget | None = None) -> Array:
     """Reads what `encode_array` or Ray has written.
 
-    An array all of whose entries are the same stands on one of them and is read-only; others are
+    An array whose entries are all equal shares memory for them and is read-only; others are
     writable.
 
     Raises:

@@ -1,12 +1,12 @@
-"""Directories that appear whole or not at all.
+"""Atomic directories: each is complete or absent.
 
-A writer fills a temporary directory beside the target. Only when all of it is on the disk does a
-rename put it in place, so that nobody ever sees half a checkpoint under the final name, and a
-failure leaves everything as it was. To replace a target, the two are exchanged in one step; where
-the system can't, the old one steps aside first, and comes back on the next run if this one dies.
+A writer fills a temporary directory beside the target, and renames it when all of it is on the
+disk. So the final name never refers to half a checkpoint, and a failure changes nothing. A target
+is replaced by exchanging the two directories in one step. Where the system does not support that,
+the old one is renamed first; if this run is killed, the next run renames it back.
 
-What a killed run leaves is called `.<target>.<8 hex digits>.partial` (or `.old`). A run holds a
-lock on its own; the next run on the same target removes those that nobody holds.
+What a killed run leaves is called `.<target>.<8 hex digits>.partial` (or `.old`). A run locks its
+own; the next run on the same target removes those without a lock.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def atomic_file(target: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
         overwrite: Whether `target` may be there already.
 
     Yields:
-        The file to write into, with another name meanwhile, which nobody can foresee.
+        The file to write into, under an unpredictable temporary name.
 
     Raises:
         TargetExistsError: `target` is there already, and `overwrite` was not given.
@@ -217,7 +217,7 @@ def _make_locked(target: Path) -> tuple[Path, int | None]:
 
 
 def _finish_killed_runs(target: Path) -> None:
-    """Brings back an old target whose replacement never came, and removes what nobody needs."""
+    """Restores an old target that was never replaced, and removes unlocked leftovers."""
     for old in _all_beside(target, _OLD):
         descriptor = _lock(old)
         if descriptor is None and not old.is_symlink():
@@ -282,7 +282,7 @@ def _put_in_place(temporary: Path, target: Path, *, overwrite: bool) -> None:
 
 
 def _lock(path: Path) -> int | None:
-    """Locks a file or folder for as long as the descriptor is open; nobody else has it then.
+    """Locks a file or folder exclusively, for as long as the descriptor is open.
 
     The lock ends with the process, however that ends.
 

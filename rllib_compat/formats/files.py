@@ -92,7 +92,7 @@ def read_yaml(path: Path, budget: Budget, where: str) -> Any:
 
     Raises:
         CorruptCheckpointError: It is damaged, or nested too deeply.
-        BudgetExceededError: It is too large, or stands for too much.
+        BudgetExceededError: It is too large, or expands to too much.
         CheckpointError: It is no file, or can't be read.
     """
     import yaml
@@ -100,7 +100,7 @@ def read_yaml(path: Path, budget: Budget, where: str) -> Any:
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
     class Loader(base):  # type: ignore[misc]
-        """PyYAML's safe one, with bounds for what a few lines can stand for."""
+        """PyYAML's safe one, with bounds for what a few lines can expand to."""
 
         merged = 0
 
@@ -164,7 +164,7 @@ def _too_large(size: int, where: str) -> BudgetExceededError:
 
 
 def read_bytes(path: Path, budget: Budget, where: str, largest: int | None = None) -> memoryview:
-    """Reads a file into memory, once, so that nobody changes what has been looked at.
+    """Reads a file into memory once, so that it does not change after it was checked.
 
     A file that is mapped and becomes shorter ends the process.
 
@@ -175,7 +175,7 @@ def read_bytes(path: Path, budget: Budget, where: str, largest: int | None = Non
         largest: The most bytes that a file of its kind has.
 
     Returns:
-        Memory that nobody else has, and that may be written to.
+        Writable memory that nothing else refers to.
 
     Raises:
         CorruptCheckpointError: It has changed meanwhile.

@@ -1,8 +1,8 @@
 """The manifest of a folder that this package has written: every file, with its digest.
 
-It is written last, so a folder with a manifest was written to its end. By it a reader tells a copy
-that is not whole, and a writer what it may replace. Its paths are compared with those that are
-there; none of them is opened.
+It is written last, so a folder with a manifest is complete. A reader finds incomplete copies by it,
+and a writer finds what it may replace. Its paths are compared with those that are there; none of
+them is opened.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def from_ray_dict(
 
     Raises:
         CorruptCheckpointError: The dict is not what Ray writes.
-        BudgetExceededError: It stands for more than the budget allows.
+        BudgetExceededError: It expands to more than the budget allows.
     """
     try:
         return _read(data, budget or Budget(), 0)

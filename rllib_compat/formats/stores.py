@@ -7,7 +7,7 @@ trial above it.
 
 A store can't rename. So a folder that is being written has a mark in it, `MARK`, from its first
 file to its last, and its manifest comes last of all: who reads it meanwhile, or after a crash, is
-told; the next run on it replaces it.
+named in a warning; the next run on it replaces it.
 """
 
 from __future__ import annotations

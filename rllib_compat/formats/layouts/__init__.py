@@ -61,7 +61,7 @@ def read(path: str | Path, budget: Budget | None = None) -> LegacyCheckpoint:
     Raises:
         UnknownLayoutError: No layout recognises the path; the error says what each missed.
         CorruptCheckpointError: One does, and a file is damaged.
-        BudgetExceededError: It stands for more than the budget allows.
+        BudgetExceededError: It expands to more than the budget allows.
         FileSystemError: The file system refuses; the error says what to do.
         CheckpointError: A file can't be opened for any other reason.
     """

@@ -50,8 +50,8 @@ class _Contents:
     def of(self, value: Any, depth: int = 0) -> Any:
         """The same value with dicts and lists in the place of their subclasses' stand-ins.
 
-        What stands in several places is looked at once, and a value that contains itself, or is
-        nested deeper than any config, stays as it is.
+        A value that occurs several times is visited once. One that contains itself, or is nested
+        deeper than any config, is returned unchanged.
         """
         if id(value) in self._done or depth > _DEEPEST:
             return self._done.get(id(value), value)

@@ -60,19 +60,22 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     ids = folder.policy_ids(names, ".")
     policies = []
     for file, policy_name in zip(found, names, strict=True):
-        told, (metadata, arrays) = acting[file], read_files[file]
-        dicts = (as_mapping(told.get(key)) for key in ("observation_space", "action_space"))
+        record, (metadata, arrays) = acting[file], read_files[file]
+        dicts = (as_mapping(record.get(key)) for key in ("observation_space", "action_space"))
         seen, actions = (from_ray_dict(d, budget=budget, where=file) for d in dicts)
-        module = {**as_mapping(told.get("module")), "graph": _json(metadata, "graph", budget, file)}
+        module = {
+            **as_mapping(record.get("module")),
+            "graph": _json(metadata, "graph", budget, file),
+        }
         policies.append(
             PolicyState(
                 ids[policy_name],
                 {_PREFIX + key: array for key, array in arrays.items()},
                 observation_space=seen,
                 action_space=actions,
-                config=as_mapping(told.get("config")),
+                config=as_mapping(record.get("config")),
                 policy_class=_MODULE,
-                exploration=told.get("exploration"),
+                exploration=record.get("exploration"),
                 extra={"module_config": module},
                 found_as=ids.found_as(ids[policy_name]),
             )

@@ -172,7 +172,7 @@ class Folder:
         return next((stem + ending for ending in endings if self.has(stem + ending)), None)
 
     def read(self, name: str) -> Any:
-        """Reads a file in the form that its ending stands for; without a known one, as a pickle."""
+        """Reads a file in the form of its ending; without a known one, as a pickle."""
         return _READERS.get(Path(name).suffix, Folder.pickle)(self, name)
 
     def try_side_file(self, name: str) -> Any:

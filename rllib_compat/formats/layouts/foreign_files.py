@@ -109,7 +109,7 @@ _NAMES = tuple(
 
 def identify_by_name(path: Path) -> ForeignFile | None:
     """What a file is by its name, beside checkpoints; None: it has no name that is known."""
-    return next((told for names, told in _NAMES if names.fullmatch(path.name)), None)
+    return next((kind for names, kind in _NAMES if names.fullmatch(path.name)), None)
 
 
 def identify(path: Path) -> ForeignFile | None:

@@ -54,7 +54,7 @@ def read_states(
     Raises:
         CheckpointError: A state holds something that is no data; the error says what and where.
         CorruptCheckpointError: A file is damaged.
-        BudgetExceededError: It stands for more than the budget allows.
+        BudgetExceededError: It expands to more than the budget allows.
     """
     folder = Folder(path, budget or Budget())
     return {
@@ -82,7 +82,7 @@ def as_data(
 
     Raises:
         CheckpointError: There is something else in it.
-        BudgetExceededError: It stands for more than the budget allows.
+        BudgetExceededError: It expands to more than the budget allows.
     """
     copy = _Copier(makers or {}, unless_code, where, budget).copy(value)
     check_values(copy, budget, where)

@@ -205,8 +205,8 @@ def _read_policies_alone(path: Path, outer: Folder, inner: list[Folder]) -> Lega
 
 def _id_of(policy: PolicyState) -> str:
     """A policy's id by its state, which `Policy.export_checkpoint` writes under any name."""
-    if isinstance(told := policy.config.get("__policy_id"), str):  # from Ray 2.5 on
-        return told
+    if isinstance(policy_id := policy.config.get("__policy_id"), str):  # from Ray 2.5 on
+        return policy_id
     if isinstance(policy.weights, Mapping):  # TensorFlow's variables have the id in their names
         scopes = {name.partition("/")[0] for name in policy.weights if "/" in name}
         if len(scopes) == 1:

@@ -214,8 +214,7 @@ def missing_states(
 ) -> list[MissingFileError]:
     """An error for each component of an algorithm's tree that has no state.
 
-    Ray restores those whose folders it finds, without a word of the others, which go on with what
-    they had.
+    Ray restores those whose folders it finds. The others silently keep the state they had.
 
     Args:
         folder: The tree's folder.
@@ -251,16 +250,16 @@ def missing_states(
 def _connectors(folder: Folder, runner: str) -> list[str]:
     """The pipelines of an env runner that was saved, and those of its connectors that keep a state.
 
-    A pipeline's arguments tell its connectors; later Rays write a folder for these alone.
+    A pipeline's arguments list its connectors; later Rays write a folder only for those.
     """
     made = f"{_PIPELINE}/{_MADE}"
     has_own = runner == "env_runner" and folder.state_file("env_runner/state") is not None
     pipelines = [_PIPELINE] if has_own else []
     arguments = as_mapping(folder.try_side_file(made)).get("ctor_args_and_kwargs")
     pair = arguments if isinstance(arguments, tuple) and len(arguments) == 2 else ((), {})
-    told = as_mapping(pair[1]).get("connectors")
-    told = told if isinstance(told, (list, tuple)) else ()
-    classes = (part[0] for part in told if isinstance(part, tuple) and part)
+    listed = as_mapping(pair[1]).get("connectors")
+    listed = listed if isinstance(listed, (list, tuple)) else ()
+    classes = (part[0] for part in listed if isinstance(part, tuple) and part)
     names = {part.name for part in classes if isinstance(part, GlobalRef)}
     return [*pipelines, *(p for p in (*_FILTERS, _WEIGHT_NOISE) if p.rpartition("/")[2] in names)]
 

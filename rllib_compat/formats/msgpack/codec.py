@@ -99,7 +99,7 @@ def unpack(
         budget: What reading may cost; give the same one for all files of a checkpoint.
         where: How errors shall call the data; a file is called by its path.
         as_input: Whether bytes are noted as input, unless the caller has done so.
-        with_arrays: Whether arrays are made of the maps that stand for them.
+        with_arrays: Whether the maps that encode arrays are decoded.
 
     Raises:
         CorruptCheckpointError: The data is damaged, truncated, or holds an object array.

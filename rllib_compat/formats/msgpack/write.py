@@ -17,7 +17,7 @@ This one writes from the neutral state, and departs from Ray's files in four poi
 * The key `rllib_compat` holds what Ray's form has no place for, so that reading back gives the
   same neutral state. Arrays are not written twice; they are referred to.
 
-Code does not go into msgpack. Where Ray reads a class by its dotted name, it stands there;
+Code does not go into msgpack. Where Ray reads a class by its dotted name, the name is written;
 everything else becomes `__not_serializable__`, Ray's own mark, and gets a finding.
 """
 

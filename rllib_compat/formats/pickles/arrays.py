@@ -176,7 +176,7 @@ STORAGES = {
     "ComplexFloatStorage": "c8",
     "UntypedStorage": "u1",
 }
-# Those that stand beside an untyped storage.
+# The dtypes that are arguments of their own beside an untyped storage.
 DTYPES = {
     "float64": "f8",
     "float32": "f4",
@@ -241,7 +241,7 @@ def make_tensor(
     if not 0 <= offset <= last < data.size:
         raise ValueError(f"a tensor that reaches to element {last} of {data.size}")
     if count > data.size:
-        machine.budget.spend("elements", count)  # of a few that stand for many
+        machine.budget.spend("elements", count)  # a few stored ones may expand to many
     return np.lib.stride_tricks.as_strided(
         data[offset:], shape, [data.itemsize * stride for stride in strides], writeable=False
     )
@@ -250,7 +250,7 @@ def make_tensor(
 def make_tensor_v3(
     machine: Machine, storage: object, offset: int, shape: object, strides: object, *rest: object
 ) -> Any:
-    """`_rebuild_tensor_v3`: the dtype stands beside an untyped storage."""
+    """`_rebuild_tensor_v3`: the dtype is an argument beside an untyped storage."""
     code = DTYPES.get(rest[2].name) if type(rest[2]) is GlobalRef else None
     if type(storage) is not Storage or code is None:
         return NotImplemented

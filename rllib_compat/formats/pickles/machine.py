@@ -106,7 +106,7 @@ class Machine(Reader, ABC):
     `opcodes.py` has the loop that does it.
 
     Args:
-        data: Where the pickle starts; it may go on after the pickle's end.
+        data: Where the pickle starts; it may be longer than the pickle.
         names: The table of known names.
         budget: What reading may cost.
         where: What the pickle is, for errors.
@@ -219,7 +219,7 @@ class Machine(Reader, ABC):
         Args:
             module: The module as the pickle has it.
             name: The name in it.
-            at: Where the opcode stands that names it.
+            at: The position of the opcode that names it.
 
         Raises:
             ValueError: It is no name.

@@ -214,5 +214,5 @@ def attach_state(_machine: Machine, target: object, state: object) -> Any:
 
 
 def is_named(value: object, module: str, name: str) -> bool:
-    """Whether `value` stands for that global."""
+    """Whether `value` represents that global."""
     return type(value) is GlobalRef and (value.module, value.name) == (module, name)
