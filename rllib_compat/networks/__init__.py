@@ -2,8 +2,8 @@
 
 `read` finds the network of a policy's weights, and `draw_network` makes a new one. `to_canonical`
 and `from_canonical` rename arrays by the table of a naming scheme; `plan_optimizers` says which
-optimizers go on. `load_rl_modules` and `set_weights` are for today's modules; `GraphNet` is a graph
-in torch.
+optimizers continue. `load_rl_modules` and `set_weights` are for the modules of the installed Ray;
+`GraphNet` is a graph in torch.
 """
 
 from rllib_compat.networks.custom import CustomModel

@@ -201,7 +201,7 @@ def find_fitting(
     """What the config of a checkpoint says, with the defaults of its Ray.
 
     Returns:
-        It, and a warning where nothing tells which defaults there were.
+        It, and a warning if the defaults of its Ray are unknown.
     """
     known: Mapping[str, Any] = {**checkpoint.config, **policy.config}
     ray = checkpoint.source.ray_version

@@ -1,6 +1,6 @@
 """What a custom model may be: plain chains of dense or convolution layers, guessed from arrays.
 
-Arrays tell the layers and, where the sizes leave one way, how they hang together. They do not tell
+Arrays show the layers and, if the sizes leave one order, how they are connected. They do not show
 activations, nor the strides of convolutions. So this is a guess, to be shown and edited.
 """
 

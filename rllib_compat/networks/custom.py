@@ -65,7 +65,7 @@ def build_module(
     Args:
         name: The module, as `module:Class`.
         policy: The policy.
-        model_config: What the module is told.
+        model_config: The options of the module.
         in_parts: Whether observations can reach the module in parts.
 
     Raises:
@@ -145,7 +145,7 @@ def _compute(module: RLModule) -> None:
 
 _MEAN = re.compile(r"(.+)/m")
 
-#: A layer: the names of its arrays; and what it is told by: their shapes as torch has them.
+#: A layer: the names of its arrays; and what identifies it: their shapes in torch.
 _Names = tuple[str, ...]
 _Shapes = tuple[tuple[int, ...], ...]
 
@@ -238,7 +238,7 @@ UNSETTLED = "; only a recording of the old Ray shows that it computes what the o
 
 KIND = "custom model"
 
-#: Where a legacy config tells of a custom model.
+#: Where a legacy config names a custom model.
 _KEYS = ("custom_model", "custom_model_config", "custom_options")
 
 _TORCH = {"kernel": "weight"}
@@ -366,7 +366,7 @@ def _told(old: Mapping[str, Array], space: Space) -> str:
 
 
 def without_custom_model(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A config that asks for no custom model: the module is told to the new one."""
+    """A config without the custom model: the new Ray gets the module itself."""
     model = config.get("model")
     if not isinstance(model, Mapping):
         return dict(config)
@@ -381,21 +381,21 @@ def inputs_of(policy: PolicyState) -> tuple[int, ...]:
 
 
 def _model_config(settings: ModelSettings) -> dict[str, Any]:
-    """What the user told the old model: `custom_options` until Ray 0.8.4."""
+    """The user's arguments of the old model: `custom_options` until Ray 0.8.4."""
     if settings.custom_model is None:
         return dict(settings.model)
     return {**_custom(settings, "custom_options"), **_custom(settings)}
 
 
 def _custom(settings: ModelSettings, key: str = "custom_model_config") -> dict[str, Any]:
-    told = settings.model.get(key) or {}
-    if not isinstance(told, Mapping):
+    options = settings.model.get(key) or {}
+    if not isinstance(options, Mapping):
         raise CheckpointError(
-            f"The config's {key!r} should be a dict, and is {repr(told)[:80]}.",
+            f"The config's {key!r} should be a dict, and is {repr(options)[:80]}.",
             where=f"config.model.{key}",
             fix="Give the config that was trained with: --config params.json.",
         )
-    return dict(told)
+    return dict(options)
 
 
 def _move(

@@ -260,10 +260,10 @@ def default_distribution(space: Space, *, where: str) -> Distribution:
 def distribution_from_settings(
     settings: Mapping[str, Any], space: Space, *, where: str
 ) -> Distribution:
-    """The distribution that a network's reader found: SAC's, which its space does not tell.
+    """The distribution that a network's reader found: SAC's, which its space does not determine.
 
     Args:
-        settings: `kind`, and what a squashed one has to be told.
+        settings: `kind`, and the options of a squashed one.
         space: The action space.
         where: The policy, for errors.
     """

@@ -128,12 +128,12 @@ HIDDEN, OUT = 1.0, 0.01
 
 
 def since(settings: ModelSettings, first: str) -> bool:
-    """Whether a config is for that Ray or a later one; where none is told, it is."""
+    """Whether a config is for that Ray or a later one; by default, it is."""
     return settings.ray is None or Version(settings.ray) >= Version(first)
 
 
 def on_torch(settings: ModelSettings) -> bool:
-    """Whether a config is for torch, as where neither framework nor Ray are told."""
+    """Whether a config is for torch; so it is if it has neither a framework nor a Ray."""
     config = settings.config
     framework = config.get("framework")
     if framework is None and settings.ray is None:

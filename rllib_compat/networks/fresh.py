@@ -1,6 +1,6 @@
 """What a config asks new networks to be: an old Ray's, or what only today's Ray has.
 
-Those of an old Ray are drawn and read by `networks.read`. What was recorded of real Rays stands in
+Those of an old Ray are drawn and read by `networks.read`. Recordings of real Rays are in
 `tests/legacy/new_networks/`.
 """
 
@@ -14,7 +14,7 @@ from rllib_compat import registry
 from rllib_compat.networks.families import actor_critic
 from rllib_compat.networks.read import drawer
 
-#: The networks that a config of today describes, too: their modules draw them by themselves.
+#: The networks that a config of the installed Ray describes, too: their modules draw them.
 _AS_TODAY = ("crr", "maddpg")
 
 #: The keys of a config, beside `model`, that networks depend on.
@@ -64,7 +64,7 @@ def _explores_by_weights(exploration: object) -> bool:
     return isinstance(exploration, Mapping) and "ParameterNoise" in str(exploration.get("type"))
 
 
-#: What only networks of today have, or draw their first weights by.
+#: What only networks of the installed Ray have, or draw their first weights by.
 _TODAYS = re.compile(
     r".*_initializer(_config|_kwargs)?|(head|fusion)(_fc)?net_hiddens|.*_use_layernorm|_model_config.*"
 )

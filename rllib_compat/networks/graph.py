@@ -197,7 +197,7 @@ class Compiled:
     """Computes outputs of a graph, as often as it is called.
 
     What does not change between calls is done when it is made: the steps that the outputs need are
-    picked, every array is cast and handed to its step, and values get a place in a list instead of
+    picked, every array is cast and passed to its step, and values get a place in a list instead of
     a name.
 
     Attributes:

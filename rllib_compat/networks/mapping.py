@@ -3,7 +3,7 @@
 A table is a tuple of `Move`s. Each names one array (or one family of arrays, with an index) on
 either side and says what is done to it on the way. The same table is read in both directions,
 so that a scheme which can be read can also be written. Names that no move takes, on either side,
-are an error: nothing of a network is ever dropped or invented in silence.
+are an error: nothing of a network is ever dropped or invented silently.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def own_module(
         name: Its class as `module:Class`.
         graph: What it computes.
         arrays: The arrays of the graph's steps; those of target networks are its own business.
-        model_config: What else it has to be told.
+        model_config: Its other options.
     """
     shapes = {k: list(v.shape) for k, v in arrays.items() if not k.startswith(TARGET_PREFIX)}
     return Target(name, {**model_config, "graph": graph.to_plain(), "shapes": shapes})

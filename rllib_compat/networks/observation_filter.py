@@ -1,6 +1,6 @@
 """A network with its observation filter in front.
 
-Where today's Ray has no algorithm that a module could go on in, there is no connector to hold the
+If the installed Ray has no algorithm that trains a module further, no connector can hold the
 filter either. The module then takes observations as the environment gives them, and computes the
 same actions.
 """
@@ -60,7 +60,7 @@ def with_filter(network: Network, observation_filter: ObservationFilter) -> Netw
 
 
 def filter_settings(observation_filter: ObservationFilter) -> dict[str, Any]:
-    """What the operation `normalize` is told of a filter."""
+    """The settings of the operation `normalize` for a filter."""
     kind = observation_filter.integers
     return {
         "demean": observation_filter.demean,
@@ -73,7 +73,7 @@ def filter_settings(observation_filter: ObservationFilter) -> dict[str, Any]:
 
 
 def _own(network: Network) -> tuple[str, dict[str, Any]]:
-    """The module of ours that takes a network, and what else that has to be told."""
+    """The module of ours that takes a network, and its other options."""
     target = network.target
     if target.module is not None:
         return target.module, {

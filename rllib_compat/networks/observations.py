@@ -142,11 +142,11 @@ def scaling_findings(policy: PolicyState, settings: ModelSettings) -> list[Findi
         return []
     space = original_space(policy.observation_space)
     shapes = {part.space.shape for part in parts_of(space) if isinstance(part.space, Box)}
-    told = []
+    changes = []
     if ATARI_FRAME in shapes:
-        told.append((f"frames of {ATARI_FRAME}", _frame_steps(settings.model)))
+        changes.append((f"frames of {ATARI_FRAME}", _frame_steps(settings.model)))
     if ATARI_RAM in shapes:
-        told.append((f"vectors of {ATARI_RAM}, which it took for an Atari's memory", _CENTRED))
+        changes.append((f"vectors of {ATARI_RAM}, which it took for an Atari's memory", _CENTRED))
     return [
         Finding(
             "preprocessor",
@@ -157,7 +157,7 @@ def scaling_findings(policy: PolicyState, settings: ModelSettings) -> list[Findi
             "a connector does the same to what the environment gives; with Ray alone, do it in a "
             "wrapper of the environment",
         )
-        for what, steps in told
+        for what, steps in changes
     ]
 
 

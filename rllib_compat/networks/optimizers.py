@@ -1,8 +1,8 @@
-"""What of the old optimizers goes on: a plan for every algorithm, by the networks they trained.
+"""Which old optimizers continue: a plan for every algorithm, by the networks they trained.
 
 A moment has the shape of its weight, so moments take the way of the weights, through the same
 tables. What a policy had goes over whole or not at all: where one parameter has no counterpart,
-its optimizers start anew, and the report says why.
+its optimizers start from zero, and the report says why.
 
 Adam's state is read from every form in which an RLlib kept it. The forms, by what wrote them::
 
@@ -368,7 +368,7 @@ def plan(
     """Finds what can be carried.
 
     Returns:
-        The states of those policies whose optimizers go on, and what becomes of each policy's.
+        The states of those policies whose optimizers continue, and what becomes of each policy's.
     """
     if all(stored_state(policies[policy_id]) is None for policy_id in networks):
         return {}, [_finding("*", Verdict.ABSENT, "no optimizer state is stored")]
@@ -477,9 +477,9 @@ def _told(policy_id: str, states: States) -> Finding:
     each = ", ".join(f"{name} {updates[name]}" for name in states)
     which = f"Adam of {each}" if len(states) > 1 else f"Adam {next(iter(updates.values()))}"
     said = dict.fromkeys(note for state in states.values() for note in notes(state))
-    told = [f"{which}, both moments of {arrays} arrays", *said]
+    lines = [f"{which}, both moments of {arrays} arrays", *said]
     derived = any(state.derived for state in states.values())
-    message = "; ".join([*told, "the learning rate is the config's"])
+    message = "; ".join([*lines, "the learning rate is the config's"])
     return _finding(policy_id, Verdict.DERIVED if derived else Verdict.EXACT, message)
 
 

@@ -100,7 +100,7 @@ def previous(named: Named, actions: int, rewards: int, size: int, *, raw_first: 
     """How previous actions and rewards were fed.
 
     Ray up to 1.1 fed the number of a discrete action, later Rays made it one-hot; how many numbers
-    the kernel takes tells which.
+    the kernel takes decides which.
 
     Args:
         named: The arrays of the policy, whose action space is needed where actions are fed.
@@ -138,7 +138,7 @@ def requested_steps(policy: PolicyState, model: Mapping[str, Any]) -> tuple[int,
     """How many previous actions and rewards an LSTM is to see.
 
     Args:
-        policy: A module of today's says it itself.
+        policy: The policy; a module of the new API stack says it itself.
         model: What the config says of the network of others.
     """
     if policy.is_module:
@@ -150,7 +150,7 @@ def requested_steps(policy: PolicyState, model: Mapping[str, Any]) -> tuple[int,
 def with_own_observations(policy: PolicyState) -> PolicyState:
     """The policy with the space of what the environment gives.
 
-    A module of today's that sees the step before observes both as one vector.
+    A module of the new API stack that sees the step before observes both as one vector.
     """
     space, actions, weights = policy.observation_space, policy.action_space, policy.weights
     if not policy.is_module or not isinstance(space, Box) or actions is None:
@@ -249,7 +249,7 @@ def add_base(
         build: Collects the steps.
         named: The arrays.
         trunk: The base model.
-        layer: The layer that takes all of it; how many numbers it takes tells what goes in.
+        layer: The layer that takes all of it; its number of inputs shows what goes in.
         actions: How many previous actions the config asks for.
         rewards: How many previous rewards.
         raw_first: See `previous`.

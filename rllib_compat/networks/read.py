@@ -1,6 +1,6 @@
 """Which network a policy's weights are: by the algorithm, then by the weights' names.
 
-Where weights have no names (flat vectors, lists), the config and the observation space tell. The
+Where weights have no names (flat vectors, lists), the config and the observation space decide. The
 modules of this package, which an earlier conversion wrote, hold the graph of their network: of
 those there is nothing to find out.
 """
@@ -48,7 +48,7 @@ Reader: TypeAlias = Callable[[PolicyState, ModelSettings], Reading]
 #: Draws the arrays of a new policy, for observations and actions.
 Drawer: TypeAlias = Callable[[Arrays, ModelSettings, Space, Space], None]
 
-#: The modules that keep their network as `net.<array>`, and the family that tells which optimizers
+#: The modules that keep their network as `net.<array>`, and the family that knows which optimizers
 #: trained it; where none does, it was one.
 _MODULES = {
     "ActorModule": "",
@@ -114,7 +114,7 @@ def read_own(policy: PolicyState) -> Reading:
 
 
 def _of_new_ddpg(policy: PolicyState, model: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The graph of a new module of DDPG, which is told the sizes of its layers alone.
+    """The graph of a new module of DDPG, which is given only the sizes of its layers.
 
     Raises:
         CheckpointError: They are not there, or no network has them.

@@ -156,7 +156,7 @@ def _bounds_of(space: Box) -> str:
 
 
 def no_fit(found: str, network: str, where: str, fits: int = 0) -> CheckpointError:
-    """Arrays without names that are not those of the network that config and spaces tell.
+    """Arrays without names that are not those of the network that config and spaces describe.
 
     Args:
         found: What was found (`The vector of 99 numbers`).

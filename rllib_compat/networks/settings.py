@@ -50,7 +50,7 @@ class ModelSettings:
         model: All of `model`, with what the policy overrides in it.
         config: All of the trainer's config, with what the policy overrides in it.
         algorithm: RLlib's registered name of the algorithm.
-        ray: The Ray that wrote the checkpoint, where that is told.
+        ray: The Ray that wrote the checkpoint, if known.
         layout: The checkpoint's format, as in `Source`.
     """
 
@@ -90,12 +90,12 @@ class ModelSettings:
         )
 
     @classmethod
-    def of_module(cls, told: Mapping[str, Any], algorithm: str) -> ModelSettings:
+    def of_module(cls, options: Mapping[str, Any], algorithm: str) -> ModelSettings:
         """What the config of a module says, keys of `model` among the others.
 
-        No preprocessor of RLlib's stands before it.
+        It has no preprocessor of RLlib's.
         """
-        config = {**told, "model": told, "_disable_preprocessor_api": True}
+        config = {**options, "model": options, "_disable_preprocessor_api": True}
         return cls.from_config(config, {}, algorithm=algorithm)
 
     @classmethod
@@ -230,7 +230,7 @@ def _shares_layers(config: Mapping[str, Any], model: Mapping[str, Any], algorith
 def _given(value: object) -> dict[str, Any]:
     """The keys of a dict that say something: not a list that is None, nor what Ray has moved.
 
-    An array among them is the list that it stands for: it could be asked neither whether it is
+    An array among them is read as a list: it could be asked neither whether it is
     true nor whether it equals something.
 
     Raises:

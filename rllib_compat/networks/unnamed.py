@@ -3,7 +3,7 @@
 Ray 0.5 – 0.7 stored a TensorFlow policy as one flat float32 vector, Ray 1.x a TF2 policy as a
 list. Both are in the order in which TensorFlow counted the variables, so the names follow from
 the network's shape. Where several orders would fit by size, the scalars that RLlib mixed in
-between (PPO's KL and entropy coefficients) tell which is right: their values are known.
+between (PPO's KL and entropy coefficients) show which is right: their values are known.
 """
 
 from __future__ import annotations
@@ -277,8 +277,8 @@ def scalars_of(settings: ModelSettings) -> dict[str, float | None]:
     if settings.algorithm == "APPO":
         return {"kl_coeff": settings.kl_coeff} if settings.config.get("use_kl_loss") else {}
     if settings.algorithm == "IMPALA":
-        told = "entropy_coeff" in settings.config
-        return {"entropy_coeff": settings.entropy_coeff if told else None}
+        has_coefficient = "entropy_coeff" in settings.config
+        return {"entropy_coeff": settings.entropy_coeff if has_coefficient else None}
     return {MOVING_AVERAGE: None} if settings.algorithm == "MARWIL" else {}
 
 
@@ -322,7 +322,7 @@ def observation_size(policy: PolicyState, settings: ModelSettings) -> int:
     """How many numbers the preprocessor makes of an observation.
 
     Raises:
-        MissingInformationError: Neither a space nor a filter tells.
+        MissingInformationError: Neither a space nor a filter has it.
     """
     if (image := preprocessed_image(policy.observation_space, settings)) is not None:
         return math.prod(image)

@@ -1,4 +1,4 @@
-"""Policies of actor-critic algorithms, whatever they are made of: read, and drawn anew.
+"""Policies of actor-critic algorithms, whatever they consist of: read, and drawn with new weights.
 
 BC, which was MARWIL without advantages, has them, too. Today's default module of BC has no value
 function, and no loss would train one.
@@ -101,7 +101,7 @@ def _read_vision_vector(policy: PolicyState, settings: ModelSettings) -> Reading
     """Reads the flat vector of a policy with images.
 
     Ray 0.7.5 and 0.7.6 gave images a fully connected network, since they counted the axes wrong
-    (`models/catalog.py`, `_get_v2_model`); a vector does not tell its Ray, so its size has to.
+    (`models/catalog.py`, `_get_v2_model`); a vector does not name its Ray, so its size decides.
     """
     try:
         return vision.read(policy, settings)
@@ -289,14 +289,15 @@ def wrapper(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space
 
 
 def _lstm(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> int:
-    told = settings.model
-    both = bool(told.get("lstm_use_prev_action_reward"))
+    model_config = settings.model
+    both = bool(model_config.get("lstm_use_prev_action_reward"))
     count, rewards = (
-        int(both or bool(told.get(f"lstm_use_prev_{what}"))) for what in ("action", "reward")
+        int(both or bool(model_config.get(f"lstm_use_prev_{what}")))
+        for what in ("action", "reward")
     )
     takes = draw_trunk(NewModel(arrays, settings), seen)
     takes += _steps_before(actions, count, rewards, one_hot=since(settings, "1.2"))
-    cells = int(model_setting(told, "lstm_cell_size"))
+    cells = int(model_setting(model_config, "lstm_cell_size"))
     if on_torch(settings):
         arrays.lstm("lstm", takes, cells)
     else:
@@ -311,21 +312,22 @@ def _steps_before(actions: Space, count: int, rewards: int, *, one_hot: bool) ->
 
 
 def _attention(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> int:
-    told = settings.model
+    model_config = settings.model
     count, rewards = (
-        int(told.get(f"attention_use_n_prev_{what}") or 0) for what in ("actions", "rewards")
+        int(model_config.get(f"attention_use_n_prev_{what}") or 0)
+        for what in ("actions", "rewards")
     )
     takes = draw_trunk(NewModel(arrays, settings), seen)
     takes += _steps_before(actions, count, rewards, one_hot=True)
-    size = int(model_setting(told, "attention_dim"))
+    size = int(model_setting(model_config, "attention_dim"))
     heads, head = (
-        int(model_setting(told, f"attention_{key}")) for key in ("num_heads", "head_dim")
+        int(model_setting(model_config, f"attention_{key}")) for key in ("num_heads", "head_dim")
     )
-    hidden = int(model_setting(told, "attention_position_wise_mlp_dim"))
-    gate_bias = float(model_setting(told, "attention_init_gru_gate_bias"))
-    biases = not on_torch(settings)  # in what stands behind attention
+    hidden = int(model_setting(model_config, "attention_position_wise_mlp_dim"))
+    gate_bias = float(model_setting(model_config, "attention_init_gru_gate_bias"))
+    biases = not on_torch(settings)  # in the layers after attention
     arrays.dense("gtrxl.linear_layer._model.0", takes, size)
-    for unit in range(int(model_setting(told, "attention_num_transformer_units"))):
+    for unit in range(int(model_setting(model_config, "attention_num_transformer_units"))):
         seeing, behind = (f"gtrxl.attention_layers.{2 * unit + k}" for k in (0, 1))
         layer = f"{seeing}._layer"
         for vector in ("_uvar", "_vvar"):

@@ -33,7 +33,7 @@ from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, Space
 
 ARMS = "arms"
 PARTS = ("precision", "covariance", "f", "theta")
-#: The names of today's module, which has the arrays as they are here.
+#: The names in the new module, which has the same arrays.
 TABLE = tuple(Move(part, f"{ARMS}.{part}") for part in PARTS)
 
 #: `arms` of `DiscreteLinearModel`, `arm` of `ParametricLinearModel`.
@@ -58,8 +58,8 @@ def posterior(policy: PolicyState) -> dict[str, Array]:
     shapes = {part: {array.shape for array in stacks[part]} for part in PARTS}
     for part, found in shapes.items():
         if len(found) > 1:
-            told = " and ".join(map(str, sorted(found)))
-            raise contradiction(f"The arms have a {part} of the shapes {told}.", where_of(policy))
+            listed = " and ".join(map(str, sorted(found)))
+            raise contradiction(f"The arms have a {part} of the shapes {listed}.", where_of(policy))
     return {f"{ARMS}.{part}": np.stack(stacks[part]) for part in PARTS}
 
 
@@ -109,7 +109,7 @@ _TWICE = (
 )
 #: How far float32 may leave what was inverted from its inverse, by the sizes of both.
 _NEAR = 1e-3
-#: How near the config's number has to be to that which the posterior tells, as a part of it.
+#: How near the config's number has to be to that of the posterior, relative to it.
 _NEAR_ALPHA = 0.01
 
 
@@ -129,10 +129,10 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     sampling = settings.algorithm == "BanditLinTS"
     times = _times(policy, plain=sampling or items is not None)
     graph = _graph(named, items, times)
-    told = {"alpha": alpha, "lambda_": settings.model.get("lambda_"), "sampling": sampling}
-    told |= {} if times == 1.0 else {"times": times}
+    options = {"alpha": alpha, "lambda_": settings.model.get("lambda_"), "sampling": sampling}
+    options |= {} if times == 1.0 else {"times": times}
     if sampling:
-        told["drawn_from"] = _drawn_from(policy)
+        options["drawn_from"] = _drawn_from(policy)
     count, size = arrays[f"{ARMS}.theta"].shape
     what = f"{count} arms" if items is None else f"{items[0].shape[0]} items"
     network = Network(
@@ -141,7 +141,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         scheme="posterior",
         arrays=arrays,
         graph=graph,
-        target=Target(MODULE, told, TABLE),
+        target=Target(MODULE, options, TABLE),
         names=TABLE,
         space=None if items is None else original_space(policy.observation_space),
     )
@@ -214,8 +214,8 @@ def _graph(named: Named, items: tuple[Box, int] | None, times: float) -> Graph:
         space = original_space(named.policy.observation_space)
         assert space is not None
         inputs = (space.flat_size(),)
-    told = {"bonus": bonus, "times": times, "items": items is not None}
-    build.add("linear_bandit", ARMS, takes, **told)
+    options = {"bonus": bonus, "times": times, "items": items is not None}
+    build.add("linear_bandit", ARMS, takes, **options)
     return Graph({"obs": inputs}, tuple(build.steps), {"q_values": ARMS})
 
 
@@ -247,8 +247,8 @@ def _require_posterior(named: Named) -> float:
     shape = precision.shape
     square = len(shape) == 3 and shape[1] == shape[2] and covariance.shape == shape
     if not square or not (f.shape == theta.shape == shape[:2]):
-        told = ", ".join(f"{name} {array.shape[1:]}" for name, array in parts.items())
-        raise _damaged(f"the parts of an arm have the shapes {told}", named.where)
+        shapes = ", ".join(f"{name} {array.shape[1:]}" for name, array in parts.items())
+        raise _damaged(f"the parts of an arm have the shapes {shapes}", named.where)
     for name, array in parts.items():
         if not np.isfinite(array).all():
             raise _damaged(f"{name} has numbers that are not finite", named.where)

@@ -126,7 +126,7 @@ def _scale(named: Named) -> float:
 def _is_of_ray_2_0(settings: ModelSettings) -> bool:
     """Whether the first Ray with CRR wrote it.
 
-    Where `.tune_metadata` or `rllib_checkpoint.json` is lost, which tell the Ray, the layout says
+    If `.tune_metadata` or `rllib_checkpoint.json`, which name the Ray, is lost, the layout says
     it: Ray 2.1 brought a new one.
     """
     if settings.ray is None:
@@ -193,7 +193,7 @@ def _settings(named: Named) -> dict[str, object]:
 
 
 def _told(named: Named) -> dict[str, object]:
-    """What the module is told."""
+    """The module's options."""
     return {
         "actor_hiddens": list(named.sizes(f"{POLICY}.hidden")),
         "actor_hidden_activation": _activation(named, "actor"),

@@ -359,7 +359,7 @@ def _range(named: Named, constants: Mapping[str, Array]) -> dict[str, Any] | Non
     """What actions are squashed into: the lowest, and the size of the range; None: they are not.
 
     Raises:
-        MissingInformationError: It is not stored, and the action space does not tell it.
+        MissingInformationError: It is neither stored nor determined by the action space.
     """
     space = named.policy.action_space
     stored = {LOW, RANGE} <= constants.keys()

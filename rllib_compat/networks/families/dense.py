@@ -185,20 +185,20 @@ def sequence_length(settings: ModelSettings) -> int:
     return int(model_setting(settings.model, "max_seq_len"))
 
 
-def todays_default(named: Named, table: Callable[..., Table], **told: object) -> Target:
+def todays_default(named: Named, table: Callable[..., Table], **options: object) -> Target:
     """The default module of the installed Ray, for dense layers and linear heads.
 
     Args:
         named: The arrays; the hidden layers are `hidden.{i}`.
         table: The module's names; takes `linear`, whether no activations lie between the layers.
-        told: What else its config has to say.
+        options: The other options of its config.
     """
     name = activation(named.settings.activation, where="model.fcnet_activation").target
     model_config = {
         "fcnet_hiddens": list(named.sizes("hidden")),
         "fcnet_activation": name,
         "head_fcnet_hiddens": [],
-        **told,
+        **options,
     }
     return Target(None, model_config, table(linear=name == "linear"))
 
@@ -209,7 +209,7 @@ NO_CLIP = 1e30
 
 
 def unclipped_log_std(named: Named) -> dict[str, Any]:
-    """What today's heads have to be told of log standard deviations.
+    """The options of Ray's heads for log standard deviations.
 
     Old networks did not clip; today's default of 20 never binds in practice, but a conversion has
     to be exact for any number.

@@ -146,7 +146,7 @@ def _without_value(network: Network, *, deterministic: bool) -> Network:
 _EAGER = ("tf2", "tfe")
 _SWISH = ("swish", "silu")
 
-#: Where no action space tells how many outputs there are, they are searched for.
+#: Without an action space, the number of outputs is searched for, up to this.
 _MOST_OUTPUTS = 512
 
 
@@ -219,7 +219,7 @@ def deterministic_inputs(space: Space) -> int | None:
 
 
 def _has_own_layers(settings: ModelSettings) -> bool:
-    """Whether it is of Ray 0.5, which did not look at `model`; a key of its ARS tells, too."""
+    """Whether it is of Ray 0.5, which did not read `model`; a key of its ARS shows it, too."""
     if settings.ray is None:
         return "policy_type" in settings.config
     return settings.ray.startswith("0.5")

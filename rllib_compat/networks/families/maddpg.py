@@ -132,9 +132,9 @@ def _named(policy: PolicyState, settings: ModelSettings) -> Iterator[tuple[str, 
         yield f"{name}.kernel", kernel
         yield f"{name}.bias", bias
     if not fits:
-        told = ", ".join(f"{_PARTS[stack]}_hiddens {list(size)}" for stack, size in sizes.items())
+        names = ", ".join(f"{_PARTS[stack]}_hiddens {list(size)}" for stack, size in sizes.items())
         raise refusals.contradiction(
-            f"The {len(weights)} arrays are not those of {told}, and of their targets.", where
+            f"The {len(weights)} arrays are not those of {names}, and of their targets.", where
         )
 
 
@@ -167,17 +167,17 @@ def _graph(named: Named) -> Graph:
 
 
 def _activation(named: Named, stack: str) -> str:
-    told = {**named.settings.config, **named.policy.extra.get("module_config", {})}
-    return str(told.get(f"{_PARTS[stack]}_hidden_activation") or "relu")
+    options = {**named.settings.config, **named.policy.extra.get("module_config", {})}
+    return str(options.get(f"{_PARTS[stack]}_hidden_activation") or "relu")
 
 
 def _told(named: Named, graph: Graph) -> Mapping[str, object]:
-    """What the module is told; what its critic sees, and in which order, the algorithm adds."""
-    told: dict[str, object] = {
+    """The module's options; the algorithm adds what its critic sees, and in which order."""
+    options: dict[str, object] = {
         "critic_inputs": int(np.prod(graph.inputs[EVERYONE])),
         "distribution": {"kind": "simplex"},
     }
     for stack, part in _PARTS.items():
-        told[f"{part}_hiddens"] = list(named.sizes(f"{stack}.hidden"))
-        told[f"{part}_hidden_activation"] = _activation(named, stack)
-    return told
+        options[f"{part}_hiddens"] = list(named.sizes(f"{stack}.hidden"))
+        options[f"{part}_hidden_activation"] = _activation(named, stack)
+    return options

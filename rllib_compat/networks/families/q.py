@@ -33,9 +33,9 @@ from rllib_compat.neutral.spaces import Discrete, Space
 
 #: What remembers earlier steps, by its key.
 _MEMORIES = {"use_attention": "an attention net", "use_lstm": "an LSTM"}
-#: What a base model gives where it has no hidden layers to tell.
+#: The number of outputs of a base model without hidden layers.
 _FEATURES = 256
-#: The first Ray whose base models were told how many numbers to give; before, streams sat on their
+#: The first Ray whose base models were given their number of outputs; before, streams sat on their
 #: features, and had a last layer each whatever hidden ones there were.
 _GIVES_OUTPUTS = "0.7.3"
 
@@ -150,14 +150,14 @@ def reading(named: Named, graph: Graph, head: Head, findings: list[Finding], bas
     summary = _describe(named, graph, head)
     network = named.network(f"Q-network, {base}", summary, graph, target, arrays)
     default = _EPSILON.get(named.settings.algorithm, ADAM.eps)
-    eps = float(named.settings.config.get("adam_epsilon") or default)  # which goes on
+    eps = float(named.settings.config.get("adam_epsilon") or default)  # which continues
     network = replace(network, optimizers=(replace(ADAM, eps=eps),))
     return named.reading(network, *findings, *copied)
 
 
 def _target(named: Named, graph: Graph, head: Head) -> Target:
     config, simple = named.settings.config, named.settings.algorithm == "SimpleQ"
-    told = {
+    options = {
         "double_q": bool(config.get("double_q", True)) and not simple,
         "dueling": head.dueling,
         "num_atoms": head.num_atoms,
@@ -165,8 +165,8 @@ def _target(named: Named, graph: Graph, head: Head) -> Target:
         "v_max": head.v_max,
     }
     if q_rl_module.computes(graph, named):
-        return q_rl_module.target(named, told)
-    return own_module(RECURRENT if graph.states else MODULE, graph, named.arrays, **told)
+        return q_rl_module.target(named, options)
+    return own_module(RECURRENT if graph.states else MODULE, graph, named.arrays, **options)
 
 
 def _observation(named: Named, trunk: Trunk) -> tuple[int, ...]:

@@ -17,10 +17,10 @@ MODULE = "rllib_compat.modules:QModule"
 #: The same, with states.
 RECURRENT = "rllib_compat.modules:R2D2GraphModule"
 
-#: What the module has to be told beside its network; DQN's own settings by their names.
+#: The options of the module beside its network; DQN's own settings by their names.
 SETTINGS = ("double_q", "dueling", "num_atoms", "v_min", "v_max")
 
-#: What a module of ours is told of how it explores: the noise of noisy layers at first, by what
+#: How a module of ours explores: the noise of noisy layers at first, by what
 #: Q-values are divided where actions are drawn by them, what noise on weights takes: with what
 #: deviation it begins, and whether norms stand in the network for it, as they did.
 EXPLORING = ("sigma0", "soft_q_temperature", "parameter_noise")
@@ -34,7 +34,7 @@ OVER_ACTIONS = -2
 
 
 def exploring(model: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model config tells a module of ours of how it explores; what is no number is nothing.
+    """The exploration options in a model config; what is no number is left out.
 
     Args:
         model: A model config, which may come from a file.
@@ -47,9 +47,9 @@ def exploring(model: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def exploring_plainly(told: Mapping[str, Any]) -> dict[str, Any]:
+def exploring_plainly(options: Mapping[str, Any]) -> dict[str, Any]:
     """The same for a network that is there already, and has no noisy layers and no norms."""
-    found = {key: value for key, value in told.items() if key != EXPLORING[0]}
+    found = {key: value for key, value in options.items() if key != EXPLORING[0]}
     if noise := found.get(EXPLORING[2]):
         found[EXPLORING[2]] = {**noise, "layer_norm": False}
     return found

@@ -59,13 +59,13 @@ _LAYER = re.compile(
 #: Layers that keras and tf.contrib named, counting over all of them.
 _AUTOMATIC = ("dense", "fully_connected", "layer_normalization")
 
-#: The arrays of one layer: raw name, and the part of it that tells kernel from bias.
+#: The arrays of one layer: raw name, and the part of it that distinguishes kernel and bias.
 _Group: TypeAlias = list[tuple[str, str]]
 
 
 @dataclass
 class Counted:
-    """TensorFlow's names, told apart.
+    """TensorFlow's names, distinguished.
 
     Attributes:
         names: The raw names.
@@ -121,7 +121,7 @@ class Counted:
     def _automatic(
         self, layers: Mapping[tuple[str, str], list[_Group]]
     ) -> Iterator[tuple[str, str, str]]:
-        """The layers that are told apart by their order alone."""
+        """The layers that only their order distinguishes."""
         for scope in dict.fromkeys(scope for scope, _ in layers):
             dense = layers.get((scope, "dense"), [])
             hidden = layers.get((scope, "fully_connected"), [])
@@ -212,7 +212,7 @@ _NOISY = ("sigma_kernel", "sigma_bias", *_DENSE)
 
 
 def read_unnamed(policy: PolicyState, settings: ModelSettings) -> tuple[Named, Trunk]:
-    """Names the arrays of a policy, and tells the base model among them.
+    """Names the arrays of a policy, and finds the base model among them.
 
     Raises:
         NotYetError: Their order is not known.
@@ -408,7 +408,7 @@ def _noisy(theirs: str, ours: str) -> Table:
     )
 
 
-#: TensorFlow, once what it counted is told apart (`Counted`): dense layers without names of their
+#: TensorFlow, once its counters are resolved (`Counted`): dense layers without names of their
 #: own are called `advantage.dense`, … by then.
 KERAS: Table = (
     *keras("logits", "logits"),  # over an LSTM, or several parts
@@ -445,7 +445,7 @@ DEAD = re.compile(
 
 
 def read_named(policy: PolicyState, settings: ModelSettings) -> tuple[Named, Trunk]:
-    """Names the arrays of a policy, and tells the base model among them.
+    """Names the arrays of a policy, and finds the base model among them.
 
     Raises:
         NotYetError: Some of them are not a Q-network's, or have no known order.

@@ -55,13 +55,13 @@ def name_recurrent(policy: PolicyState, settings: ModelSettings) -> Named:
     Raises:
         NotYetError: Its encoder is not of dense layers.
     """
-    told = policy.extra.get("module_config", {})
+    options = policy.extra.get("module_config", {})
     settings = replace(
         settings,
-        activation=encoder_activation(told),
+        activation=encoder_activation(options),
         hiddens=None,
-        model={**settings.model, **told},
-        config={**settings.config, **told},
+        model={**settings.model, **options},
+        config={**settings.config, **options},
     )
     plain, _ = plain_names(policy)
     linear = activation(settings.activation, where="model.fcnet_activation").target == "linear"
@@ -91,7 +91,7 @@ def module_names(layers: int, head: int, *, linear: bool, norms: bool = False) -
         layers: How many layers the encoder has.
         head: How many hidden layers each stream has.
         linear: Whether the encoder has no activation modules between its layers.
-        norms: Whether a norm stands behind each hidden layer of the streams.
+        norms: Whether a norm follows each hidden layer of the streams.
     """
     step = 3 if norms else 2
     rows: list[Move] = []
@@ -175,12 +175,12 @@ def computes(graph: Graph, named: Named) -> bool:
     return first and ops <= {"dense", "dueling"} and above_logits <= {"dueling"} and streams
 
 
-def target(named: Named, told: Mapping[str, Any]) -> Target:
+def target(named: Named, options: Mapping[str, Any]) -> Target:
     """The module for a network that it computes.
 
     Args:
         named: The network's arrays.
-        told: What the module has to be told of the Q-values.
+        options: The module's options for the Q-values.
     """
     base, head = base_layers(named), list(named.sizes("advantage_hidden"))
     name = activation(named.settings.activation, where="model.fcnet_activation").target
@@ -191,7 +191,7 @@ def target(named: Named, told: Mapping[str, Any]) -> Target:
             "fcnet_activation": name,
             "head_fcnet_hiddens": head,
             "head_fcnet_activation": "relu",
-            **told,
+            **options,
         },
         table=module_names(len(base), len(head), linear=name == "linear"),
     )

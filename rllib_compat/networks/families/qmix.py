@@ -58,13 +58,13 @@ def read(policy: PolicyState, _: ModelSettings) -> Reading:
     expected = (row.ours for row in table if mixes or ".mixer." not in row.ours)
     if lacking := [name for name in expected if name not in arrays]:
         raise missing(lacking, where)
-    told = _told(policy, arrays)
+    module_config = _told(policy, arrays)
     network = CustomNetwork(
         kind="QMIX",
-        summary=f"qmix, {told['lstm_cell_size']} cells, mixer {told['mixer']}",
+        summary=f"qmix, {module_config['lstm_cell_size']} cells, mixer {module_config['mixer']}",
         scheme="torch",
         arrays=arrays,
-        target=Target(MODULE, told, tuple(Move(name, name) for name in arrays)),
+        target=Target(MODULE, module_config, tuple(Move(name, name) for name in arrays)),
         names=table,
         inputs=inputs_of(policy),
         space=policy.observation_space,
@@ -73,7 +73,7 @@ def read(policy: PolicyState, _: ModelSettings) -> Reading:
 
 
 def _told(policy: PolicyState, arrays: dict[str, Array]) -> dict[str, Any]:
-    """What the module is told; VDN's mixer was there, and had no arrays."""
+    """The module's options; VDN's mixer had no arrays."""
     if policy.is_module:
         without = policy.extra.get("module_config", {}).get("mixer")
     else:

@@ -140,7 +140,7 @@ def _layouts(seen: Space, acts: Space, settings: ModelSettings) -> Iterator[tupl
     ]
     policy = _called("layers", rows)
     if settings.shares_layers:
-        # `slim` is the same, where no names are there to tell.
+        # `slim` is the same, without names to distinguish them.
         shared: Rows = [("value_function/w", (size, 1)), ("value_function/b", (1,))]
         yield policy, _called("layers", shared, "value_function/")
     else:
@@ -368,7 +368,7 @@ def _gates_of(policy: PolicyState) -> str:
 
 
 def findings(named: Named, core: Core) -> list[Finding]:
-    """What can't be told from the weights alone."""
+    """What the weights alone do not show."""
     if core.gates == "sigmoid":
         return []
     return [

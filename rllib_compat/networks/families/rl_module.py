@@ -67,12 +67,12 @@ def lstm_encoder_names(theirs: str, ours: str, *, linear: bool) -> Table:
     )
 
 
-def encoder_activation(told: Mapping[str, Any]) -> str:
-    """The activation of the layers in front of the LSTM, where a module's own config tells of it.
+def encoder_activation(options: Mapping[str, Any]) -> str:
+    """The activation of the layers in front of the LSTM, if a module's own config has it.
 
-    What it does not tell is that of `DefaultModelConfig` (the same in Ray 2.40 - 2.60).
+    What it does not have is that of `DefaultModelConfig` (the same in Ray 2.40 - 2.60).
     """
-    return str(told.get("fcnet_activation", "tanh") or "linear").lower()
+    return str(options.get("fcnet_activation", "tanh") or "linear").lower()
 
 
 def lstm_module_names(*, shares_layers: bool, linear: bool) -> Table:
@@ -88,7 +88,7 @@ def lstm_module_names(*, shares_layers: bool, linear: bool) -> Table:
 
 
 def default_lstm_module(named: Named, *, shares_layers: bool) -> Target:
-    """Today's default module with an LSTM, and what it has to be told; it needs hidden layers."""
+    """Ray's default module with an LSTM, and its options; it needs hidden layers."""
     return todays_default(
         named,
         partial(lstm_module_names, shares_layers=shares_layers),

@@ -41,7 +41,7 @@ TARGET_ENTROPY = "target_entropy"
 _STACKS = {POLICY: "action_model", CRITIC: "q_net", TWIN: "twin_q_net"}
 #: The least log standard deviation (`MIN_LOG_NN_OUTPUT`) of all Rays that had it, and ours.
 _LEAST_LOG_STD = -5.0
-#: What the module is told of its critics, where they are not as its policy.
+#: The options of the critics, if they differ from those of the policy.
 CRITICS = "critics"
 
 
@@ -119,9 +119,9 @@ def _activation(policy: PolicyState, settings: ModelSettings, stack: str) -> str
     """The activation of a stack's dense layers."""
     if not policy.is_module:
         return model_of(settings, stack).activation.lower()
-    told = policy.extra.get("module_config", {})
-    told = {**told, **(told.get(CRITICS, {}) if stack != POLICY else {})}
-    return encoder_activation(told)
+    options = policy.extra.get("module_config", {})
+    options = {**options, **(options.get(CRITICS, {}) if stack != POLICY else {})}
+    return encoder_activation(options)
 
 
 def _require_whole(named: Named) -> None:
@@ -189,9 +189,9 @@ def _graph(named: Named) -> Graph:
 
 
 def _told(named: Named) -> dict[str, Any]:
-    """What the module is told."""
+    """The module's options."""
     config, policy, before = named.settings.config, named.policy, _previous(named, POLICY)
-    told = {**config, **policy.extra.get("module_config", {})}
+    options = {**config, **policy.extra.get("module_config", {})}
     shapes = {
         stack: {
             "fcnet_hiddens": list(named.sizes(f"{stack}.hidden")),
@@ -212,15 +212,15 @@ def _told(named: Named) -> dict[str, Any]:
         "head_fcnet_hiddens": [],
         "twin_q": f"{TWIN}.out" in named,
         "initial_alpha": float(np.exp(named.state.get(ALPHA, 0.0))),
-        "zero_init_states": _begins_with_zeros(told),
+        "zero_init_states": _begins_with_zeros(options),
         "distribution": {"kind": "categorical"} if discrete else squashed,
     }
 
 
-def _begins_with_zeros(told: Mapping[str, Any]) -> bool:
+def _begins_with_zeros(options: Mapping[str, Any]) -> bool:
     """Whether sequences are learned from the state zero; Ray 2.0 asked the buffer's config."""
-    buffer = told.get("replay_buffer_config")
-    places = [told, buffer] if isinstance(buffer, Mapping) else [told]
+    buffer = options.get("replay_buffer_config")
+    places = [options, buffer] if isinstance(buffer, Mapping) else [options]
     keys = ("zero_init_states", "replay_zero_init_states")
     said = [place[key] for place in places for key in keys if isinstance(place.get(key), bool)]
     return said[-1] if said else True

@@ -38,7 +38,7 @@ _DEFAULTS = {
 #: CQL's Lagrange multiplier (`lagrangian=True`) until Ray 2.x.
 MULTIPLIER = "log_alpha_prime"
 
-#: Where the models are told, oldest key first.
+#: The keys of the models, oldest first.
 _MODEL_KEYS = {
     POLICY: ("policy_model", "policy_model_config"),
     CRITIC: ("Q_model", "q_model", "q_model_config"),
@@ -57,12 +57,12 @@ def model_of(settings: ModelSettings, stack: str) -> ModelSettings:
         ("hidden_activation", "fcnet_activation"),
     ):
         if model.get(old, -1) != -1:
-            model[new] = model[old]  # beside it may stand the default of a later Ray
+            model[new] = model[old]  # a later Ray's default may be beside it
     return ModelSettings.from_config({"model": {**_DEFAULTS, **model}}, {})
 
 
 def hiddens_of(settings: ModelSettings, stack: str) -> tuple[int, ...]:
-    """The hidden sizes that the config tells of a stack."""
+    """The hidden sizes that the config has for a stack."""
     hiddens = model_of(settings, stack).hiddens
     assert hiddens is not None  # they have a default
     return hiddens
@@ -238,7 +238,7 @@ _COUNTED = re.compile(
 
 
 def read_named(policy: PolicyState, settings: ModelSettings) -> tuple[Named, Trunks]:
-    """Names the arrays of a policy, and tells what each stack is made of.
+    """Names the arrays of a policy, and finds the parts of each stack.
 
     Raises:
         NotYetError: Arrays belong to no network that is known.

@@ -43,7 +43,7 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
 
     def setup(self) -> None:
         """Begins with the prior; Ray calls it once."""
-        space, told = self.observation_space, self.model_config
+        space, options = self.observation_space, self.model_config
         self._items = isinstance(space, gymnasium.spaces.Dict) and ITEM in space.spaces
         if not isinstance(self.action_space, gymnasium.spaces.Discrete):
             raise ConfigError(
@@ -58,13 +58,13 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
                 where="observation_space",
                 fix="Wrap the environment, or flatten what it observes with a connector.",
             )
-        self._sampling, self._alpha = told["sampling"], told["alpha"]
-        self._times = told.get("times", 1.0)
+        self._sampling, self._alpha = options["sampling"], options["alpha"]
+        self._times = options.get("times", 1.0)
         arms, size = 1 if self._items else int(self.action_space.n), inner.shape[-1]
-        prior = told["lambda_"]
+        prior = options["lambda_"]
         prior = _PRECISION[self._items] if prior is None else prior
         #: The precision that weights are drawn with; None: that of the posterior.
-        self._drawn_with = prior if told.get("drawn_from") == PRIOR else None
+        self._drawn_with = prior if options.get("drawn_from") == PRIOR else None
         eye = torch.eye(size).repeat(arms, 1, 1)
         self.register_buffer("precision", prior * eye)
         self.register_buffer("f", torch.zeros(arms, size))
@@ -110,8 +110,8 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
     def bounds(self, observations: Observations) -> Tensor:
         """The rewards `[B, n]` that are expected, and a bonus for what is not known of them."""
         own = {"theta": self.theta, "covariance": self.covariance}
-        told = {"items": self._items, "bonus": BONUS[self._items], "times": self._times}
-        return linear_bandit(own, told, self._seen(observations))
+        options = {"items": self._items, "bonus": BONUS[self._items], "times": self._times}
+        return linear_bandit(own, options, self._seen(observations))
 
     def critics(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """What each arm or item is thought to be worth, `q_values` `[B, n]`, without drawing."""

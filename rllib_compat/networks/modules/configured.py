@@ -20,12 +20,12 @@ from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CheckpointError, ConfigError
 from rllib_compat.neutral.public import public
 
-#: What a model config tells it: `network_of`'s answer.
+#: The key of a model config with what `network_of` returned.
 NETWORK = "network_of_config"
 
 
 def network_of(settings: ModelSettings, default: type) -> dict[str, Any]:
-    """What a model config has to tell a `ConfiguredModule`, as plain data.
+    """The options of a `ConfiguredModule` in a model config, as plain data.
 
     Args:
         settings: What the legacy config says of the network.
@@ -47,7 +47,7 @@ class ConfiguredModule:
     """Stands where a config names the class of its modules; none is ever an instance of it.
 
     Ray calls it as it calls a class, and gets the module that a converted checkpoint with the same
-    network has, with new weights. Its `model_config` holds what `network_of` told.
+    network has, with new weights. Its `model_config` holds what `network_of` returned.
 
     Raises:
         ConfigError: The old Ray refused to build the network, too.
@@ -66,8 +66,8 @@ class ConfiguredModule:
         **others: object,
     ) -> Any:
         """Builds the module."""
-        told = dict(model_config)
-        given = told.pop(NETWORK)
+        model_settings = dict(model_config)
+        given = model_settings.pop(NETWORK)
         settings = _settings(given)
         network = new_network(settings, original(observation_space), action_space)
         target, length = network.target, sequence_length(settings)
@@ -77,12 +77,12 @@ class ConfiguredModule:
             action_space=action_space,
             # Deviations apart from the observation are asked of networks that have them.
             model_config={
-                **told,
+                **model_settings,
                 "free_log_std": False,
                 "max_seq_len": length,
                 **target.model_config,
             },
-            # Modules of ours are told their network; no catalog has to choose one.
+            # Modules of ours are given their network; no catalog has to choose one.
             catalog_class=catalog_class if target.module is None else None,
             **others,
         )
@@ -124,7 +124,7 @@ def new_network(settings: ModelSettings, observation_space: Any, action_space: A
                 fix="Use the spaces of gymnasium that RLlib had models for: Box, Discrete, "
                 "MultiDiscrete, MultiBinary, Tuple, Dict.",
             )
-    assert seen is not None and acts is not None  # noqa: PT018 - told apart above
+    assert seen is not None and acts is not None  # noqa: PT018 - distinguished above
     rng = np.random.default_rng(int(torch.randint(2**62, ()).item()))
     try:
         return draw_network(settings, seen, acts, rng)
@@ -135,7 +135,7 @@ def new_network(settings: ModelSettings, observation_space: Any, action_space: A
 
 def _class(name: str) -> Any:
     module, _, cls = name.partition(":")
-    # A checkpoint keeps model configs, and a text from a file must import nobody's code.
+    # A checkpoint keeps model configs, and a text from a file must not import code.
     if not module.startswith(("ray.rllib.", "rllib_compat.")):
         raise ConfigError(
             f"{name!r} is no module of RLlib or of this package.",

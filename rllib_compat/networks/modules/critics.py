@@ -230,7 +230,7 @@ class MADDPGModule(CriticsModule):
 
     Actions are points of a simplex, one number for each Discrete action or each part of a Box:
     relaxed one-hot samples (Gumbel-softmax) of temperature 1. The `model_config` has the keys of
-    `MADDPGConfig` that say how large the networks are, and what only all agents together tell:
+    `MADDPGConfig` that say how large the networks are, and what only all agents together determine:
     `agent` (this module's id), `critic_sees` (the modules whose observations and actions the critic
     sees, in order) and `critic_inputs` (how many numbers these are).
     """

@@ -90,7 +90,7 @@ def distribution(kind: str, **settings: Any) -> Any:
 
     Args:
         kind: `squashed` (see `squashed_gaussian`), `normal`, `categorical` or `deterministic`.
-        settings: What a squashed one has to be told.
+        settings: The options of a squashed one.
     """
     if kind == "squashed":
         return squashed_gaussian(**settings)

@@ -63,7 +63,7 @@ class Noise:
     """
 
     def __init__(self, config: Mapping[str, Any], action_space: Any) -> None:
-        self.kind, self.told = check(config)
+        self.kind, self.options = check(config)
         self._space = action_space
         # Copies: a space that came through the object store can't be written, of which torch warns.
         self._low = torch.tensor(action_space.low, dtype=torch.float32)
@@ -73,12 +73,12 @@ class Noise:
         self._state = torch.zeros_like(size)
         #: What noise is multiplied by whatever was sampled; None: a scale that falls.
         self.fixed_scale: float | None = None
-        self._scale = float(self.told.get("initial_scale", 0.0))
+        self._scale = float(self.options.get("initial_scale", 0.0))
 
     @property
     def deviation(self) -> float:
         """How far it goes now: what noise on weights is measured against."""
-        return float(self.told.get("ou_sigma", _DEVIATION)) * self._scale
+        return float(self.options.get("ou_sigma", _DEVIATION)) * self._scale
 
     def __call__(self, actions: Tensor, step: int) -> Tensor:
         """Actions to explore with.
@@ -89,8 +89,8 @@ class Noise:
         """
         if self.kind == "StochasticSampling":
             return actions
-        self._scale = scale(self.told, step) if self.fixed_scale is None else self.fixed_scale
-        if step < self.told["random_timesteps"]:
+        self._scale = scale(self.options, step) if self.fixed_scale is None else self.fixed_scale
+        if step < self.options["random_timesteps"]:
             drawn = np.stack([self._random_space.sample() for _ in range(len(actions))])
             return torch.as_tensor(drawn, dtype=actions.dtype, device=actions.device)
         noise = (self._scale * self._draw(actions)).to(actions.device)
@@ -106,17 +106,17 @@ class Noise:
 
     def _draw(self, actions: Tensor) -> Tensor:
         if self.kind == "GaussianNoise":
-            return torch.randn(actions.shape) * float(self.told["stddev"])
-        drawn = self.told["ou_sigma"] * torch.randn(self._state.shape)
-        self._state = self._state - self.told["ou_theta"] * self._state + drawn
-        noise: Tensor = self.told["ou_base_scale"] * self._state * self._range
+            return torch.randn(actions.shape) * float(self.options["stddev"])
+        drawn = self.options["ou_sigma"] * torch.randn(self._state.shape)
+        self._state = self._state - self.options["ou_theta"] * self._state + drawn
+        noise: Tensor = self.options["ou_base_scale"] * self._state * self._range
         return noise
 
 
-def scale(told: Mapping[str, Any], step: int) -> float:
+def scale(options: Mapping[str, Any], step: int) -> float:
     """What noise is multiplied by after so many steps; it begins to fall after the random ones."""
-    begin, length = told["random_timesteps"], told["scale_timesteps"]
-    ends = (told["initial_scale"], told["final_scale"])
+    begin, length = options["random_timesteps"], options["scale_timesteps"]
+    ends = (options["initial_scale"], options["final_scale"])
     return float(np.interp(step, [begin, begin + max(1, length)], ends))
 
 
@@ -129,8 +129,8 @@ def check(config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     Raises:
         ConfigError: There is none.
     """
-    told = dict(config)
-    kind = told.pop("type", None)
+    options = dict(config)
+    kind = options.pop("type", None)
     name = (kind if isinstance(kind, str) else getattr(kind, "__name__", "")).rpartition(".")[2]
     if name not in DEFAULTS:
         raise ConfigError(
@@ -139,17 +139,17 @@ def check(config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
             fix="For noise of your own, override `_forward_exploration` of the RLModule.",
         )
     known = DEFAULTS[name]
-    if odd := sorted(told.keys() - known.keys()):
+    if odd := sorted(options.keys() - known.keys()):
         raise ConfigError(
             f"{name} does not take {', '.join(odd)}.",
             where="exploration_noise",
             fix=f"It takes {', '.join(known) or 'nothing'}.",
         )
-    return name, {**known, **{k: v for k, v in told.items() if v is not None}}
+    return name, {**known, **{k: v for k, v in options.items() if v is not None}}
 
 
 class DrawsNoise(nn.Module):
-    """A base of layers that compute with noise while they are told to.
+    """A base of layers that compute with noise while that is switched on.
 
     Attributes:
         is_noisy: Whether it has any.
@@ -223,7 +223,7 @@ class NoisyLinear(DrawsNoise):
         self.sigma_bias = nn.Parameter(torch.full((gives,), sigma * bound))
 
     def forward(self, features: Tensor) -> Tensor:
-        """What the layer gives, `[…, gives]`, with noise if it is told to draw some."""
+        """What the layer gives, `[…, gives]`, with noise if that is switched on."""
         if not self.noise:
             return functional.linear(features, self.weight, self.bias)
         kernel, bias = noised(self.weight.T, self.bias, self.sigma_weight.T, self.sigma_bias)
@@ -311,7 +311,7 @@ class Perturbed:
 
 
 def divergence(clean: Tensor, noisy: Tensor) -> float:
-    """How far noise moved the actions that Q-values stand for: a Kullback-Leibler divergence.
+    """How far noise moved the actions of Q-values: a Kullback-Leibler divergence.
 
     Args:
         clean: The Q-values without noise, `[steps, actions]`.
@@ -323,7 +323,7 @@ def divergence(clean: Tensor, noisy: Tensor) -> float:
 
 
 def divergence_of_epsilon(epsilon: float, actions: int) -> float:
-    """How far epsilon-greedy actions move those that Q-values stand for.
+    """How far epsilon-greedy actions differ from the best by Q-values.
 
     Args:
         epsilon: How probably an action is random.

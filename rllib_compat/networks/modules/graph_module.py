@@ -35,7 +35,7 @@ class GraphNet(DrawsNoise):
     """Computes the outputs of a graph.
 
     The arrays of a step with the setting `trained: False` are constants. Noisy layers draw noise
-    while the network is told to.
+    while that is switched on.
 
     Args:
         graph: What to compute.
@@ -138,8 +138,8 @@ def inputs_in(graph: Graph, batch: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         graph: The graph.
-        batch: Each input stands beside `obs`, or in it, where `obs` is a dict or one vector of all
-            of them, as `rllib_compat.runtime.previous_steps` makes it in env runners; states stand
+        batch: Each input is beside `obs`, or in it, where `obs` is a dict or one vector of all
+            of them, as `rllib_compat.runtime.previous_steps` makes it in env runners; states are
             in `state_in`.
     """
     names, seen = [name for name in graph.inputs if name not in graph.states], batch[Columns.OBS]
@@ -213,7 +213,7 @@ class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray
     A batch has `obs` `[B, …]`. With states it has `obs` `[B, T, …]` and `state_in`, a dict of
     `[B, …]`; the answer then has `state_out`. Where the network takes more than the observation
     (`prev_actions` `[B, T, k]`, flattened and as they were taken, `prev_rewards` `[B, T, n]`),
-    that stands beside `obs` in the batch, or `obs` is one vector of all of them, as
+    that is beside `obs` in the batch, or `obs` is one vector of all of them, as
     `rllib_compat.runtime.previous_steps` makes it in env runners.
     """
 

@@ -3,8 +3,8 @@
 * Dense layers that old keys describe: so many units, and an activation's name.
 * Encoders in the place of two of Ray's, with weights of the same names. Images come as
   environments give them: bytes, which layers have to make floats. Every old RLlib did so
-  (`VisionNetwork`); today's layers die of bytes. Environments, episodes and replay buffers go on
-  with these, which take a quarter of the memory. And an LSTM spends no time on maps over its two
+  (`VisionNetwork`); Ray's layers fail with bytes. Environments, episodes and replay buffers keep
+  bytes, which take a quarter of the memory. And an LSTM spends no time on maps over its two
   states.
 * First weights as the old Rays drew them (`normc_initializer`, or Glorot).
 * Networks that see the step before where those of the old Rays saw it (`LSTMWrapper`). The
@@ -126,10 +126,10 @@ class OwnEncoders(modules.EncoderMixin):
 
     @classmethod
     def replace_encoder(
-        cls, made: Any, space: object, told: Mapping[str, Any], actions: object
+        cls, made: Any, space: object, options: Mapping[str, Any], actions: object
     ) -> Any:
         """The same encoder, of ours where there is one."""
-        made = super().replace_encoder(made, space, told, actions)
+        made = super().replace_encoder(made, space, options, actions)
         instead = _INSTEAD.get(type(made))
         if instead is None:
             return made
@@ -223,15 +223,15 @@ class PreviousStepsMixin(modules.EncoderMixin):
 
     @classmethod
     def replace_encoder(
-        cls, made: Any, space: Any, told: Mapping[str, Any], actions: object
+        cls, made: Any, space: Any, options: Mapping[str, Any], actions: object
     ) -> Any:
         """The same encoder; where it is to see the step before, its dense layers do not."""
-        made = super().replace_encoder(made, space, told, actions)
-        beside = numbers_of(told, actions) if told["use_lstm"] else 0
+        made = super().replace_encoder(made, space, options, actions)
+        beside = numbers_of(options, actions) if options["use_lstm"] else 0
         if not beside:
             return made
         own = gymnasium.spaces.Box(-float("inf"), float("inf"), (space.shape[0] - beside,))
-        layers = cls.get_tokenizer_config(own, told)  # type: ignore[attr-defined]  # of the catalog
+        layers = cls.get_tokenizer_config(own, options)  # type: ignore[attr-defined]  # of the catalog
         values = {field.name: getattr(layers, field.name) for field in fields(layers)}
         return replace(made, tokenizer_config=BesideLayersConfig(**values, beside=beside))
 
@@ -241,7 +241,7 @@ def beside_observation(batch: Mapping[str, Any], actions: object) -> Any:
 
     Args:
         batch: `obs`, which has it already, or `prev_actions` `[…, k]` (flattened, as they were
-            taken) and `prev_rewards` `[…, 1]` stand beside it.
+            taken) and `prev_rewards` `[…, 1]` are beside it.
         actions: The action space.
     """
     parts = [batch[Columns.OBS]]
@@ -252,14 +252,14 @@ def beside_observation(batch: Mapping[str, Any], actions: object) -> Any:
     return torch.cat(parts, dim=-1) if parts[1:] else parts[0]
 
 
-def numbers_of(told: Mapping[str, Any], actions: object) -> int:
+def numbers_of(options: Mapping[str, Any], actions: object) -> int:
     """How many numbers of an observation are of the step before."""
-    action, reward = (int(bool(told.get(key))) for key in LOOKING_BACK)
+    action, reward = (int(bool(options.get(key))) for key in LOOKING_BACK)
     return Previous(action, reward, choices_in(actions)).size
 
 
 class EncoderCatalog(PreviousStepsMixin, OwnEncoders, InitialWeightsMixin, Catalog):  # type: ignore[misc]
-    """Today's encoders with an LSTM, and what stands behind them, which begin as before."""
+    """Today's encoders with an LSTM, and the layers behind them, with the old first weights."""
 
     def build_encoder(self, framework: str) -> Any:
         """The layers below the LSTM, and that."""

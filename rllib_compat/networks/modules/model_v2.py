@@ -31,8 +31,8 @@ class ModelV2Encoder(nn.Module):
         seen: The observations.
         actions: The actions.
         outputs: How many numbers it gives for each step.
-        told: The model config that has its class or the name it is registered by (`custom_model`),
-            and its arguments (`custom_model_config`).
+        options: The model config: its class or registered name (`custom_model`), and its arguments
+            (`custom_model_config`).
         name: Its name.
 
     Raises:
@@ -44,11 +44,11 @@ class ModelV2Encoder(nn.Module):
         seen: gymnasium.Space[Any],
         actions: gymnasium.Space[Any],
         outputs: int,
-        told: Mapping[str, Any],
+        options: Mapping[str, Any],
         name: str,
     ) -> None:
         super().__init__()
-        known = {key: told[key] for key in MODEL_DEFAULTS if told.get(key) is not None}
+        known = {key: options[key] for key in MODEL_DEFAULTS if options.get(key) is not None}
         config = {**MODEL_DEFAULTS, **known}
         self.model: Any = ModelCatalog.get_model_v2(
             seen, actions, outputs, config, framework="torch", name=name

@@ -111,7 +111,7 @@ class ExploringQModule(Explores, _DQN):  # type: ignore[misc]  # Ray has no type
     """Today's default module of DQN, which may explore as the old Rays could.
 
     Its `model_config` is that of Ray's. With `sigma0`, the layers of both streams are noisy; with
-    `parameter_noise`, a layer norm stands behind each hidden one of theirs, unless that says
+    `parameter_noise`, a layer norm follows each hidden one of theirs, unless that says
     `layer_norm=False`.
     """
 
@@ -138,9 +138,9 @@ class ExploringQModule(Explores, _DQN):  # type: ignore[misc]  # Ray has no type
         return [getattr(self, name) for name in names if hasattr(self, name)]
 
 
-def _change(head: nn.Module, told: Mapping[str, Any]) -> None:
+def _change(head: nn.Module, options: Mapping[str, Any]) -> None:
     """Makes the dense layers of a stream noisy, and puts layer norms between them."""
-    sigma, on_weights = told.get("sigma0"), told.get("parameter_noise")
+    sigma, on_weights = options.get("sigma0"), options.get("parameter_noise")
     norms = on_weights is not None and on_weights.get("layer_norm", True)
     for part in list(head.modules()):
         if not isinstance(part, nn.Sequential):
@@ -173,10 +173,10 @@ class QModule(Explores, _DQN):  # type: ignore[misc]  # Ray has no types
     and what `Explores` takes.
 
     A batch has `obs` `[B, …]`; with states `[B, T, …]` and `state_in`, a dict of `[B, …]`. What a
-    network takes beside the observation is found as `graph_module.inputs_in` tells.
+    network takes beside the observation is found as `graph_module.inputs_in` describes.
     """
 
-    def __init__(self, *args: object, catalog_class: object = None, **kwargs: object) -> None:  # noqa: ARG002 (the graph tells the network, no catalog chooses it)
+    def __init__(self, *args: object, catalog_class: object = None, **kwargs: object) -> None:  # noqa: ARG002 (the graph is the network, no catalog chooses it)
         TorchRLModule.__init__(self, *args, catalog_class=NoCatalog, **kwargs)
 
     def setup(self) -> None:
@@ -196,7 +196,7 @@ class QModule(Explores, _DQN):  # type: ignore[misc]  # Ray has no types
         """The network's weights."""
         return self.net.without_norms()
 
-    # Ray's module stands where others have these from their base.
+    # Ray's module is in the place of the base that others have these from.
     get_initial_state = ActorModule.get_initial_state
     get_non_inference_attributes = ModuleWithTarget.get_non_inference_attributes
     make_target_networks = ModuleWithTarget.make_target_networks

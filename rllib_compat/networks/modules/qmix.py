@@ -39,7 +39,7 @@ class QMIXModule(ModuleWithTarget):
 
     def setup(self) -> None:
         """Builds the networks; Ray calls it once."""
-        told, space = self.model_config, grouped_space(self.observation_space)
+        options, space = self.model_config, grouped_space(self.observation_space)
         sizes = {name: tuple(part.shape or ()) for name, part in space.spaces.items()}
         self.actions = _actions_of(self.action_space)
         self.agents, size = sizes[OBS]
@@ -56,14 +56,16 @@ class QMIXModule(ModuleWithTarget):
                 where="observation_space",
                 fix=f"{MASK}: Box(0, 1, ({self.actions},))",
             )
-        self.units = told["lstm_cell_size"]
+        self.units = options["lstm_cell_size"]
         networks: dict[str, nn.Module] = {"agent": _AgentNetwork(size, self.units, self.actions)}
-        if not self.inference_only and told["mixer"] is not None:
+        if not self.inference_only and options["mixer"] is not None:
             inputs = sizes[STATE][0] if STATE in sizes else self.agents * size
             kinds = {"qmix": _MonotonicMixer, "vdn": _Sum}
-            networks["mixer"] = kinds[told["mixer"]](inputs, self.agents, told["mixing_embed_dim"])
+            networks["mixer"] = kinds[options["mixer"]](
+                inputs, self.agents, options["mixing_embed_dim"]
+            )
         self.net = nn.ModuleDict(networks)
-        self._epsilon = Scheduler(fixed_value_or_schedule=told["epsilon"], framework="torch")
+        self._epsilon = Scheduler(fixed_value_or_schedule=options["epsilon"], framework="torch")
 
     def get_initial_state(self) -> dict[str, Any]:
         """Zeros, for each agent."""
@@ -99,7 +101,7 @@ class QMIXModule(ModuleWithTarget):
         values, state = self._acting(batch)
         return self._answer(values.argmax(-1), state)
 
-    # Ray's own forward passes have it, and this one stands in their place.
+    # Ray's own forward passes have it, and this one replaces them.
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def _forward_exploration(
         self, batch: dict[str, Any], t: int = 0, **_: object

@@ -80,46 +80,46 @@ class R2D2Module(_Unrolled, ModuleWithTarget):
 
     def setup(self) -> None:
         """Builds the networks; Ray calls it once."""
-        told = {**asdict(DefaultModelConfig()), **self.model_config}
+        options = {**asdict(DefaultModelConfig()), **self.model_config}
         if not isinstance(self.action_space, gymnasium.spaces.Discrete):
             raise ConfigError(
                 f"R2D2 has Discrete actions, not {self.action_space}.",
                 where="action_space",
                 fix="Train with SAC.",
             )
-        if told.get("sigma0") is not None:
+        if options.get("sigma0") is not None:
             raise ConfigError(
                 "Today's layers of R2D2 are not noisy.",
                 where="model_config.sigma0",
                 fix="Leave it out, or take the networks of an old Ray: legacy_ray='1.13.0'.",
             )
-        own = told.get(CUSTOM_MODEL)
-        if not (told["use_lstm"] or own):
+        own = options.get(CUSTOM_MODEL)
+        if not (options["use_lstm"] or own):
             raise ConfigError(
                 "R2D2 trains recurrent networks, and this one has no LSTM.",
                 where="model.use_lstm",
                 fix="use_lstm=True",
             )
-        actions, sizes = int(self.action_space.n), list(told["hiddens"] or ())
+        actions, sizes = int(self.action_space.n), list(options["hiddens"] or ())
         # As RLlib's: as wide as the layers below; without layers above it gives the values.
-        width = [256, *told["fcnet_hiddens"]][-1] if sizes else actions
+        width = [256, *options["fcnet_hiddens"]][-1] if sizes else actions
         spaces = self.observation_space, self.action_space
         networks: dict[str, nn.Module]
         if own:
-            encoder = ModelV2Encoder(*spaces, width, told, "model")
+            encoder = ModelV2Encoder(*spaces, width, options, "model")
             networks = {"encoder": encoder, "logits": nn.Identity()}
         else:
             networks = {
-                "encoder": EncoderCatalog(*spaces, told).build_encoder(framework="torch"),
-                "logits": glorot(nn.Linear(told["lstm_cell_size"], width)),
+                "encoder": EncoderCatalog(*spaces, options).build_encoder(framework="torch"),
+                "logits": glorot(nn.Linear(options["lstm_cell_size"], width)),
             }
         if sizes:
             networks["advantage"] = dense_layers(width, sizes, actions, "relu")
-        if sizes and told["dueling"]:
+        if sizes and options["dueling"]:
             networks["state"] = dense_layers(width, sizes, 1, "relu")
         self.net = nn.ModuleDict(networks)
         self.epsilon_schedule = Scheduler(
-            fixed_value_or_schedule=told["epsilon"], framework="torch"
+            fixed_value_or_schedule=options["epsilon"], framework="torch"
         )
 
     def get_initial_state(self) -> Any:

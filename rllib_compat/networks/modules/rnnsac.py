@@ -48,7 +48,7 @@ class RNNSACModule(ModuleWithTarget):
 
     def setup(self) -> None:
         """Builds the networks; Ray calls it once."""
-        told, space = {**asdict(DefaultModelConfig()), **self.model_config}, self.action_space
+        options, space = {**asdict(DefaultModelConfig()), **self.model_config}, self.action_space
         self.discrete = isinstance(space, gymnasium.spaces.Discrete)
         seen = self.observation_space
         if not (self.discrete or isinstance(space, gymnasium.spaces.Box)):
@@ -57,7 +57,7 @@ class RNNSACModule(ModuleWithTarget):
                 where="action_space",
                 fix="Wrap the environment, so that its actions are one of both.",
             )
-        if not (told["use_lstm"] or told.get(CUSTOM_MODEL)):
+        if not (options["use_lstm"] or options.get(CUSTOM_MODEL)):
             raise ConfigError(
                 "RNNSAC trains recurrent networks, and this one has no LSTM.",
                 where="policy_model.use_lstm",
@@ -71,32 +71,32 @@ class RNNSACModule(ModuleWithTarget):
             )
         count = int(space.n) if self.discrete else int(np.prod(space.shape))
         judged, values = (seen, count) if self.discrete else (_wider(seen, count), 1)
-        self._judges = [CRITIC, TWIN] if told["twin_q"] else [CRITIC]
-        theirs = {**told, **told.get("critics", {})}
-        if not self.discrete:  # the action stands last: all go through the layers
+        self._judges = [CRITIC, TWIN] if options["twin_q"] else [CRITIC]
+        theirs = {**options, **options.get("critics", {})}
+        if not self.discrete:  # the action is last: all go through the layers
             theirs |= {"lstm_use_prev_action": False, "lstm_use_prev_reward": False}
         self.net = nn.ModuleDict(
             {
                 POLICY: _recurrent(
-                    seen, space, told, count if self.discrete else 2 * count, POLICY
+                    seen, space, options, count if self.discrete else 2 * count, POLICY
                 ),
                 **{name: _recurrent(judged, space, theirs, values, name) for name in self._judges},
             }
         )
-        self.log_alpha = nn.Parameter(torch.tensor([np.log(told["initial_alpha"])]).float())
+        self.log_alpha = nn.Parameter(torch.tensor([np.log(options["initial_alpha"])]).float())
         self.epsilon_schedule: Any = None
-        if told.get("epsilon") is not None:
+        if options.get("epsilon") is not None:
             self.epsilon_schedule = Scheduler(
-                fixed_value_or_schedule=told["epsilon"], framework="torch"
+                fixed_value_or_schedule=options["epsilon"], framework="torch"
             )
-        self._temperature = told.get("soft_q_temperature")
+        self._temperature = options.get("soft_q_temperature")
         if not self.discrete and self.epsilon_schedule is not None:
             raise ConfigError(
                 "RNNSAC explores Box actions by its distribution.",
                 where="exploration_config",
                 fix="Leave it out. The RNNSAC of old Rays acted with no Box at all.",
             )
-        self.carries_critics = not told["zero_init_states"]
+        self.carries_critics = not options["zero_init_states"]
         kind = modules.torch_distributions().TorchCategorical
         squashed = squashed_gaussian(-1.0, 1.0, _LEAST_LOG_STD)
         self.action_dist_cls = kind if self.discrete else squashed
@@ -144,7 +144,7 @@ class RNNSACModule(ModuleWithTarget):
         return {**out, Columns.STATE_OUT: after}
 
     def _seen(self, batch: dict[str, Any]) -> Tensor:
-        """The observations, the step before behind them: they have it, or it stands beside them."""
+        """The observations, the step before behind them: they have it, or it is beside them."""
         seen: Tensor = beside_observation(batch, self.action_space)
         return seen
 
@@ -163,13 +163,13 @@ class RNNSACModule(ModuleWithTarget):
         """What each critic says of Box actions `[critics, B, T]`, or all Discrete ones `[…, n]`."""
         net = self.target_net if target else self.net
         inputs = seen if actions is None or self.discrete else _beside(seen, actions)
-        told = [_computed(net[name], inputs, states[name])[0] for name in self._judges]
-        return torch.stack(told if self.discrete else [values.squeeze(-1) for values in told])
+        options = [_computed(net[name], inputs, states[name])[0] for name in self._judges]
+        return torch.stack(options if self.discrete else [values.squeeze(-1) for values in options])
 
     def _act(self, batch: dict[str, Any], *, explore: bool) -> dict[str, Any]:
         """What actions are drawn from, and the next states; those of critics if they are stored.
 
-        Critics go on with the Box actions that are taken: these are drawn here, or are the best.
+        Critics continue with the Box actions that are taken: these are drawn here, or are the best.
         """
         seen, states = self._seen(batch), batch[Columns.STATE_IN]
         logits, after = self.logits_of(seen, states)
@@ -260,18 +260,18 @@ def drawn(logits: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _recurrent(
-    seen: Any, actions: Any, told: dict[str, Any], outputs: int, name: str
+    seen: Any, actions: Any, options: dict[str, Any], outputs: int, name: str
 ) -> nn.ModuleDict:
     """An encoder with its LSTM, and the layers behind it."""
-    if told.get(CUSTOM_MODEL):
-        own = ModelV2Encoder(seen, actions, outputs, told, name)
+    if options.get(CUSTOM_MODEL):
+        own = ModelV2Encoder(seen, actions, outputs, options, name)
         return nn.ModuleDict({"encoder": own, "head": nn.Identity()})
-    head = (told["head_fcnet_hiddens"], outputs, told["head_fcnet_activation"] or "linear")
-    catalog = EncoderCatalog(seen, actions, told)
+    head = (options["head_fcnet_hiddens"], outputs, options["head_fcnet_activation"] or "linear")
+    catalog = EncoderCatalog(seen, actions, options)
     return nn.ModuleDict(
         {
             "encoder": catalog.build_encoder(framework="torch"),
-            "head": catalog.behind(dense_layers(told["lstm_cell_size"], *head)),
+            "head": catalog.behind(dense_layers(options["lstm_cell_size"], *head)),
         }
     )
 

@@ -29,13 +29,13 @@ _SAC, _CQL = modules.soft_actor_critic_modules()
 
 @public("rllib_compat.modules")
 class NoCatalog:
-    """Stands where Ray's modules have a catalog: these networks are told, not chosen."""
+    """Takes the place of a catalog: these networks are given, not chosen."""
 
     def __init__(self, **_: object) -> None:
         pass
 
     def get_action_dist_cls(self, **_: object) -> None:
-        """None; the module's config tells the distribution."""
+        """None; the module's config has the distribution."""
 
 
 class Part:

@@ -363,7 +363,7 @@ def shift(score: Array) -> Array:
     steps, seen = score.shape[1:3]
     # The last row of positions is the step itself: that of the last step stays where it is.
     sources = np.arange(seen) + np.arange(steps)[::-1, None]
-    sources = np.minimum(sources, seen - 1)  # later steps, which nobody sees
+    sources = np.minimum(sources, seen - 1)  # later steps, which are masked
     return np.take_along_axis(score, sources[None, :, :, None], axis=2)
 
 

@@ -95,8 +95,8 @@ def add_layers(
     each: Iterable[str | None] = repeat(activation) if plain else activation  # type: ignore[arg-type,assignment]
     for name, own in zip(names, each, strict=False):
         op = next((op for part, op in _KINDS if f"{name}.{part}" in arrays), "dense")
-        told = {} if op == "sloped_dense" else {"activation": own}
-        takes = build.add(op, name, takes, **told, **settings)
+        options = {} if op == "sloped_dense" else {"activation": own}
+        takes = build.add(op, name, takes, **options, **settings)
     return takes
 
 
@@ -123,7 +123,7 @@ def _add(build: Builder, named: Named, prefix: str = "", takes: str = "obs") -> 
 
 
 def ignores_free_log_std(settings: ModelSettings) -> bool:
-    """Whether dense networks did; a checkpoint of Ray 0.7 tells no more than that."""
+    """Whether dense networks did; a checkpoint of Ray 0.7 shows only "0.7"."""
     early = settings.ray == "0.7" or since(settings, "0.7.5")
     return settings.ray is not None and early and not since(settings, "0.8.6")
 
