@@ -99,8 +99,8 @@ class A2CTorchLearner(PolicyGradientLearner):
         # Without a critic it gets gradients of zero: see `pg`.
         weight = config.vf_loss_coeff if config.use_critic else 0.0
         entropy_coeff = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()
-        told = {"policy_loss": policy_loss, "vf_loss": vf_loss, "policy_entropy": entropy}
-        return policy_loss + weight * vf_loss - entropy_coeff * entropy, told
+        logged = {"policy_loss": policy_loss, "vf_loss": vf_loss, "policy_entropy": entropy}
+        return policy_loss + weight * vf_loss - entropy_coeff * entropy, logged
 
     def apply_gradients(self, gradients_dict: Mapping[Any, torch.Tensor]) -> None:
         """Applies gradients; those of microbatches once they are a train batch, summed."""

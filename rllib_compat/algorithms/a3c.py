@@ -66,8 +66,8 @@ def compute_on_own_fragment(
     set_weights(env_runner, weights)
     learner = local_learner(env_runner)
     episodes = sample_fragment(env_runner)
-    gradients, told = learner.compute_fragment_gradients(episodes, timesteps)
-    return WorkerGradients(gradients, env_runner.get_metrics(), told)
+    gradients, results = learner.compute_fragment_gradients(episodes, timesteps)
+    return WorkerGradients(gradients, env_runner.get_metrics(), results)
 
 
 class A3C(A2C):
@@ -162,7 +162,7 @@ class A3CTorchLearner(A2CTorchLearner):
         """
         self._kept = {}
         try:
-            told = training_steps.update_learner(self, episodes, timesteps)
+            results = training_steps.update_learner(self, episodes, timesteps)
             found = self._kept
         finally:
             self._kept = None
@@ -170,7 +170,7 @@ class A3CTorchLearner(A2CTorchLearner):
         refs = ((key, self.get_param_ref(parameter)) for key, parameter in named)
         # A module without steps in the fragment has none.
         kept = {key: found[ref] for key, ref in refs if found.get(ref) is not None}
-        return convert_to_numpy(kept), told
+        return convert_to_numpy(kept), results
 
     def apply_gradients(self, gradients_dict: Mapping[Any, torch.Tensor]) -> None:
         """Applies gradients, or keeps them."""

@@ -92,12 +92,12 @@ def steps_of(episodes: list[Any]) -> dict[str, tuple[Any, Any, Any, Any]]:
     steps = {}
     for module_id, columns in found.items():
         seen, actions, rewards, regrets = (list(part) for part in zip(*columns, strict=True))
-        told = [regret for part in regrets for regret in part]
+        known = [regret for part in regrets for regret in part]
         steps[module_id] = (
             tree.map_structure(lambda *rows: np.stack(rows), *[o for part in seen for o in part]),
             np.concatenate(actions),
             np.concatenate(rewards),
-            None if None in told else np.asarray(told, np.float64),
+            None if None in known else np.asarray(known, np.float64),
         )
     return steps
 

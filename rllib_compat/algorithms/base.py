@@ -64,7 +64,7 @@ class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ign
     """A config that starts from the defaults that the old algorithm had.
 
     Its tables of settings are all that has to be said of them: they make `training()`, its
-    signature and its documentation. Their defaults stand in the table of legacy keys, and where
+    signature and its documentation. Their defaults are in the table of legacy keys, and where
     that says something else, in `defaults`.
 
     Args:
@@ -73,7 +73,7 @@ class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ign
 
     #: Setting → what it means.
     settings: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    #: The same, of those that its module is told.
+    #: The same, of those that its module is given.
     module_settings: ClassVar[Mapping[str, str]] = MappingProxyType({})
     #: Settings that are merged with their default, if both have the same `type`.
     merged_settings: ClassVar[tuple[str, ...]] = ()
@@ -247,7 +247,7 @@ class GradientFreeLearner(TorchLearner):  # type: ignore[misc]  # Ray has no typ
 
 #: What a learner gets of a module: columns of a batch, or what its forward pass gave.
 Batch: TypeAlias = Mapping[str, Any]
-#: A loss, and what is told of it by name.
+#: A loss, and what is logged of it by name.
 Loss: TypeAlias = tuple[torch.Tensor, Mapping[str, Any]]
 
 
@@ -273,8 +273,8 @@ class LossLearner:
         self, *, module_id: str, config: AlgorithmConfig, batch: Batch, fwd_out: Batch
     ) -> Any:
         """The loss of a module; Ray calls it."""
-        loss, told = self.module_loss(module_id, config, batch, fwd_out)
-        self.metrics.log_dict(told, key=module_id, window=1)
+        loss, logged = self.module_loss(module_id, config, batch, fwd_out)
+        self.metrics.log_dict(logged, key=module_id, window=1)
         return loss
 
 

@@ -49,7 +49,7 @@ class BCCatalog(OwnEncoders, RayBCCatalog):  # type: ignore[misc]
     """Today's networks of BC."""
 
 
-#: An algorithm → what builds its networks. Subclasses of these stand here for themselves: BC is
+#: An algorithm → what builds its networks. Subclasses of these have rows of their own: BC is
 #: one of MARWIL.
 CATALOGS = {
     "PPO": PPOCatalog,
@@ -77,7 +77,7 @@ def set_catalogs(config: AlgorithmConfig) -> None:
     Modules and catalogs of the user's own stay what they are, and so do converted networks.
 
     Args:
-        config: A config of one of today's algorithms, on either API stack. If its LSTM is to see
+        config: A config of one of Ray's algorithms, on either API stack. If its LSTM is to see
             the step before (`lstm_use_prev_action`, `lstm_use_prev_reward`), it has the connector
             `PreviousSteps`, as translated configs have.
     """
@@ -100,8 +100,8 @@ def use_legacy_networks(
     only today's Ray has (`fresh.only_todays`).
 
     Args:
-        config: A config of one of today's algorithms, as `set_catalogs` takes it.
-        legacy: The legacy config of the networks, `model` and all; None: what the config tells its
+        config: A config of one of Ray's algorithms, as `set_catalogs` takes it.
+        legacy: The legacy config of the networks, `model` and all; None: what the config gives its
             modules is meant as an old `model`.
         algorithm: The algorithm's legacy name; None: today's.
         legacy_ray: The Ray whose networks they are; None: the last that had them.
@@ -109,8 +109,8 @@ def use_legacy_networks(
     """
     set_catalogs(config)
     if legacy is None:  # without the layers that only today's critics have
-        told = config.model_config.items()
-        legacy = {"model": {k: v for k, v in told if not k.startswith("fusionnet_")}}
+        module_config = config.model_config.items()
+        legacy = {"model": {k: v for k, v in module_config if not k.startswith("fusionnet_")}}
     algorithm = algorithm or config.algo_class.__name__
     if not config.enable_rl_module_and_learner or not fresh.makes(algorithm, legacy):
         return
@@ -135,9 +135,9 @@ def use_legacy_networks(
             ray=legacy_ray,
         )
         spec.module_class = ConfiguredModule
-        # Ray 2.40 adds what its algorithms include only where a spec tells nothing.
-        told = {**config.model_config, **configs.plain_model_config(spec.model_config)}
-        spec.model_config = {**told, **network_of(settings, given or default)}
+        # Ray 2.40 adds what its algorithms include only if a spec gives none.
+        module_config = {**config.model_config, **configs.plain_model_config(spec.model_config)}
+        spec.model_config = {**module_config, **network_of(settings, given or default)}
         named = True
     if named and (actions or rewards):
         set_previous_steps(config, actions, rewards)

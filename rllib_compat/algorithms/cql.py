@@ -1,8 +1,8 @@
 """CQL's updates as the old Rays made them (`rllib/agents/cql`).
 
 Today's learner moves temperature, actor and critics at once, looks one step ahead whatever `n_step`
-says, and counts the updates of the first phase anew in each iteration, so that the actor may clone
-for ever. Here they move one after the other, each looking at those that have moved already.
+says, and counts the updates of the first phase from zero in each iteration, so that the actor may
+clone for ever. Here they move one after the other, each using those that have moved already.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class LegacyCQLLearner:
             targets = td_targets(rewards, ended, after, config.gamma**config.n_step)
             tried = self._draw_actions(net, seen, following, config.num_actions)
         repeated = _repeat(seen, config.num_actions)
-        told: dict[str, Any] = {}
+        logged: dict[str, Any] = {}
         losses, errors = [], []
         for critic, values in net.critics(seen, batch[Columns.ACTIONS]).items():
             others = torch.cat(
@@ -80,14 +80,14 @@ class LegacyCQLLearner:
             gap = config.min_q_weight * conservative_gap(values, others, config.temperature)
             losses.append((values - targets).square().mean() + gap)
             errors.append((values - targets).abs().detach())
-            told.setdefault("cql_loss", gap)
-            told.setdefault("values", values.detach())
+            logged.setdefault("cql_loss", gap)
+            logged.setdefault("values", values.detach())
         for name, loss in zip(("qf", "qf_twin"), losses, strict=False):
             self._step(module_id, name, loss)
 
-        values = told.pop("values")
-        told |= dict(zip(("qf_loss", "qf_twin_loss"), losses, strict=False))
-        told |= {
+        values = logged.pop("values")
+        logged |= dict(zip(("qf_loss", "qf_twin_loss"), losses, strict=False))
+        logged |= {
             "policy_loss": actor_loss,
             "alpha_loss": alpha_loss,
             "alpha_value": alpha[0],
@@ -98,7 +98,7 @@ class LegacyCQLLearner:
             "qf_min": values.min(),
             "td_error_mean": torch.stack(errors).mean(),
         }
-        self.metrics.log_dict(told, key=module_id, window=1)
+        self.metrics.log_dict(logged, key=module_id, window=1)
         return (actor_loss + alpha_loss + sum(losses)).detach()
 
     def _is_cloning(self, module_id: str, config: AlgorithmConfig) -> bool:

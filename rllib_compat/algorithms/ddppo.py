@@ -139,8 +139,8 @@ class DDPPO(RemovedAlgorithm, PPO):  # type: ignore[misc]  # Ray has no types
             (member.group, member.connected) != (self._group, True) for member in members
         ):
             self._join(members)
-        told = on_env_runners(self, partial(learn_on_own_fragment, steps=steps_sampled(self)))
-        results = [result for result, _ in told if result is not None]
+        answers = on_env_runners(self, partial(learn_on_own_fragment, steps=steps_sampled(self)))
+        results = [result for result, _ in answers if result is not None]
         training_steps.log_of_learners(self, results)
         if results and self.config.keep_local_weights_in_sync:
             self._take_learner_state(("rl_module",))
@@ -258,22 +258,22 @@ def learn_on_own_fragment(env_runner: EnvRunner, steps: int) -> tuple[Any, Any]:
         steps: How many steps all of them have ever sampled.
 
     Returns:
-        What its learner and the env runner itself tell; nothing of the learner where another env
+        The metrics of its learner and of the env runner; none of the learner where another env
         runner has failed: what it had learned by then is where the next group begins.
     """
     learner = local_learner(env_runner)
     learners.copy_weights_seq_no(learner, env_runner)
-    told = None
+    answers = None
     try:
-        told = learner.learn_with_others(sample_fragment(env_runner), steps)
+        answers = learner.learn_with_others(sample_fragment(env_runner), steps)
     except PeerLostError:
         pass
     finally:
-        if told is None:  # the others would wait for its gradients
+        if answers is None:  # the others would wait for its gradients
             learner.connected = False
             leave()
     sync_module(env_runner)
-    return told, env_runner.get_metrics()
+    return answers, env_runner.get_metrics()
 
 
 class DDPPOConfig(RemovedAlgorithmConfig, PPOConfig):  # type: ignore[misc]
@@ -366,7 +366,7 @@ class DDPPOTorchLearner(learners.GradientClippingLearner, PPOTorchLearner):  # t
             steps: How many steps all env runners have ever sampled.
 
         Returns:
-            What it tells.
+            Its metrics.
         """
         config = self.config
         whole = config.steps_of_an_env_runner()

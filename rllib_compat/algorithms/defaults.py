@@ -1,6 +1,6 @@
 """What the configs of these algorithms start from, where that is not what all configs do.
 
-These are the defaults of the last Ray that had them, which stand in the table of legacy keys; here
+These are the defaults of the last Ray that had them, which are in the table of legacy keys; here
 are the names that they have today, and what that Ray had no setting for. The translation of a
 config reads them, too, and needs no Ray for it.
 """
@@ -45,7 +45,7 @@ _NO_SETTINGS = frozenset(
 def _defaults(
     algorithm: str, without: str = "", release: str = _LAST, **own: object
 ) -> dict[str, Any]:
-    """The defaults of an algorithm by their names of today.
+    """The defaults of an algorithm by their current names.
 
     Args:
         algorithm: Its name.
@@ -71,7 +71,7 @@ def _section(algorithm: str, name: str) -> dict[str, Any]:
 
 
 def _buffer(algorithm: str, *, prioritized: bool = True) -> dict[str, Any]:
-    """A replay buffer of today with the size and the exponents of an old one."""
+    """A replay buffer of the installed Ray with the size and the exponents of an old one."""
     old = _section(algorithm, "replay_buffer_config")
     if not prioritized:
         return {"type": "EpisodeReplayBuffer", "capacity": old["capacity"]}

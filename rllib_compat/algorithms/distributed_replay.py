@@ -92,20 +92,22 @@ class ReplayShard:
         """What it holds and has done, by the names that old results have.
 
         Args:
-            debug: Whether more is told: how many bytes a batch of one row takes.
+            debug: Whether to add how many bytes a batch of one row takes.
         """
-        told: dict[str, float] = {
+        measured: dict[str, float] = {
             "num_entries": len(self._replay),
             "added_count": self._replay.storage.added,
             "capacity": self._replay.storage.capacity,
             **{f"num_calls_{name}": calls for name, calls in self._calls.items()},
         }
         for name, calls in self._calls.items():
-            told[f"{name}_time_ms"] = round(1000 * self._seconds[name] / calls, 3)
+            measured[f"{name}_time_ms"] = round(1000 * self._seconds[name] / calls, 3)
         if debug and len(self._replay):
             row, _ = self._replay.sample(1)
-            told["est_size_bytes"] = len(self._replay) * sum(a.nbytes for a in tree.flatten(row))
-        return told
+            measured["est_size_bytes"] = len(self._replay) * sum(
+                a.nbytes for a in tree.flatten(row)
+            )
+        return measured
 
     def get_state(self) -> dict[str, Any]:
         """What it holds, for a checkpoint."""
@@ -127,7 +129,7 @@ class Batch:
 
     Attributes:
         shard: The number of the shard.
-        actor: The shard itself, which may have been made anew since.
+        actor: The shard itself, which may have been restarted since.
         columns: What learners take.
         drawn: Which of the shard's transitions they are.
     """
@@ -207,11 +209,11 @@ class ShardedReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no t
         if not self._actors:
             return {}
         try:
-            told: dict[str, float] = ray.get(self._actors[0].stats.remote(debug))
+            measured: dict[str, float] = ray.get(self._actors[0].stats.remote(debug))
         except RayActorError as error:
             self._replace(0, self._actors[0], error)
             return {}
-        return told
+        return measured
 
     def get_state(self, *_: object, **__: object) -> dict[str, Any]:
         """What all of them hold, for a checkpoint."""
@@ -336,7 +338,7 @@ class DistributedReplayConfig(RemovedAlgorithmConfig):
         raise NotImplementedError
 
     def errors_of_worker(self, module: RLModule, rows: object) -> Any:  # noqa: ARG002
-        """What an env runner's module is wrong by about transitions; None: it can't tell."""
+        """What an env runner's module is wrong by about transitions; None: that is unknown."""
         return None
 
 
@@ -360,7 +362,7 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
         if isinstance(self.replay, ShardedReplayBuffer):
             begin_rounds(
                 self
-            )  # none of its training steps has rounds: env runners go on between them
+            )  # none of its training steps has rounds: env runners continue between them
         elif self.replay is None or self.config.num_env_runners:
             logger.warning(
                 "The replay buffer of %s is not distributed.",
@@ -394,8 +396,8 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
             if batch is not None:
                 self._learn_from(batch)
         self._ask()
-        told = {"num_weight_syncs": self._syncs, "num_env_steps_trained": self._steps_trained()}
-        self.metrics.log_dict(told, key=APEX, window=1)
+        measured = {"num_weight_syncs": self._syncs, "num_env_steps_trained": self._steps_trained()}
+        self.metrics.log_dict(measured, key=APEX, window=1)
 
     def step(self) -> Any:
         """One iteration; its result has statistics of the first shard."""
@@ -429,13 +431,13 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
         ):  # what is sampled by now belongs to another time
             env_runners.forget_requests(self.env_runner_group, self.config.sample_timeout_s)
         super().set_state(state)
-        told = state.get(APEX, {})
+        saved = state.get(APEX, {})
         self._since.clear()
         self._owed = 0.0
-        self._trained, self._syncs = told.get("trained"), told.get("syncs", 0)
+        self._trained, self._syncs = saved.get("trained"), saved.get("syncs", 0)
 
     def _require_env_runners(self) -> None:
-        """Makes sure that there is an env runner, or that Ray makes one anew."""
+        """Makes sure that there is an env runner, or that Ray starts one."""
         healthy = env_runners.healthy_env_runners(self.env_runner_group)
         if not healthy and not self.config.restart_failed_env_runners:
             raise CompatError(
@@ -506,7 +508,7 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
         return self._trained
 
 
-#: What begins the names of what env runners tell of the episodes that have ended.
+#: The prefixes of metrics of finished episodes.
 _OF_EPISODES = ("episode_", "agent_episode", "module_episode", RECORDS)
 
 
@@ -544,13 +546,13 @@ def sample_into(env_runner: EnvRunner, shards: Sequence[Any]) -> SampleResult:
     metrics = env_runner.get_metrics()
     if config.per_worker_exploration and not tells_of_episodes(worker, config.num_env_runners):
         metrics = {
-            name: told for name, told in metrics.items() if not name.startswith(_OF_EPISODES)
+            name: value for name, value in metrics.items() if not name.startswith(_OF_EPISODES)
         }
     return SampleResult(sum(len(episode) for episode in episodes), metrics)
 
 
 def tells_of_episodes(worker: int, workers: int) -> bool:
-    """Whether an env runner's episodes are told: the last third explores least, as ever."""
+    """Whether an env runner's episodes are logged: those of the last third, as in old Rays."""
     return worker > workers - -(-workers // 3)
 
 

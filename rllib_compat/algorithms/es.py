@@ -67,7 +67,7 @@ class ESTorchLearner(EvolutionLearner):
         return torch.optim.Adam(parameters), config.stepsize
 
     def step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Makes a step as ES's own Adam did: its epsilon stands before the bias is corrected."""
+        """Makes a step as ES's own Adam did: its epsilon is added before the bias is corrected."""
         for group in optimizer.param_groups:
             done = max(int(optimizer.state[p].get("step", 0)) for p in group["params"])
             group["eps"] = _EPSILON / math.sqrt(1.0 - group["betas"][1] ** (done + 1))

@@ -1,4 +1,4 @@
-"""What ES and ARS share: episodes with perturbed weights, and a step along what they tell.
+"""What ES and ARS share: episodes with perturbed weights, and a step along their gradient.
 
 The policy is a network without a value function. Of Box actions, its output is the action itself;
 it goes to the environment as it is. Everything else is drawn. (`agents/es/es_torch_policy.py` of
@@ -117,12 +117,12 @@ class EvolutionCatalog(BCCatalog):
 
     def build_pi_head(self, framework: str) -> Any:
         """The last layer, which begins small."""
-        told = self._model_config_dict
+        settings = self._model_config_dict
         # Only dense networks read it, and those of ES and ARS did, whatever half of it means there.
-        if told.get("free_log_std") and len(self.observation_space.shape) == 1:
+        if settings.get("free_log_std") and len(self.observation_space.shape) == 1:
             made = self._halved_head(framework)
         else:
-            self._model_config_dict = {**told, "free_log_std": False}
+            self._model_config_dict = {**settings, "free_log_std": False}
             made = super().build_pi_head(framework)
         return made if self._drawn_by_ray else init_weights(made, OF_A_HEAD)
 
@@ -164,7 +164,7 @@ class _Unchanged(torch.nn.Module):
 class Evolution(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types
     """Tries perturbations of the weights, and moves them to where the returns grow."""
 
-    #: How long an env runner goes on once it is asked.
+    #: How long an env runner plays for one call.
     least_seconds: ClassVar[float] = 0.0
 
     def training_step(self) -> None:
@@ -242,13 +242,13 @@ class Evolution(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has n
 
     def _tell(self, rollouts: list[Rollouts], center: Array, gradient: Array, moved: Array) -> None:
         """Logs what the old results had."""
-        told = {
+        logged = {
             "weights_norm": float(np.square(center + moved).sum()),
             "weights_std": float(np.std(center + moved)),
             "grad_norm": float(np.square(gradient).sum()),
             "update_ratio": float(np.linalg.norm(moved) / np.linalg.norm(center)),
         }
-        self.metrics.log_dict(told, key=(LEARNER_RESULTS, DEFAULT_MODULE_ID), window=1)
+        self.metrics.log_dict(logged, key=(LEARNER_RESULTS, DEFAULT_MODULE_ID), window=1)
         returns = [value for part in rollouts for value in part.eval_returns]
         lengths = [value for part in rollouts for value in part.eval_lengths]
         if returns:
@@ -276,7 +276,7 @@ def share_filter(group: EnvRunnerGroup) -> None:
 
 
 def _take_filter_buffer(env_runner: EnvRunner) -> Any:
-    """The filter of an env runner; what it has seen since the last time stands in its buffer."""
+    """The filter of an env runner; its buffer has what it has seen since the last time."""
     held = connectors.observation_filter(env_runner)
     seen = held.as_serializable()
     held.reset_buffer()

@@ -31,7 +31,7 @@ LEARNERS = {
     marwil.MARWIL: LegacyMARWILLearner,
     bc.BC: LegacyMARWILLearner,
 }
-#: Where the classes are that a learner class of nobody else is made of.
+#: The modules of the bases of a learner class that is not a user's.
 _OURS = {"ray", "rllib_compat", "builtins", "abc"}
 
 

@@ -8,17 +8,17 @@ from packaging.version import Version
 
 from rllib_compat.neutral.frozen import frozen
 
-#: The first Ray whose `step` told a time limit from an end (`terminated`, `truncated`).
+#: The first Ray whose `step` distinguished a time limit from an end (`terminated`, `truncated`).
 _TRUNCATED = Version("2.3")
 #: The first Ray in which PPO went through loaded batches with torch as with TensorFlow.
 _LOADED = Version("1.6")
 #: The first Ray in which PPO clipped the critic's error, not what the critic says.
 _CLIPPED_ERROR = Version("1.12")
-#: The first Ray whose PPO told policies how many steps of agents there were.
+#: The first Ray whose PPO gave policies how many steps of agents there were.
 _AGENTS_STEPS = Version("1.13")
 #: The first Ray whose filter of observations gave numbers of the type that it took.
 _FILTERED_TYPE = Version("1.10")
-#: The first Ray whose IMPALA told the entropy of a step, not that of all.
+#: The first Ray whose IMPALA logged the entropy of a step, not of all.
 _MEAN_ENTROPY = Version("1.4")
 #: The first Ray whose SAC took Huber's loss for the error of a critic.
 _HUBER = Version("1.1")
@@ -45,7 +45,7 @@ class LegacyTraining:
             environments.
         huber_loss: Whether the loss of SAC's critics was Huber's, and weighted by the importance of
             what is replayed; else it was the mean squared error.
-        reports_summed_entropy: Whether the entropy that IMPALA told was that of all steps together.
+        reports_summed_entropy: Whether IMPALA logged the entropy of all steps together.
         averages_errors: Whether A2C and A3C took the mean of the critic's squared errors and of the
             entropy; else half of the sum, and the sum. Of the policy's terms they took the sum.
         filter_keeps_integers: Whether a filter of observations made integers of integers.

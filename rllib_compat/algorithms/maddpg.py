@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class TensorFlowAdam(torch.optim.Adam):
     """Adds epsilon to the root of the second moment before that is corrected; torch does it after.
 
-    At the first step torch's epsilon of 1e-8 is one of 3e-7 here; it falls to 1e-8 as they go on.
+    At the first step torch's epsilon of 1e-8 is one of 3e-7 here; it falls to 1e-8 in later steps.
     Its state is that of torch's.
     """
 
@@ -143,13 +143,13 @@ class MADDPG(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no t
         config = self.config
         rounds = begin_rounds(self)
         while rounds.start_next():
-            told = rounds.sample_episodes(_arrays)
-            for _, sampled in told:
+            sampled_rounds = rounds.sample_episodes(_arrays)
+            for _, sampled in sampled_rounds:
                 for steps in sampled:
                     self._kept.add(steps)
-            if not told or not len(self._kept) or rounds.is_warming_up():
+            if not sampled_rounds or not len(self._kept) or rounds.is_warming_up():
                 continue
-            for _ in range(self._updates(sum(steps for steps, _ in told))):
+            for _ in range(self._updates(sum(steps for steps, _ in sampled_rounds))):
                 drawn, _, _ = self._kept.draw(config.total_train_batch_size)
                 rounds.learn(_batches(drawn), config.total_train_batch_size)
             training_steps.send_new_weights(self)
@@ -231,13 +231,13 @@ class MADDPGConfig(RemovedAlgorithmConfig):
         # Not `get_config_for_module`, which fails on the frozen configs of env runners.
         own = self.algorithm_config_overrides_per_module
         shared = {name: getattr(self, name) for name in ("agent_id", "use_local_critic")}
-        told = {name: {**shared, **own.get(name, {})} for name in specs}
-        everyone = sorted(specs, key=lambda name: (told[name]["agent_id"] or 0, str(name)))
+        options = {name: {**shared, **own.get(name, {})} for name in specs}
+        everyone = sorted(specs, key=lambda name: (options[name]["agent_id"] or 0, str(name)))
         for name, spec in specs.items():
-            sees = [name] if told[name]["use_local_critic"] else everyone
+            sees = [name] if options[name]["use_local_critic"] else everyone
             spec.model_config = {
                 **spec.model_config,
-                **{key: told[name][key] for key in self.module_settings if key in told[name]},
+                **{key: options[name][key] for key in self.module_settings if key in options[name]},
                 "agent": name,
                 "critic_sees": sees,
                 "critic_inputs": sum(_sizes(specs[agent]) for agent in sees),

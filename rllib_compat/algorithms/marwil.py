@@ -1,4 +1,4 @@
-"""MARWIL and BC with `bc_logstd_coeff`, of which Ray's own learner dies (2.40 – 2.60)."""
+"""MARWIL and BC with `bc_logstd_coeff`, with which Ray's own learner fails (2.40 – 2.60)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LegacyMARWILLearner:
         logits = fwd_out[Columns.ACTION_DIST_INPUTS]
         logp = module.get_train_action_dist_cls().from_logits(logits).logp(batch[Columns.ACTIONS])
         wanted = logp + config.bc_logstd_coeff * logits.chunk(2, dim=-1)[1].mean(dim=-1)
-        told = {}
+        logged = {}
         if config.beta:
             said = module.compute_values(batch, fwd_out.get(Columns.EMBEDDINGS))
             targets = batch[Postprocessing.VALUE_TARGETS]
@@ -52,11 +52,11 @@ class LegacyMARWILLearner:
             norm = self._norm(module_id, config, gains[real].detach())
             wanted = wanted * (config.beta * gains.detach() / (1e-8 + norm.sqrt())).exp()
             explained = explained_variance(targets[real], said[real])
-            told = {"vf_loss": vf_loss, "vf_explained_variance": explained}
-            told["moving_avg_sqd_adv_norm"] = norm
+            logged = {"vf_loss": vf_loss, "vf_explained_variance": explained}
+            logged["moving_avg_sqd_adv_norm"] = norm
         policy_loss = -wanted[real].mean()
-        self.metrics.log_dict({"policy_loss": policy_loss, **told}, key=module_id, window=1)
-        return policy_loss + config.vf_coeff * told.get("vf_loss", torch.zeros_like(policy_loss))
+        self.metrics.log_dict({"policy_loss": policy_loss, **logged}, key=module_id, window=1)
+        return policy_loss + config.vf_coeff * logged.get("vf_loss", torch.zeros_like(policy_loss))
 
     def _norm(self, module_id: str, config: AlgorithmConfig, gains: torch.Tensor) -> Any:
         """The mean of the squared advantages, which follows those of a batch."""

@@ -1,6 +1,6 @@
 """Terms that several losses have: functions of tensors alone.
 
-What an algorithm's own loss is stands in its file: its learner takes tensors from modules and
+An algorithm's own loss is in its file: its learner takes tensors from modules and
 batches, and a function of these computes the terms.
 """
 

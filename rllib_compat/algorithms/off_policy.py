@@ -7,7 +7,7 @@ stay columns.
 An off-policy algorithm may learn after each step of its environment. Ray makes a training step of
 each such round: it asks env runner and learner what they have measured, reduces that, and merges it
 with what it has. With a small network that takes a quarter of all time (TD3, Ray 2.60). Where both
-are in this process, nobody needs to know before the iteration ends.
+are in this process, nothing is needed before the iteration ends.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def begin_rounds(algorithm: Algorithm) -> Rounds:
 
 
 class Rounds:
-    """The rounds of one training step, and what they have measured but not told.
+    """The rounds of one training step, and the metrics that are not yet logged.
 
     Args:
         algorithm: The algorithm.
@@ -126,9 +126,11 @@ class Rounds:
         """
         algorithm, least = self._algorithm, self._config.get_rollout_fragment_length()
         if not self.in_process:
-            told = on_env_runners(algorithm, partial(_sample_with_metrics, make=make, least=least))
+            reported = on_env_runners(
+                algorithm, partial(_sample_with_metrics, make=make, least=least)
+            )
             self._told = steps_sampled(algorithm)
-            return [(steps, made) for steps, made, _ in told]
+            return [(steps, made) for steps, made, _ in reported]
         group, play = algorithm.env_runner_group, partial(_sample, make=make, least=least)
         found = env_runners.foreach_env_runner(group, play)
         self._sampled += sum(steps for steps, _ in found)
@@ -156,7 +158,7 @@ class Rounds:
             batches,
             count,
             now=self.steps if now is None else now,
-            told=not self.in_process,
+            reported=not self.in_process,
         )
 
     def log_metrics(self) -> None:
@@ -258,7 +260,7 @@ class OffPolicyAlgorithm:
 
     @property
     def _to_train(self) -> ToTrain:
-        """Which policies learn: the env runner knows, also where a worker was told later."""
+        """Which policies learn: the env runner knows, also if a worker was changed later."""
         runner = self.env_runner_group.local_env_runner
         to_train: ToTrain = (self.config if runner is None else runner.config).policies_to_train
         return to_train
@@ -312,11 +314,11 @@ def _whole_settings(config: AlgorithmConfig) -> dict[str, Any]:
 
 def replay_settings(config: AlgorithmConfig) -> dict[str, Any]:
     """What `TransitionReplayBuffer` takes beside its capacity, as a config has it."""
-    told = config.replay_buffer_config
+    buffer = config.replay_buffer_config
     offset = getattr(config, "prioritized_replay_eps", OFFSET)
     before = bool(config.learner_config_dict.get(LEGACY_REPLAY))
     return {
-        "alpha": told.get("alpha", 1.0) if "Prioritized" in told["type"] else 0.0,
+        "alpha": buffer.get("alpha", 1.0) if "Prioritized" in buffer["type"] else 0.0,
         "n_step": config.n_step,
         "gamma": config.gamma,
         "offset": offset if offset >= 0 else OFFSET,  # of Ray's own configs it is -1: unset

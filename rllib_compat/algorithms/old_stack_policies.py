@@ -1,6 +1,6 @@
 """The policies of these algorithms for Ray's old API stack.
 
-Only that stack runs a ModelV2, a policy of one's own, or an observation filter of one's own: a
+Only that stack runs a ModelV2, a custom policy, or a custom observation filter: a
 config that has one of those is trained with these. What they compute is what the torch policies of
 Ray 1.x computed (`agents/pg/pg_torch_policy.py`, `agents/a3c/a3c_torch_policy.py`).
 """
@@ -41,10 +41,10 @@ def _with_schedules(config: Any) -> dict[str, Any]:
 
 
 class _PolicyGradient(LearningRateSchedule, TorchPolicyV2):  # type: ignore[misc]  # Ray has no types
-    """What these policies share: how they begin, clip and tell."""
+    """What these policies share: how they begin, clip and log."""
 
     #: What `loss` leaves for the results.
-    told: tuple[str, ...] = ()
+    reported: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class _PolicyGradient(LearningRateSchedule, TorchPolicyV2):  # type: ignore[misc
         """What of the last loss goes into the results."""
         return {
             name: float(torch.stack(self.get_tower_stats(name)).detach().mean())
-            for name in self.told
+            for name in self.reported
         }
 
     def extra_grad_process(self, local_optimizer: object, loss: object) -> Any:
@@ -90,7 +90,7 @@ def _gains(model: Any, dist_class: Any, batch: Any) -> tuple[Any, Any]:
 class PGTorchPolicy(_PolicyGradient):
     """Learns from discounted returns alone."""
 
-    told = ("policy_loss",)
+    reported = ("policy_loss",)
 
     def postprocess_trajectory(
         self,
@@ -111,7 +111,7 @@ class PGTorchPolicy(_PolicyGradient):
 class A2CTorchPolicy(ValueNetworkMixin, EntropyCoeffSchedule, _PolicyGradient):  # type: ignore[misc]
     """Learns from advantages over a critic. Its terms are sums over the steps, not means."""
 
-    told = ("policy_loss", "vf_loss", "policy_entropy", "vf_explained_var")
+    reported = ("policy_loss", "vf_loss", "policy_entropy", "vf_explained_var")
 
     def __init__(
         self,
@@ -179,5 +179,5 @@ class A2CTorchPolicy(ValueNetworkMixin, EntropyCoeffSchedule, _PolicyGradient): 
 
     def stats_fn(self, train_batch: object) -> dict[str, float]:
         """What of the last loss goes into the results, and where the schedules are."""
-        told = super().stats_fn(train_batch)
-        return {**told, "cur_lr": self.cur_lr, "entropy_coeff": float(self.entropy_coeff)}
+        reported = super().stats_fn(train_batch)
+        return {**reported, "cur_lr": self.cur_lr, "entropy_coeff": float(self.entropy_coeff)}

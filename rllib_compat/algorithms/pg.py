@@ -123,12 +123,12 @@ class PGTorchLearner(PolicyGradientLearner):
         valid = batch[Columns.LOSS_MASK]
         logp = self.action_distribution(module_id, out).logp(batch[Columns.ACTIONS])
         loss = -(logp * batch[Postprocessing.ADVANTAGES])[valid].mean()
-        told = {"policy_loss": loss}
+        logged = {"policy_loss": loss}
         if not isinstance(self.module[module_id].unwrapped(), ValueFunctionAPI):
-            return loss, told  # a network of an old Ray, where PG had no critic
+            return loss, logged  # a network of an old Ray, where PG had no critic
         # No critic learns. Ray's learners and torch's data parallelism want a gradient for each
         # of its parameters nevertheless: zero, from which Adam learns nothing.
-        return loss + 0.0 * self.values(module_id, batch, out).mean(), told
+        return loss + 0.0 * self.values(module_id, batch, out).mean(), logged
 
 
 register(PG, PGConfig, PGTorchLearner)

@@ -1,8 +1,8 @@
 """PPO as Ray 0.8 – 2.39 trained it (`rllib/agents/ppo`, later `algorithms/ppo`).
 
 Today's makes other minibatches: the step that Ray adds to each chunk of an episode is one of their
-rows, they go on from one pass to the next, and all policies make as many as the one with the most
-steps. Here each policy makes its own passes over its own steps, as the config's Ray did
+rows, a pass begins where the last one ended, and all policies make as many as the one with the
+most steps. Here each policy makes its own passes over its own steps, as the config's Ray did
 (`LegacyTraining`).
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-#: What is told of each minibatch, by the names that today's learner has for it.
+#: What is logged of each minibatch, by the names of Ray's learner.
 TERMS = (
     "total_loss",
     "policy_loss",
@@ -81,7 +81,7 @@ class LegacyPPOLearner(learners.OptimizerStepLearner):
         """Makes all passes over a train batch, for one policy after the other."""
         outputs: dict[str, Any] = {}
         losses: dict[str, Any] = {}
-        told: dict[Any, Any] = {}
+        logged: dict[Any, Any] = {}
         for module_id in batch:
             rows, lengths = real_rows(dict(batch[module_id]))
             config = self.config.get_config_for_module(module_id)
@@ -93,9 +93,9 @@ class LegacyPPOLearner(learners.OptimizerStepLearner):
                 taken = torch.as_tensor(chosen, device=rows[Columns.REWARDS].device)
                 minibatch = tree.map_structure(lambda column, at=taken: column[at], rows)
                 found = super()._update({module_id: minibatch}, **kwargs)  # type: ignore[misc]
-                for whole, part in zip((outputs, losses, told), found, strict=True):
+                for whole, part in zip((outputs, losses, logged), found, strict=True):
                     whole.update(part)
-        return outputs, losses, told
+        return outputs, losses, logged
 
     def compute_loss_for_module(
         self,
@@ -150,7 +150,7 @@ class LegacyPPOLearner(learners.OptimizerStepLearner):
         return torch.maximum(errors, (near - targets).square())
 
     def after_gradient_based_update(self, *, timesteps: object) -> None:
-        """Tells the means over minibatches; then KL coefficients and schedules go on from them."""
+        """Logs the means over minibatches, from which KL coefficients and schedules continue."""
         for module_id, terms in self._terms.items():
             self.metrics.log_dict(_means(terms), key=module_id, window=1)
         super().after_gradient_based_update(timesteps=timesteps)  # type: ignore[misc]

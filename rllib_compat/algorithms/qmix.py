@@ -166,10 +166,10 @@ class QMIX(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no typ
         config = self.config
         rounds = begin_rounds(self)
         while rounds.start_next():
-            told = rounds.sample_episodes(_fragment)
-            for _, sampled in told:
+            fragments = rounds.sample_episodes(_fragment)
+            for _, sampled in fragments:
                 self._kept.keep([sampled])
-            if not told or rounds.is_warming_up():
+            if not fragments or rounds.is_warming_up():
                 continue
             drawn = draw_fragments(self._kept, config.total_train_batch_size)
             batches = {

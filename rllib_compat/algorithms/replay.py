@@ -497,7 +497,7 @@ class MultiAgentReplayBuffer(PolicyReplayBuffers[TransitionReplayBuffer], Checkp
 
         Args:
             episodes: The episodes, of one agent or of several.
-            to_train: Which policies learn. What others did is not kept: nobody would draw it.
+            to_train: Which policies learn. What others did is not kept, since it is never drawn.
         """
         for policy_id, part in parts_of(episodes):
             if learns(policy_id, to_train):

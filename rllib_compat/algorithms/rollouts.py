@@ -1,7 +1,7 @@
 """Whole episodes with perturbed weights, inside an env runner.
 
 An env runner's own `sample` keeps every step in an episode, and looks at it in a dozen connectors.
-Evolution needs an episode's return and length alone; what stands here goes past that, and is some
+Evolution needs an episode's return and length alone; this module bypasses that, and is some
 ten times as fast. It uses the runner's environment, module and observation filter.
 """
 
@@ -42,10 +42,10 @@ class Search:
     Attributes:
         noise: The noise table, in the object store.
         stdev: The standard deviation of perturbations.
-        eval_prob: The share of episodes that are played without a perturbation, and only told.
+        eval_prob: The share of episodes that are played without a perturbation, and only logged.
         action_noise: The standard deviation of what is added to the actions of perturbed episodes.
         offset: What is taken from the reward of each step.
-        least_seconds: An env runner goes on for so long once it is asked.
+        least_seconds: How long an env runner plays for one call.
         seed: What the first environment is reset with; None: nothing.
     """
 
@@ -68,7 +68,7 @@ class Rollouts:
         lengths: The episodes' lengths, likewise.
         eval_returns: The returns of episodes without a perturbation.
         eval_lengths: Their lengths.
-        metrics: What the env runner tells.
+        metrics: The metrics of the env runner.
     """
 
     places: list[int] = field(default_factory=list)

@@ -61,7 +61,8 @@ class LegacySACLearner(DiscreteSACLearner):
     ) -> Any:
         """The losses; of critics of vectors Ray's, unless errors were squared.
 
-        Told are the values of what was done, where Ray tells those of what would be done by now.
+        Logged are the values of the actions that were taken; Ray logs those of actions of the
+        current policy.
         """
         loss = super().compute_loss_for_module(
             module_id=module_id, config=config, batch=batch, fwd_out=fwd_out
@@ -70,6 +71,6 @@ class LegacySACLearner(DiscreteSACLearner):
         losses: dict[str, Any] = {}
         if self.squares_errors and "action_probs" not in fwd_out:
             losses, _ = self.critic_losses(module_id, config, batch, fwd_out)
-        told = {"qf_mean": values.mean(), "qf_max": values.max(), "qf_min": values.min()}
-        self.take_losses(module_id, losses, told)
+        logged = {"qf_mean": values.mean(), "qf_max": values.max(), "qf_min": values.min()}
+        self.take_losses(module_id, losses, logged)
         return loss

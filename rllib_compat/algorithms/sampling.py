@@ -28,7 +28,7 @@ def on_env_runners(
     """Lets the remote env runners play, or the local one where there are none.
 
     Args:
-        algorithm: The algorithm, which counts what they tell.
+        algorithm: The algorithm, which counts their metrics.
         play: What each runner is called with.
         metrics_of: Finds the runner's metrics in what `play` has returned.
 
@@ -37,10 +37,10 @@ def on_env_runners(
     """
     group = algorithm.env_runner_group
     local = group.num_remote_workers() == 0
-    told = env_runners.foreach_env_runner(group, play, local_env_runner=local)
-    if told:
-        training_steps.log_of_env_runners(algorithm, [metrics_of(one) for one in told])
-    return told
+    results = env_runners.foreach_env_runner(group, play, local_env_runner=local)
+    if results:
+        training_steps.log_of_env_runners(algorithm, [metrics_of(one) for one in results])
+    return results
 
 
 def sample_at_least(env_runner: EnvRunner, least: int) -> list[Any]:

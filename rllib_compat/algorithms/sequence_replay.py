@@ -179,9 +179,11 @@ class SequenceReplayAlgorithm(RemovedAlgorithm, Algorithm):  # type: ignore[misc
         rounds.learn(batches, count * cut.steps)
         if not config.prioritized_replay:
             return
-        told = training_steps.foreach_learner(self, _errors)
+        results = training_steps.foreach_learner(self, _errors)
         for module_id in batches:
-            errors = np.concatenate([errors[module_id] for errors in told if module_id in errors])
+            errors = np.concatenate(
+                [errors[module_id] for errors in results if module_id in errors]
+            )
             if len(errors) == count:  # a policy that is not trained has none
                 self._kept.prioritize({module_id: errors})
 

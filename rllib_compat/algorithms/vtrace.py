@@ -170,8 +170,8 @@ class LegacyVTraceLearner:
             targets.append(found[0][real])
             gains.append(found[1][real])
         tensors = (torch.as_tensor(np.concatenate(c), device=said.device) for c in (targets, gains))
-        told, advantages = (tensor.to(said.dtype) for tensor in tensors)
-        return torch.as_tensor(np.concatenate(rows), device=said.device), told, advantages
+        goals, advantages = (tensor.to(said.dtype) for tensor in tensors)
+        return torch.as_tensor(np.concatenate(rows), device=said.device), goals, advantages
 
     def _fragments(
         self, mask: Array, ended: Array, config: AlgorithmConfig
@@ -212,7 +212,7 @@ def fragments(mask: Array, ended: Array, length: int) -> Iterator[tuple[Array, b
     Args:
         mask: Which steps were sampled; after those of each chunk of an episode there is one more.
         ended: Whether its episode ended with a step.
-        length: How many steps a fragment has, over the ends of episodes; 0: nobody knows, as
+        length: How many steps a fragment has, over the ends of episodes; 0: unknown, as
             those of several environments come. Then each chunk is one by itself.
 
     Yields:
@@ -223,7 +223,7 @@ def fragments(mask: Array, ended: Array, length: int) -> Iterator[tuple[Array, b
         steps.extend(range(begin, end))
         over = bool(ended[end - 1])
         if over and len(steps) < length:
-            continue  # the next episode goes on in it
+            continue  # the next episode continues in it
         yield np.array(steps), not over or bool(length)
         steps = []
     if steps:
@@ -249,8 +249,8 @@ class LegacyIMPALALearner(LegacyVTraceLearner):
         names = ("logp", "gains", "errors", "entropy")
         pi_loss, vf_loss, entropy = summed_actor_critic_terms(*(of[name] for name in names))
         loss = pi_loss + config.vf_loss_coeff * vf_loss - weight * entropy
-        told = entropy if self.legacy.reports_summed_entropy else of["entropy"].mean()
-        return {"total_loss": loss, "pi_loss": pi_loss, "vf_loss": vf_loss, "entropy": told}
+        reported = entropy if self.legacy.reports_summed_entropy else of["entropy"].mean()
+        return {"total_loss": loss, "pi_loss": pi_loss, "vf_loss": vf_loss, "entropy": reported}
 
 
 class LegacyAPPOLearner(LegacyVTraceLearner):
@@ -301,8 +301,8 @@ class LegacyAPPOLearner(LegacyVTraceLearner):
         loss = policy_loss + config.vf_loss_coeff * vf_loss - weight * entropy
         if config.use_kl_loss:
             loss = loss + kl_weight * kl
-        told = {"policy_loss": policy_loss, "vf_loss": vf_loss, "entropy": entropy}
-        return {"total_loss": loss, "mean_kl_loss": kl.detach(), **told}
+        logged = {"policy_loss": policy_loss, "vf_loss": vf_loss, "entropy": entropy}
+        return {"total_loss": loss, "mean_kl_loss": kl.detach(), **logged}
 
 
 def trusted_ratios(
