@@ -84,7 +84,7 @@ def small_algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
 
 
 def _savable(algorithm: Algorithm) -> Algorithm:
-    """Mends what a Ray dies of when an algorithm is saved."""
+    """Repairs what makes a Ray fail when an algorithm is saved."""
     if (buffer := algorithm.local_replay_buffer) is not None:
         name_agents(buffer)
     return _with_connectors(algorithm)
@@ -93,7 +93,7 @@ def _savable(algorithm: Algorithm) -> Algorithm:
 def _with_connectors(algorithm: Algorithm) -> Algorithm:
     """Gives connectors to an algorithm that has no env runner of its own.
 
-    Ray 2.46 and 2.47 make none for one that learns from recordings and evaluates nowhere, and die
+    Ray 2.46 and 2.47 make none for one that learns from recordings and evaluates nowhere, and fail
     of saving their state.
     """
     made: Any = algorithm
@@ -150,7 +150,7 @@ def restore_state(algorithm: Algorithm, state: Any) -> None:
 def restores_offline() -> Iterator[None]:
     """Lets an algorithm that learns from recordings be restored on every release.
 
-    Ray 2.41 – 2.47 give it no env runners, and die of handing these their state and the weights.
+    Ray 2.41 – 2.47 give it no env runners, and fail to send them their state and the weights.
     """
     from ray.rllib.algorithms.algorithm import Algorithm
     from ray.rllib.core import COMPONENT_ENV_RUNNER

@@ -38,7 +38,7 @@ def state_files(stem: str) -> list[str]:
 def state_to_restore(state: object) -> Any:
     """A component's state, with arrays in it, as the installed Ray restores it.
 
-    The learner of Ray 2.40 hands the moments of its optimizers to torch as they are, which takes
+    The learner of Ray 2.40 passes the moments of its optimizers to torch as they are, which takes
     tensors; later learners make them of arrays.
     """
     if at_least("2.41") or not (isinstance(state, dict) and "optimizer" in state):
@@ -95,7 +95,7 @@ def keep_optimizers_through_restores(algorithm: Algorithm) -> None:
 
     Ray 2.41 – 2.55 turn all of an optimizer's stored state into tensors, the numbers of its
     parameters, too; torch then finds no parameter by its number, and the moments of Adam start
-    anew, without a word. Arrays of text stay as they are, and torch takes any name for a number.
+    again, silently. Arrays of text stay as they are, and torch takes any name for a number.
     """
     concerned = at_least("2.41") and not at_least("2.56")
     if algorithm.learner_group is not None and concerned:

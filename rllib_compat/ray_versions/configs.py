@@ -91,7 +91,7 @@ def keep_env_runners(
     """Lets an offline algorithm have env runners, if only local ones.
 
     Later releases make none for a config that is not online, and `Algorithm.from_checkpoint` then
-    dies of sending them the weights (`restore_from_path` of Ray 2.60). Ray 2.41 – 2.47 do not know
+    fails to send them the weights (`restore_from_path` of Ray 2.60). Ray 2.41 – 2.47 do not know
     the difference, and ask for the spaces even where there is an environment.
     """
     if not hasattr(config, "_is_online"):
@@ -147,33 +147,33 @@ def merge_connectors_each_iteration(config: AlgorithmConfig) -> None:
         config._dont_auto_sync_env_runner_states = False
 
 
-def whole_model_config(config: AlgorithmConfig, told: dict[str, Any]) -> dict[str, Any]:
+def whole_model_config(config: AlgorithmConfig, settings: dict[str, Any]) -> dict[str, Any]:
     """What a module's spec has to say for the module to get an algorithm's own settings, too.
 
-    Env runners of Ray 2.40 take a spec's model config as it stands; Ray 2.60 adds the algorithm's
+    Env runners of Ray 2.40 take a spec's model config as it is; Ray 2.60 adds the algorithm's
     settings (DQN's epsilon, …). In between they are added here, which is right in any release.
     """
     if at_least("2.60"):
-        return told
-    whole: dict[str, Any] = config.model_config | told
+        return settings
+    whole: dict[str, Any] = config.model_config | settings
     return whole
 
 
-def plain_model_config(told: Any) -> dict[str, Any]:
+def plain_model_config(settings: Any) -> dict[str, Any]:
     """A model config as a dict; Ray has a dataclass of some, and nothing of others."""
-    return asdict(told) if is_dataclass(told) else dict(told or {})  # type: ignore[arg-type]
+    return asdict(settings) if is_dataclass(settings) else dict(settings or {})  # type: ignore[arg-type]
 
 
-def update_model_config(config: AlgorithmConfig, told: dict[str, Any]) -> None:
-    """Changes what a config's modules are told where their specs say nothing, in place."""
-    config.rl_module(model_config=plain_model_config(config._model_config) | told)
+def update_model_config(config: AlgorithmConfig, settings: dict[str, Any]) -> None:
+    """Changes the model config of modules whose specs have none, in place."""
+    config.rl_module(model_config=plain_model_config(config._model_config) | settings)
 
 
 def remove_from_model_config(config: AlgorithmConfig, names: Iterable[str]) -> None:
-    """Takes settings out of what a config tells all modules, in place."""
-    told = plain_model_config(config._model_config)
-    if not told.keys().isdisjoint(names):
-        config.rl_module(model_config={k: v for k, v in told.items() if k not in set(names)})
+    """Removes settings from the model config of all modules, in place."""
+    settings = plain_model_config(config._model_config)
+    if not settings.keys().isdisjoint(names):
+        config.rl_module(model_config={k: v for k, v in settings.items() if k not in set(names)})
 
 
 def learner_method() -> str:

@@ -38,7 +38,7 @@ def module_to_env_factory(config: AlgorithmConfig) -> Callable[..., Any] | None:
 def flatten_observations() -> type:
     """The class of the connector that makes flat vectors.
 
-    In releases after 2.40 its name stands for the class with an argument: learners have it, too.
+    In releases after 2.40 its name is the class with an argument: learners have it, too.
     """
     from ray.rllib.connectors import env_to_module
 
@@ -66,7 +66,7 @@ def replaces_observations(connector: object) -> bool:
 
 
 def has_learner_connectors(config: AlgorithmConfig) -> bool:
-    """Whether a user's connectors stand between episodes and learners."""
+    """Whether a user's connectors are between episodes and learners."""
     own = config._learner_connector is not None
     return own or not config.add_default_connectors_to_learner_pipeline
 
@@ -174,21 +174,23 @@ def _merge_states(pipeline: ConnectorPipeline, states: list[Mapping[str, Any]]) 
     return {name: by_class[name].merge_states(parts) for name, parts in found.items()}
 
 
-def filter_report(told: Any) -> dict[str, list[dict[str, Any]]]:
+def filter_report(observed: Any) -> dict[str, list[dict[str, Any]]]:
     """All that a filter has seen since its `reset_buffer`, part by part, by a name of that time."""
     import tree
 
-    parts = tree.flatten(told.buffer)
+    parts = tree.flatten(observed.buffer)
     if not hasattr(parts[0], "report"):
         parts[0].report = uuid4().hex
     return {parts[0].report: [part.to_state() for part in parts]}
 
 
-def count_report(told: Any, report: Mapping[str, list[Any]], counted: dict[str, list[Any]]) -> None:
+def count_report(
+    observed: Any, report: Mapping[str, list[Any]], counted: dict[str, list[Any]]
+) -> None:
     """Adds to a filter what a report of another one has more than those that were counted.
 
     Args:
-        told: The filter.
+        observed: The filter.
         report: What `filter_report` gave of the other.
         counted: The newest report that was counted by each name; it is changed.
     """
@@ -200,7 +202,7 @@ def count_report(told: Any, report: Mapping[str, list[Any]], counted: dict[str, 
         before = counted.get(name, [])
         if before and parts[0].num_pushes <= before[0].num_pushes:
             continue  # it was on its way when a newer one was asked for
-        mine = tree.flatten(told.running_stats)
+        mine = tree.flatten(observed.running_stats)
         for own, other in zip(mine, parts, strict=True):
             _add(own, other, 1)
         for own, other in zip(mine, before, strict=False):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def seed_env_runner(env_runner: EnvRunner, env: Any) -> None:
     """Gives the config's seed to a runner's process and environments, which Ray 2.40 did not.
 
-    Later runners do it themselves, at their first reset. Environments go on with the random
+    Later runners do it themselves, at their first reset. Environments continue with the random
     numbers of this reset at those that follow.
     """
     seed = env_runner.config.seed
@@ -110,7 +110,7 @@ def copy_weights(
 ) -> None:
     """Gives the learners' weights to the env runner of this process.
 
-    Ray puts them into the object store then, too, where nobody else reads them.
+    Ray puts them into the object store then, too, where nothing else reads them.
 
     Args:
         learners: The learner group.
@@ -151,7 +151,7 @@ def count_sampled(env_runner: EnvRunner, steps: int, episodes: int) -> Any:
     """Counts what was sampled without the runner's own `sample`.
 
     Returns:
-        What the runner tells, as after a sample.
+        The metrics of the runner, as after a sample.
     """
     env_runner._increase_sampled_metrics(steps, episodes)
     return env_runner.get_metrics()
@@ -173,9 +173,9 @@ def not_counted(env_runner: EnvRunner) -> Iterator[None]:
 
 
 def advance_exploration_timestep(env_runner: EnvRunner, episodes: list[Any]) -> None:
-    """Lets schedules of exploration go on from one sample to the next.
+    """Lets schedules of exploration continue from one sample to the next.
 
-    Runners are told at the end of an iteration how many steps all of them have sampled. Until
+    Runners get to know at the end of an iteration how many steps all of them have sampled. Until
     Ray 2.53 they counted their own in between; since then each sample would begin where the
     iteration did.
     """

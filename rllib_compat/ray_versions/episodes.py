@@ -1,4 +1,4 @@
-"""Episodes, and the callbacks that are told of them."""
+"""Episodes, and the callbacks that receive them."""
 
 from __future__ import annotations
 

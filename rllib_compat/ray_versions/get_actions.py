@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class GetActions(of_ray.GetActions):  # type: ignore[misc]  # Ray has no types
     """Ray's own connector, by its name, which takes the likeliest actions as `sampling.act` does.
 
-    Ray tells a zero for each number of an action there, and fails where parts have not as many.
+    Ray gives a zero for each number of an action there, and fails where parts have not as many.
     """
 
     def _get_actions(self, batch: dict[str, Any], module: RLModule, explore: bool) -> None:

@@ -52,7 +52,7 @@ def _is_frozen(learner: _Learner, module_id: str) -> bool:
         return policies is not None and module_id not in policies
     try:
         return not policies(module_id, None)
-    except Exception:  # it decides by the batch: nobody can tell before
+    except Exception:  # it decides by the batch: unknown before
         return False
 
 
@@ -122,8 +122,8 @@ def module_weights(
     return dict((state["learner"] if of_learners else state)["rl_module"])
 
 
-def after_restores(algorithm: Algorithm, tell: Callable[[Any], None]) -> None:
-    """Calls `tell(group)` whenever env runners of a group were replaced and have their state."""
+def after_restores(algorithm: Algorithm, send: Callable[[Any], None]) -> None:
+    """Calls `send(group)` whenever env runners of a group were replaced and have their state."""
     name = renames.name_of(algorithm, "restore_env_runners")
     restore = getattr(algorithm, name)
 
@@ -131,7 +131,7 @@ def after_restores(algorithm: Algorithm, tell: Callable[[Any], None]) -> None:
         before = algorithm._counters["total_num_restored_workers"]
         result = restore(group, *args, **kwargs)
         if algorithm._counters["total_num_restored_workers"] != before:
-            tell(group)
+            send(group)
         return result
 
     setattr(algorithm, name, restore_and_tell)

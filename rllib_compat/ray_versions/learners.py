@@ -311,7 +311,7 @@ def set_rate(learner: Any, rate: float) -> None:
 
 
 def hand_over_batch(training_data: Any) -> None:
-    """Puts a train batch where learners look for one, if it stands in an iterator's place."""
+    """Puts a train batch where learners look for one, if it is in the place of an iterator."""
     from ray.rllib.policy.sample_batch import MultiAgentBatch
 
     if isinstance(training_data.data_iterators, MultiAgentBatch):
@@ -368,7 +368,7 @@ def step(learner: Learner, gradients: Mapping[Any, Any]) -> None:
 
 @contextmanager
 def separate_statistics(learner: Learner, module_id: str) -> Iterator[dict[str, Any]]:
-    """Keeps what a learner logs within this context out of what it tells of its updates.
+    """Keeps what a learner logs within this context out of the metrics of its updates.
 
     A logger that has been reduced once gives all names of before, with NaN or 0 for what was not
     logged again; so there is another one in its place meanwhile.
@@ -382,23 +382,23 @@ def separate_statistics(learner: Learner, module_id: str) -> Iterator[dict[str, 
     """
     from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
-    told: dict[str, Any] = {}
+    logs: dict[str, Any] = {}
     kept, learner.metrics = learner.metrics, MetricsLogger()
     try:
-        yield told
+        yield logs
     finally:
         logged, learner.metrics = learner.metrics.reduce().get(module_id, {}), kept
         if (take := getattr(learner, "take_terms", None)) is not None:
-            told.update(take(module_id))
+            logs.update(take(module_id))
     for name, value in logged.items():
         number = value.peek() if hasattr(value, "peek") else value
-        told[name] = number.item() if getattr(number, "ndim", None) == 0 else number
+        logs[name] = number.item() if getattr(number, "ndim", None) == 0 else number
 
 
 def copy_weights_seq_no(learner: Learner, env_runner: EnvRunner) -> None:
     """Lets a learner take its weights for those that an env runner has sampled with.
 
-    It tells by how many updates its own are newer (`diff_num_grad_updates_vs_sampler_policy`).
+    It logs by how many updates its own are newer (`diff_num_grad_updates_vs_sampler_policy`).
     """
     learner._weights_seq_no = env_runner._weights_seq_no
 
@@ -492,9 +492,9 @@ def set_coefficient(learner: Learner, module_id: str, name: str, value: float) -
 
 
 def replace_loss(learner: object, module_id: str, name: str, loss: Any) -> None:
-    """Lets SAC's learner take the gradient of another loss, which its metrics are told of as well.
+    """Lets SAC's learner take the gradient of another loss, which its metrics get as well.
 
-    Early releases (2.40) take it of what their metrics have been told last; later ones keep losses.
+    Early releases (2.40) take it of what was logged last; later ones keep losses.
     """
     if (kept := getattr(learner, "_temp_losses", None)) is not None:
         kept[module_id, name] = loss

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def set_lifetime_counters(
     algorithm: Algorithm, *, iteration: int, env_steps: int, episodes: int
 ) -> None:
-    """Makes an algorithm go on counting where another one stopped.
+    """Makes an algorithm continue to count where another one stopped.
 
     Lifetime counters were sums that are not cleared, until Ray 2.53 brought a reduction of their
     own for them, and a logger that refuses to mix what it counted with what it was sent; there
@@ -51,7 +51,7 @@ def count_steps_read(algorithm: Algorithm, result: dict[str, Any]) -> None:
     """Lets a result of an algorithm that learns from recordings say how many steps it has read.
 
     Old Rays counted them as sampled. Today's MARWIL does so, too, and BC and CRR with it, but not
-    yet in Ray 2.40; CQL counts none in any release. Where nobody does, the steps of this iteration
+    yet in Ray 2.40; CQL counts none in any release. Where nothing does, the steps of this iteration
     are counted here: each that was read has been learned from.
     """
     if not _reads_recordings(algorithm) or not algorithm.config.enable_rl_module_and_learner:
@@ -237,7 +237,7 @@ def _is_lifetime_sum(stats: Any) -> bool:
 
 
 def name_agents(buffer: object) -> None:
-    """Lets a replay buffer tell of agents by strings, whatever their ids are.
+    """Lets a replay buffer name agents by strings, whatever their ids are.
 
     Buffers measure what each agent has added, by its id, since Ray 2.44. The state of a metrics
     logger joins all keys, so that an algorithm can't be saved where ids are numbers.
@@ -282,7 +282,7 @@ def log_sample_end(metrics_logger: MetricsLogger, key: str) -> None:
 def items(found: object, kind: type) -> list[Any]:
     """What was logged by `log_item`, from what a result has for it.
 
-    A list that nobody logged to is NaN in some releases.
+    A list that nothing was logged to is NaN in some releases.
     """
     found = found if isinstance(found, Iterable) else [found]
     return [item for item in found if isinstance(item, kind)]

@@ -80,12 +80,12 @@ def set_module_class(config: AlgorithmConfig, cls: type) -> None:
 
 
 def told_model_configs(config: AlgorithmConfig) -> dict[str, dict[str, Any]]:
-    """What a config tells its modules: by policy, and by "" what it tells all of them."""
-    of_all, told = plain_model_config(config._model_config), config._rl_module_spec
-    if told is None:
+    """The model configs in a config: by policy, and by "" that of all of them."""
+    of_all, spec = plain_model_config(config._model_config), config._rl_module_spec
+    if spec is None:
         return {"": of_all}
-    specs = getattr(told, "rl_module_specs", None) or {"": told}
-    own = {policy: plain_model_config(spec.model_config) for policy, spec in specs.items()}
+    specs = getattr(spec, "rl_module_specs", None) or {"": spec}
+    own = {policy: plain_model_config(of.model_config) for policy, of in specs.items()}
     return {**own, "": {**of_all, **own.get("", {})}}
 
 
@@ -94,16 +94,16 @@ def changed_specs(config: AlgorithmConfig) -> dict[str, Any]:
 
     They are given by policy; under "" what all of them have.
 
-    The property `rl_module_spec` merges the algorithm's defaults into what was told, so what was
-    told is read.
+    The property `rl_module_spec` merges the algorithm's defaults into what was set, so what was
+    set is read.
     """
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
     if config._rl_module_spec is None:
         config.rl_module(rl_module_spec=RLModuleSpec())
-    told = config._rl_module_spec
-    return dict(told.rl_module_specs) if isinstance(told, MultiRLModuleSpec) else {"": told}
+    spec = config._rl_module_spec
+    return dict(spec.rl_module_specs) if isinstance(spec, MultiRLModuleSpec) else {"": spec}
 
 
 def model_configs(learner: Learner) -> dict[str, dict[str, Any]]:
@@ -123,14 +123,14 @@ def names_acted_with(module: Any) -> set[str]:
 
 
 def unsent_layers(module: Any) -> list[str]:
-    """The layers of a module that learn, and that nobody sends to those that act."""
+    """The layers of a module that learn, and that are not sent to those that act."""
     return list(getattr(module, "get_non_inference_attributes", list)())
 
 
 def copy_with_critics(module: Any) -> Any:
     """A new module like one that only acts, which has its critics and targets, too."""
-    args, told = module.get_ctor_args_and_kwargs()
-    made = type(module)(*args, **{**told, "inference_only": False})
+    args, options = module.get_ctor_args_and_kwargs()
+    made = type(module)(*args, **{**options, "inference_only": False})
     return made.to(next(module.parameters()).device)
 
 
@@ -182,8 +182,8 @@ def unmask_zero_q_values(module: RLModule) -> None:
     """Lets a module of DQN explore actions whose Q-value is zero, as RLlib always did.
 
     Ray (2.40 - 2.60) takes 0.0 for a masked action. A network that has hardly learned gives only
-    zeros where the observation is zero; then Ray dies of an "invalid multinomial distribution".
-    Modules that say themselves how they explore go on so.
+    zeros where the observation is zero; then Ray fails with an "invalid multinomial distribution".
+    Modules that say themselves how they explore are left alone.
     """
     rays = getattr(type(module)._forward_exploration, "__module__", "").startswith("ray.")
     if rays and hasattr(module, "epsilon_schedule") and not getattr(module, "uses_noisy", False):
@@ -258,24 +258,24 @@ class EncoderMixin:
 
     @classmethod
     def replace_encoder(
-        cls, made: object, space: object, told: Mapping[str, Any], actions: object
+        cls, made: object, space: object, options: Mapping[str, Any], actions: object
     ) -> Any:
         """The config of an encoder, or of what makes features for an LSTM.
 
         Args:
             made: The one that Ray would build.
             space: The observation space.
-            told: The model config.
-            actions: The action space, which Ray does not tell `get_tokenizer_config`.
+            options: The model config.
+            actions: The action space, which Ray does not pass to `get_tokenizer_config`.
         """
-        del space, told, actions
+        del space, options, actions
         return made
 
     @classmethod
     def _get_dist_cls_from_action_space(
-        cls, action_space: gymnasium.Space[Any], **told: object
+        cls, action_space: gymnasium.Space[Any], **options: object
     ) -> Any:
-        made = super()._get_dist_cls_from_action_space(action_space, **told)  # type: ignore[misc]
+        made = super()._get_dist_cls_from_action_space(action_space, **options)  # type: ignore[misc]
         return made and _of_parts(made, action_space)
 
     @classmethod

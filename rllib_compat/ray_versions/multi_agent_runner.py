@@ -3,7 +3,7 @@
 Ray's pipelines take each agent's observation out of its episode, through lists and dicts by episode
 and agent, into a batch of its module, and what the module says all the way back. Where the pieces
 are Ray's own, that is one batch in and one batch out, and takes more of the time in which a small
-network samples than all else together (Ray 2.40 - 2.60). What stands here makes the same batches,
+network samples than all else together (Ray 2.40 - 2.60). This module makes the same batches,
 and leaves in `shared_data` what Ray leaves there, so that either pipeline may go either way.
 """
 
@@ -152,7 +152,7 @@ class ShorterPipeline(PipelineProxy):
         self._calls = Counter[Any]()
 
     def _is_timed(self, given: Mapping[str, Any]) -> bool:
-        """Whether this call goes Ray's way, as some do: its timers have to tell something."""
+        """Whether this call goes Ray's way, as some do: its timers need a value."""
         name = given.get("metrics_prefix_key")  # resets and ends of episodes have another one
         self._calls[name] += 1
         return self._calls[name] % sampling.TIMED == 1

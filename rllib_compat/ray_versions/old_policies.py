@@ -42,8 +42,8 @@ def with_policy(algorithm: type, policy: type, *, plain: bool) -> type:
 def as_written(policy: type) -> type:
     """A policy class whose methods are asked, and answer, as when it was written.
 
-    For `postprocess_trajectory`, the other agents' batches stood in pairs of a policy and a batch;
-    since Ray 2.1, the policy's id stands before them (`evaluation/episode_v2.py`). A method that
+    For `postprocess_trajectory`, the other agents' batches were pairs of a policy and a batch;
+    since Ray 2.1, the policy's id is before them (`evaluation/episode_v2.py`). A method that
     asks for three gets three. What `compute_actions` gives beside actions was in the batches; since
     Ray 1.2, views have to ask for it. Infos were there at each action until Ray 2.2. A state could
     be a list with an entry for each row; Ray 2.3 and later take it for nested states.
@@ -190,7 +190,7 @@ def adapt_policy_functions(parts: dict[str, Any]) -> dict[str, Any]:
     """The functions of a policy so that they get what they got until Ray 1.x.
 
     `postprocess_fn` has the other agents' batches as pairs of a policy and a batch; since Ray 2.1,
-    the policy's id stands before them (`evaluation/episode_v2.py`). The model of `loss_fn` has
+    the policy's id is before them (`evaluation/episode_v2.py`). The model of `loss_fn` has
     `from_batch`, which it lost later: models are called with a batch themselves.
     """
     called = dict(parts)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         EpisodeV2,
     )
 
-#: What of a policy's state is data that its training goes on from.
+#: What of a policy's state is data that its training continues from.
 POLICY_STATE = (
     "weights",
     "global_timestep",
@@ -39,7 +39,7 @@ def set_state_of_old_stack(
     counters: Mapping[str, Any],
     iteration: int,
 ) -> None:
-    """Makes an algorithm of the old API stack go on from data; its functions stay its own.
+    """Makes an algorithm of the old API stack continue from data; its functions stay its own.
 
     Args:
         algorithm: The algorithm.
@@ -131,7 +131,7 @@ def _say_that_it_keeps_a_state(policy: Any) -> None:
 
 
 def _insert_filter(policy: Any, made_by: Any) -> Any:
-    """Puts a filter of the user's own where Ray's stand: after preprocessing."""
+    """Puts a filter of the user's where Ray's are: after preprocessing."""
     from ray.rllib.connectors.agent.state_buffer import StateBufferConnector
     from ray.rllib.connectors.connector import ConnectorContext
 
@@ -391,7 +391,7 @@ def patch_multi_agent_batches() -> None:
 
 
 def not_ready() -> Any:
-    """The item that says that there is none yet, and that others may go on."""
+    """The item that says that there is none yet, and that others may continue."""
     from ray.util.iter import _NextValueNotReady
 
     return _NextValueNotReady()

@@ -52,13 +52,13 @@ def distribution(
         return TorchSquashedGaussian, 2 * int(np.prod(action_space.shape or ()))
     known = {**MODEL_DEFAULTS, **{n: v for n, v in model_config.items() if n in MODEL_DEFAULTS}}
     made, size = ModelCatalog.get_action_dist(action_space, known, framework="torch")
-    if getattr(made, "func", None) is TorchDiagGaussian:  # it is told of the space, needlessly
+    if getattr(made, "func", None) is TorchDiagGaussian:  # it gets the space, needlessly
         made = made.func
     return made, int(np.prod(size))
 
 
 def exploration(
-    told: Mapping[str, Any], action_space: Space[Any], config: Mapping[str, Any], model: Any
+    settings: Mapping[str, Any], action_space: Space[Any], config: Mapping[str, Any], model: Any
 ) -> Any:
     """An exploration object of the old API stack, by an `exploration_config`."""
     from ray.rllib.utils.exploration.exploration import Exploration
@@ -66,7 +66,7 @@ def exploration(
 
     return from_config(
         Exploration,
-        dict(told),
+        dict(settings),
         action_space=action_space,
         framework="torch",
         policy_config={**config, "framework": "torch"},

@@ -52,17 +52,17 @@ _BY_NAME = {place.partition(":")[2]: place for place in PLACES}
 
 
 def name_of(owner: object, name: str) -> str:
-    """What the installed Ray calls a method of an object, by the method's name of today."""
+    """What the installed Ray calls a method of an object, by the method's current name."""
     return name if hasattr(owner, name) else METHODS[name][0]
 
 
 def method(owner: object, name: str) -> Any:
-    """A method by its name of today, whatever the installed Ray calls it."""
+    """A method by its current name, whatever the installed Ray calls it."""
     return getattr(owner, name_of(owner, name))
 
 
 def resolve(name: str) -> Any:
-    """A class or module of Ray's by its name of today, from where the installed Ray has it."""
+    """A class or module of Ray's by its current name, from where the installed Ray has it."""
     today = _BY_NAME[name]
     try:
         return _at(today)

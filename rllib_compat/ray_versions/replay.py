@@ -42,7 +42,7 @@ def weighted_buffer(kind: str) -> str | None:
 
     Learners ask for weights. In Ray 2.40 only the prioritized buffers give them; without any
     prioritization (`alpha=0`) they sample as evenly, and all weights are 1. Since 2.44 all do, but
-    until 2.46 the plain one logs a tuple where a number belongs, and the next iteration dies of it.
+    until 2.46 the plain one logs a tuple where a number belongs, and the next iteration fails.
     """
     return None if at_least("2.47") else _UNWEIGHTED.get(kind)
 

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
     from rllib_compat.ray_versions.types import AlgorithmConfig, EnvRunner, RLModule
 
-#: One step in so many goes Ray's way, so that its timers have something to tell.
+#: One step in so many goes Ray's way, so that its timers have values.
 TIMED = 50
 
 _LOG_OF_ROOT_OF_2_PI = 0.5 * np.log(2 * np.pi)
 
 
 def tolerates_failures(config: AlgorithmConfig) -> bool:
-    """Whether a config asks to go on when workers fail.
+    """Whether a config asks to continue when workers fail.
 
     Ray 2.60 ends a worker in which an environment or a callback raises, and the error stays in the
     worker's log; the driver hears that an actor died. A worker that answers with its error instead
     lets `train()` raise it. Where the config asks for other workers in the place of failed ones, or
-    to go on without them, Ray's own way is right.
+    to continue without them, Ray's own way is right.
     """
     return bool(
         getattr(config, "restart_failed_env_runners", False)
@@ -138,7 +138,7 @@ def act(
         return found
     distribution = kind.from_logits(inputs)
     if not explore:
-        # Old policies told zeros, too. Those of Ray's deterministic distributions have the shape of
+        # Old policies gave zeros, too. Those of Ray's deterministic distributions have the shape of
         # the action, by which losses fail, or make a table of all rows by all rows.
         logp = inputs.new_zeros(inputs.shape[:-1])
         return to_array(likeliest(distribution)), to_array(logp)
@@ -166,7 +166,7 @@ def likeliest(distribution: Any) -> Any:
 def draw(distribution: type, inputs: object) -> tuple[Any, Any] | None:
     """Draws an action from each row, in numpy.
 
-    torch takes a tenth of a millisecond to make a distribution, draw from it, and tell a
+    torch takes a tenth of a millisecond to make a distribution, draw from it, and compute a
     probability; for one row of numbers, numpy takes a tenth of that.
 
     Args:

@@ -99,7 +99,7 @@ class CompatEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no
         """How steps go past the connectors now; None where only Ray's pipelines know it."""
         if not self.bypasses_connectors:
             return None
-        # Connectors and settings may be changed at any time, modules and environments made anew.
+        # Connectors and settings may be changed at any time, modules and environments made again.
         parts = [
             *self._env_to_module.connectors,
             *self._module_to_env.connectors,
@@ -254,7 +254,7 @@ class Rollout:
         runner._needs_initial_reset = False
 
     def collect_steps(self, count: int) -> list[Any]:
-        """At least so many steps, in episodes that have ended and chunks of those that go on."""
+        """At least so many steps, in episodes that have ended and chunks of those that continue."""
         while self._steps < count:
             self._step()
         self._count()
@@ -399,7 +399,7 @@ class Rollout:
         runner._increase_sampled_metrics(self._steps, len(self._done))
 
     def _cut(self) -> list[Any]:
-        """The chunks of the episodes that go on; the runner goes on with what follows them."""
+        """The chunks of unfinished episodes; the runner continues with what follows them."""
         lookback = self._runner.config.episode_lookback_horizon
         chunks = self._episodes
         after = [episode.cut(len_lookback_buffer=lookback) for episode in chunks]
@@ -436,7 +436,7 @@ def _no_timer(_: object) -> AbstractContextManager[Any]:
 
 
 def _timer(runner: CompatEnvRunner) -> Callable[[Any], AbstractContextManager[Any]]:
-    """What times a step's pieces; Ray 2.40 has others (`timers.py`), which go on as they do."""
+    """What times a step's pieces; Ray 2.40 has others (`timers.py`), which continue as they do."""
     if hasattr(runner._env_to_module, "timers"):
         return _no_timer
     log_time: Callable[[Any], AbstractContextManager[Any]] = runner.metrics.log_time

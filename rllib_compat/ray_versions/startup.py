@@ -34,7 +34,7 @@ def without_cluster() -> Iterator[None]:
 
 
 def _put_nothing(value: object, **_: object) -> Any:
-    """Takes the place of `ray.put`: nobody will ask for the value."""
+    """Takes the place of `ray.put`: the value will not be read."""
     return value
 
 

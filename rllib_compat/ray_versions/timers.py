@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def log_sampler_times(env_runner: EnvRunner, metrics_logger: MetricsLogger) -> None:
     """Logs how long steps, inference and connectors take, by the names of later releases.
 
-    Ray 2.40 timed single connectors only, and told nobody.
+    Ray 2.40 timed single connectors only, and logged nothing.
     """
     if not hasattr(env_runner._env_to_module, "timers") or env_runner.module is None:
         return
@@ -47,7 +47,7 @@ _PARTS = {
 
 
 def sampler_times(env_runner: EnvRunner) -> dict[str, float]:
-    """How long the parts of a step took in the mean, in milliseconds; 0 where nobody knows."""
+    """How long the parts of a step took in the mean, in milliseconds; 0 if unknown."""
     found = {name: env_runner.metrics.peek(key, default=0.0) for name, key in _PARTS.items()}
     return {name: 1000.0 * float(s) if s == s else 0.0 for name, s in found.items()}
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def sample_episodes(algorithm: Algorithm, steps: int | None = None) -> list[Any]:
-    """Samples at least so many steps from all env runners, and logs what they tell.
+    """Samples at least so many steps from all env runners, and logs their metrics.
 
     Args:
         algorithm: The algorithm.
@@ -53,7 +53,7 @@ def sample_episodes(algorithm: Algorithm, steps: int | None = None) -> list[Any]
 def trains_in_this_process(algorithm: Algorithm) -> bool:
     """Whether an algorithm's env runner and its learner are in this process, and count env steps.
 
-    Then nobody needs what they have measured before an iteration ends.
+    Then their metrics are not needed before an iteration ends.
     """
     return (
         is_in_this_process(algorithm.env_runner_group)
@@ -63,7 +63,7 @@ def trains_in_this_process(algorithm: Algorithm) -> bool:
 
 
 def sample_here(algorithm: Algorithm) -> list[Any]:
-    """Samples a fragment on the env runner of this process, which tells nothing yet."""
+    """Samples a fragment on the env runner of this process, which logs nothing yet."""
     from ray.rllib.utils.metrics import ENV_RUNNER_SAMPLING_TIMER, TIMERS
 
     with algorithm.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
@@ -79,7 +79,7 @@ def log_measurements(algorithm: Algorithm) -> None:
 
 
 def update_learners(algorithm: Algorithm, episodes: list[Any], now: int | None = None) -> None:
-    """Lets the learners learn once from episodes, and logs what they tell.
+    """Lets the learners learn once from episodes, and logs their metrics.
 
     Args:
         algorithm: The algorithm.
@@ -106,10 +106,10 @@ def update_learner(
         learner: The learner.
         episodes: The episodes.
         timesteps: The lifetime counters that schedules look at.
-        **how: What else it is told: `num_epochs`, `minibatch_size`, ….
+        **how: Other arguments: `num_epochs`, `minibatch_size`, ….
 
     Returns:
-        What it tells.
+        Its metrics.
     """
     update = getattr(learner, "update" if at_least("2.44") else "update_from_episodes")
     return update(episodes=episodes, timesteps=dict(timesteps), **how)
@@ -121,16 +121,16 @@ def update_learners_with_arrays(
     steps: int,
     now: int | None = None,
     *,
-    told: bool = True,
+    reported: bool = True,
 ) -> dict[str, Any]:
-    """Lets the learners learn once from arrays, and logs what they tell.
+    """Lets the learners learn once from arrays, and logs their metrics.
 
     Args:
         algorithm: The algorithm; its learner class is an `ArrayBatchLearner`.
         batches: The columns of each module's batch.
         steps: How many steps of the environment they were.
         now: The step that schedules and targets are at; None: how many were sampled.
-        told: Whether they tell what they have measured; else it is for the caller to ask for it
+        reported: Whether they report their metrics; else it is for the caller to ask for it
             (`log_measurements`), which only a learner of this process can do.
 
     Returns:
@@ -139,11 +139,11 @@ def update_learners_with_arrays(
     from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
     columns = {module_id: SampleBatch(dict(batch)) for module_id, batch in batches.items()}
-    return _update(algorithm, "batch", MultiAgentBatch(columns, steps), now, told=told)
+    return _update(algorithm, "batch", MultiAgentBatch(columns, steps), now, reported=reported)
 
 
 def _update(
-    algorithm: Algorithm, kind: str, data: object, now: int | None = None, *, told: bool = True
+    algorithm: Algorithm, kind: str, data: object, now: int | None = None, *, reported: bool = True
 ) -> dict[str, Any]:
     """Gives the learners episodes or a batch; `LearnerGroup.update` takes both since 2.44."""
     from ray.rllib.utils.metrics import (
@@ -158,7 +158,7 @@ def _update(
     update = group.update if takes_it else getattr(group, f"update_from_{kind}")
     if now is None:
         now = algorithm.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME))
-    later = not told and _may_tell_later(group._learner)
+    later = not reported and _may_tell_later(group._learner)
     how = {"_no_metrics_reduce": True} if later else {}
     with algorithm.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
         results = update(**{kind: data}, timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: now}, **how)
@@ -174,7 +174,7 @@ def _may_tell_later(learner: Learner) -> bool:
 
 
 def _log_of_updates(algorithm: Algorithm, results: list[Any]) -> dict[str, Any]:
-    """Logs what learners tell after updates, but for TD errors, which it returns."""
+    """Logs the metrics of learners after updates, but for TD errors, which it returns."""
     from ray.rllib.utils.metrics import LEARNER_RESULTS
 
     errors = _taken_td_errors(results)
@@ -183,7 +183,7 @@ def _log_of_updates(algorithm: Algorithm, results: list[Any]) -> dict[str, Any]:
 
 
 def _td_errors_in(learner: Learner) -> dict[str, Any]:
-    """Takes the TD errors of an update out of what a learner has measured but not told."""
+    """Takes the TD errors of an update out of what a learner has measured but not reported."""
     from ray.rllib.utils.metrics import TD_ERROR_KEY
 
     found = {}
@@ -203,14 +203,14 @@ def _arguments(method: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _taken_td_errors(results: Iterable[Any]) -> dict[str, Any]:
-    """Takes TD errors out of what learners tell, as DQN does: they are no metrics."""
+    """Takes TD errors out of the metrics of learners, as DQN does: they are no metrics."""
     from ray.rllib.utils.metrics import TD_ERROR_KEY
 
     found: dict[str, list[Any]] = {}
     for result in results:
-        for module_id, told in result.items():
-            if TD_ERROR_KEY in told:
-                item = told.pop(TD_ERROR_KEY).peek()
+        for module_id, reported in result.items():
+            if TD_ERROR_KEY in reported:
+                item = reported.pop(TD_ERROR_KEY).peek()
                 found.setdefault(module_id, []).extend(map(_array, item))
     return {module_id: np.concatenate(parts) for module_id, parts in found.items()}
 
@@ -235,7 +235,7 @@ def foreach_learner(algorithm: Algorithm, function: Callable[[Any], Any]) -> lis
 
 
 def log_of_env_runners(algorithm: Any, results: list[Any]) -> None:
-    """Logs what env runners tell after they have sampled."""
+    """Logs the metrics of env runners after they have sampled."""
     from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS
 
     # Ray's own runners sample here, too: after `from_checkpoint`.
@@ -243,7 +243,7 @@ def log_of_env_runners(algorithm: Any, results: list[Any]) -> None:
 
 
 def log_of_learners(algorithm: Algorithm, results: list[Any]) -> None:
-    """Logs what learners tell that somebody else has let learn."""
+    """Logs the metrics of learners whose update another caller started."""
     from ray.rllib.utils.metrics import LEARNER_RESULTS
 
     _log(algorithm, [count_once(result) for result in results], LEARNER_RESULTS)
@@ -269,5 +269,5 @@ def send_new_weights(algorithm: Any, to: list[int] | None = None) -> None:
 
 
 def _log(algorithm: Algorithm, results: object, key: str) -> None:
-    """Adds up what several env runners or learners tell."""
+    """Adds up the metrics of several env runners or learners."""
     renames.method(algorithm.metrics, "aggregate")(results, key=key)

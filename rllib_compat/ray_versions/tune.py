@@ -31,15 +31,15 @@ def tune_context() -> Any:
     return _of_tune("get_context")()
 
 
-def make_parser(parser_creator: Callable[..., Any] | None = None, **told: Any) -> Any:
+def make_parser(parser_creator: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
     """The parser of a trial's flags, which Ray has kept for itself since 2.0."""
     from ray.tune.experiment import config_parser
 
-    return config_parser._make_parser(parser_creator, **told)
+    return config_parser._make_parser(parser_creator, **kwargs)
 
 
 def is_in_trial() -> bool:
-    """Whether Tune runs the calling function; outside, contexts have no trial, or say so aloud."""
+    """Whether Tune runs the calling function; outside, contexts have no trial, or warn."""
     try:
         return tune_context().get_trial_id() is not None
     except (AttributeError, RuntimeError):
@@ -52,7 +52,7 @@ def checkpoint_of(folder: str) -> Any:
 
 
 def checkpoint_to_resume() -> Any:
-    """The checkpoint that a function that Tune runs goes on from, or None."""
+    """The checkpoint that a function that Tune runs continues from, or None."""
     return _of_tune("get_checkpoint")()
 
 
@@ -69,7 +69,7 @@ def _of_tune(name: str) -> Any:
 
 
 def add_legacy_trial_names() -> None:
-    """Lets trials and their checkpoints answer to names that raise today, or are nobody's.
+    """Lets trials and their checkpoints answer to names that raise today, or have no owner.
 
     `trial.logdir` and `trial.init_logdir()` raise since Ray 2.7; `trial.local_path` has neither
     checkpoints nor results. A checkpoint was its path until Ray 1.13, or had it as `value`;
@@ -225,7 +225,7 @@ def counters(trainable: Any) -> dict[str, Any]:
 
 
 def count_on(trainable: Any, counted: Mapping[str, Any]) -> None:
-    """Makes a trainable go on from what `counters` gave."""
+    """Makes a trainable continue from what `counters` gave."""
     for name in counted.keys() & _COUNTERS.keys():
         setattr(trainable, _COUNTERS[name], counted[name])
 
@@ -237,7 +237,7 @@ def mark_restored_by_tune(trainable: Trainable, *, time_total: float) -> None:
 
 
 def finished_trial(old: OldTrial, experiment: Path) -> Any:
-    """A trial as a `Trial` that tells of it, and runs nothing."""
+    """A trial as a `Trial` that describes it, and runs nothing."""
     from ray.train._internal.storage import StorageContext
     from ray.tune.experiment import Trial
 
@@ -261,7 +261,7 @@ def finished_trial(old: OldTrial, experiment: Path) -> Any:
         stub=True,
     )
     _tell_results(trial, old)
-    trial.status = Trial.PENDING if old.status == Trial.RUNNING else old.status  # nobody runs it
+    trial.status = Trial.PENDING if old.status == Trial.RUNNING else old.status  # nothing runs it
     return trial
 
 
@@ -301,7 +301,7 @@ def begin_analysis(analysis: Any, experiment: Path, trials: list[Any]) -> None:
 def unfinished_trial(
     old: OldTrial, experiment: Path, trainable: Any, given: Mapping[str, Any]
 ) -> Any:
-    """A trial as a `Trial` that goes on where it stopped.
+    """A trial as a `Trial` that continues where it stopped.
 
     Args:
         old: What is left of it, with its code.
@@ -359,7 +359,7 @@ def folder_of_experiment(experiment: Any) -> Path:
 
 
 def resume_config(*, unfinished: bool, errored: bool, restart_errored: bool) -> Any:
-    """Which trials of an experiment go on, as `Tuner.restore` was told it."""
+    """Which trials of an experiment continue, by the arguments of `Tuner.restore`."""
     from ray.tune import ResumeConfig
 
     kinds = ResumeConfig.ResumeType

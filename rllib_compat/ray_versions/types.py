@@ -1,8 +1,8 @@
 """What we touch of Ray's classes, as protocols: a type checker can't follow Ray itself.
 
 A member is here because the package uses it, and as it is in all supported Rays. What only some of
-them have is looked for (`hasattr`) in the module that knows about the difference. `… | Any` stands
-for what is None in some algorithms, which those who ask know about.
+them have is looked for (`hasattr`) in the module that knows about the difference. `… | Any` marks
+what is None in some algorithms, which its callers know about.
 """
 
 from __future__ import annotations

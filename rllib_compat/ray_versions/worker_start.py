@@ -25,14 +25,14 @@ def call_in_workers(function: str, variables: Mapping[str, str]) -> None:
 
     Args:
         function: `module:name` of the function, which takes nothing.
-        variables: Environment variables that tell it more.
+        variables: Environment variables with its arguments.
     """
     config: dict[str, Any] = json.loads(os.environ.get(_JOB_CONFIG, "{}"))
     runtime_env = config.setdefault("runtime_env", {})
     runtime_env.setdefault(_HOOK_KEY, _HOOK)
-    told = runtime_env.setdefault("env_vars", {})
-    told.update(variables)
-    told[_CALLS] = ",".join(dict.fromkeys([*_functions(told), function]))
+    env_vars = runtime_env.setdefault("env_vars", {})
+    env_vars.update(variables)
+    env_vars[_CALLS] = ",".join(dict.fromkeys([*_functions(env_vars), function]))
     os.environ[_JOB_CONFIG] = json.dumps(config)
 
 
@@ -45,15 +45,15 @@ def cancel_call_in_workers(function: str, variables: Collection[str]) -> None:
     """
     config: dict[str, Any] = json.loads(os.environ.get(_JOB_CONFIG, "{}"))
     runtime_env = config.get("runtime_env", {})
-    told = runtime_env.get("env_vars", {})
-    left = [other for other in _functions(told) if other != function]
+    env_vars = runtime_env.get("env_vars", {})
+    left = [other for other in _functions(env_vars) if other != function]
     for name in (*variables, _CALLS):
-        told.pop(name, None)
+        env_vars.pop(name, None)
     if left:
-        told[_CALLS] = ",".join(left)
+        env_vars[_CALLS] = ",".join(left)
     elif runtime_env.get(_HOOK_KEY) == _HOOK:
         del runtime_env[_HOOK_KEY]
-    if not told:
+    if not env_vars:
         runtime_env.pop("env_vars", None)
     if any(runtime_env.values()) or len(config) > 1:
         os.environ[_JOB_CONFIG] = json.dumps(config)
