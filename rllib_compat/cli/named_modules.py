@@ -80,8 +80,8 @@ def find_in_workers() -> None:
     from rllib_compat.ray_versions import worker_start
 
     if _finder.names:
-        told = {_NAMES: ",".join(sorted(_finder.names)), _FOLDER: str(Path.cwd())}
-        worker_start.call_in_workers(f"{__name__}:find_what_was_named", told)
+        variables = {_NAMES: ",".join(sorted(_finder.names)), _FOLDER: str(Path.cwd())}
+        worker_start.call_in_workers(f"{__name__}:find_what_was_named", variables)
 
 
 def finder() -> Callable[[], None]:

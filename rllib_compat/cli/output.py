@@ -78,7 +78,7 @@ def table(
 
     Args:
         title: The line above it, or an empty one.
-        columns: What stands above the columns.
+        columns: The headings of the columns.
         rows: A cell is one line of text, or a tuple of lines.
         most: How many lines it may take; its last line counts the rows that did not fit. None: as
             many as it needs, and an empty one.

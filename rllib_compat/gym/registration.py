@@ -98,7 +98,7 @@ def make(name: Any, **kwargs: Any) -> Any:
     env = gymnasium.make(game_spec(found) or found, **kwargs)
     entry = getattr(env.spec, "entry_point", None)
     if env.spec is not None and isinstance(entry, OldEntryPoint):
-        # gymnasium is not told of the limit, as its own wrapper would end episodes by its own API.
+        # gymnasium does not get the limit, as its own wrapper would end episodes by its own API.
         env.unwrapped.spec = replace(env.spec, max_episode_steps=entry.max_episode_steps)
     return env if getattr(env, "is_old_api", False) else OldApi(env)
 

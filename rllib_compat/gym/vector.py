@@ -58,7 +58,7 @@ class VectorEnv(Env):
     def step(self, action: Any) -> Any:
         """Takes a step in each: observations, rewards, dones, infos.
 
-        An episode that has ended starts anew at once: its observation is the first of the next.
+        A finished episode is reset at once: its observation is the first of the next.
         """
         self.step_async(action)
         return self.step_wait()

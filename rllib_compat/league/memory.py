@@ -53,7 +53,7 @@ class LeagueMemory:
     """Puts frozen policies' weights into the object store, and sends env runners references.
 
     Ray sends weights by `EnvRunnerGroup.sync_weights`, whoever asks for it: a training step, an
-    evaluation, a policy that was added, a restore. This stands in its place: it sends what is
+    evaluation, a policy that was added, a restore. This replaces it: it sends what is
     trained as Ray does, and of what is frozen only references.
 
     Args:

@@ -55,7 +55,7 @@ def arrays_of(stored: Packed | Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def tensors_on(stored: Packed | Mapping[str, Any]) -> dict[str, Any]:
-    """Tensors by name on the memory of the arrays, which they keep alive; nobody writes to them."""
+    """Tensors by name on the memory of the arrays, which they keep alive and never change."""
     if isinstance(stored, Packed):
         return _parts(stored, _tensors(stored.flat))
     return _tensors(stored)

@@ -1,7 +1,7 @@
 """Advice for two readers: options of the command line, and arguments of the Python API.
 
 Errors and findings name options (`--algorithm PPO`), as the command line prints them. A caller of
-Python sees the arguments (`algorithm="PPO"`). What stands in backquotes and does not begin with an
+Python sees the arguments (`algorithm="PPO"`). Text in backquotes and does not begin with an
 option is a command, which is the same for both.
 """
 

@@ -281,7 +281,7 @@ def _not_finite(policy: PolicyState) -> list[Finding]:
     return [row for name, part in parts.items() for row in _not_finite_in(policy, name, part)]
 
 
-#: A constant of today's modules: infinite where somebody lets nothing clip a logarithm.
+#: A constant of today's modules: infinite if logarithms are not clipped.
 _NO_LIMIT = "log_std_clip_param_const"
 
 

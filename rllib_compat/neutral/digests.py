@@ -45,7 +45,7 @@ class Digests(Mapping[str, str]):
 
 
 class _Computed:
-    """A digest that a thread computes; one that nobody asks for does not keep the process."""
+    """A digest that a thread computes; one that is not read does not keep the process."""
 
     def __init__(self, data: memoryview) -> None:
         self._digest = hashlib.sha256()

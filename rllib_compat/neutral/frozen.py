@@ -62,7 +62,7 @@ def frozen(cls: type[Any] | None = None, /, *, eq: bool = True, kw_only: bool = 
 
 
 def _set_once(self: Any, name: str, value: object) -> None:
-    """`__init__` gives each field its value; nobody gives it a second one."""
+    """`__init__` gives each field its value; it is never set again."""
     if name in self.__dict__ or name not in self.__dataclass_fields__:
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
     object.__setattr__(self, name, value)

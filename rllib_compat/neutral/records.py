@@ -106,7 +106,7 @@ def modules_in(record: object) -> set[str]:
         elif isinstance(one, StandIn):
             waiting += [one.ref, one.args, one.kwargs, one.state, one.items, one.pairs]
         elif isinstance(one, dict):
-            # A class that was written by value tells its own.
+            # A class that was written by value has its own.
             if isinstance(module := one.get("__module__"), str):
                 found.add(module)
             waiting += [*one, *one.values()]

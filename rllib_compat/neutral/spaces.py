@@ -288,7 +288,7 @@ def _check_shape(shape: tuple[int, ...]) -> None:
 def distinct_entries(array: Array) -> Array:
     """The part of an array that holds all of its values: one entry for a broadcast axis.
 
-    Bounds are one number in most spaces, which stands for all entries and takes no memory.
+    Bounds are one number in most spaces, which is that of all entries and takes no memory.
     """
     return array[tuple(slice(None if s else 1) for s in array.strides)] if array.size else array
 

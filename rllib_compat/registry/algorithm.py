@@ -14,7 +14,7 @@ class Algorithm:
 
     Attributes:
         name: The name it was last registered under, without `contrib/`.
-        becomes: The algorithm of today that learns the same way: itself where Ray still has it, or
+        becomes: The current algorithm that learns the same way: itself where Ray still has it, or
             this package does (`ours` says so); empty where none does.
         ours: Whether it is this package that has it (`algorithms/`), since Ray removed it.
         new_stack_only: Whether nothing of it runs on the old API stack.
@@ -25,7 +25,7 @@ class Algorithm:
             most of their keys are the same.
         own_policy: Whether its policies had a class of their own, not that of what it derives from.
         distributes: Whether it is what it derives from, with other processes at work: only its own
-            keys tell one from the other.
+            keys distinguish them.
         stems: What stood before `SUFFIXES` in its class names, its trainers' first.
         modules: The modules below `ray.rllib.agents` that its class could be imported from.
         reader: How `networks/` reads its policies, which what it becomes trains on; empty if it

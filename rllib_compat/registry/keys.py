@@ -232,7 +232,7 @@ def model_default(key: str) -> Any:
 
 
 def _holds_an_expression(value: object) -> bool:
-    """Whether a default, or a part of it, was no literal: nobody knows its value then."""
+    """Whether a default, or a part of it, was no literal: its value is unknown then."""
     if isinstance(value, dict):
         return "$" in value or any(map(_holds_an_expression, value.values()))
     return isinstance(value, list) and any(map(_holds_an_expression, value))

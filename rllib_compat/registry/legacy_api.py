@@ -230,7 +230,7 @@ def names_with(of: object, kind: str, behind: object) -> list[str]:
 
     Args:
         of: The object.
-        kind: What stands for it in `GONE`.
+        kind: Its name in `GONE`.
         behind: The other one.
     """
     public = (name for name in dir(behind) if not name.startswith("_"))
@@ -248,7 +248,7 @@ def missing(of: object, kind: str, name: str) -> AttributeError:
 
     Args:
         of: The object.
-        kind: What stands for it in `GONE`: how old code called it.
+        kind: Its name in `GONE`: how old code called it.
         name: The attribute.
 
     Returns:

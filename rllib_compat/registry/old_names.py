@@ -44,7 +44,7 @@ PACKAGES = ("ray", "gym")
 
 
 def _inverted(homes: dict[str, str]) -> dict[str, str]:
-    """Each word of a table's texts → the key that it stands under."""
+    """Each word of a table's texts → its key."""
     return {name: home for home, names in homes.items() for name in names.split()}
 
 
@@ -391,7 +391,7 @@ IN_ALGORITHMS = _inverted(
     }
 )
 
-#: A module of today → names that it has, whatever modules had them.
+#: A current module → names that it has, whatever modules had them.
 _HOMES = {
     "ray._private.dict": "merge_dicts",
     f"{_DQN}.distributional_q_tf_model": "DistributionalQTFModel",
@@ -634,7 +634,7 @@ def advice(name: str) -> str:
 
 
 def candidates(module: str) -> list[str]:
-    """The modules of today that may have the names of an old one, this package's first."""
+    """The current modules that may have the names of an old one, this package's first."""
     found = [module]
     for old, new in RENAMED_MODULES:
         if module == old or module.startswith(f"{old}."):

@@ -20,7 +20,7 @@ from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptChe
 #: How many folders above a checkpoint's its trial's folder may be.
 _ABOVE = 3
 
-#: Where a value was, newest Ray first. What else begins a path stands before it.
+#: Where a value was, newest Ray first. Other prefixes of paths are before it.
 _EPISODES = ("", "env_runners/", "sampler_results/")
 _STEPS = (
     *("num_env_steps_sampled_lifetime", "env_runners/num_env_steps_sampled_lifetime"),

@@ -21,6 +21,13 @@ IN_MESSAGES = re.compile(
     rf"{_PHRASES}|\b(to|was|were|been) told\b|\btells?\b|\bonce more\b|\bgo(es)? on\b|\bmend\b"
     r"|\bstands? (in|on|under|beside|for|between)\b|\bnobody\b|\bno Ray ever\b|\bof today\b(?!')"
 )
+#: The packages whose code, docstrings and comments are checked, too.
+ROOMS = (
+    *("adapters", "agents", "algorithms", "artifacts", "cli", "config", "formats", "gym", "league"),
+    *("modules", "networks", "neutral", "policy", "ray_versions", "registry", "trials"),
+)
+#: In code, an identifier `told` as well.
+IN_CODE = re.compile(rf"{_PHRASES}|\btold\b|\bnobody\b|\btells\b|\bgoes on\b|\bhands it on\b")
 #: What people import.
 PUBLIC = [
     "rllib_compat",
@@ -92,3 +99,15 @@ def test_public_docstrings_have_none_of_them_either():
     texts = [(name, text) for name, text in _public_docstrings() if isinstance(text, str)]
     assert len(texts) > 300
     assert [name for name, text in texts if IN_MESSAGES.search(text)] == []
+
+
+def test_code_has_none_of_them_in_names_docstrings_and_comments():
+    package = docs.ROOT / "rllib_compat"
+    found = [
+        f"{file.relative_to(package)}:{number}: {line.strip()}"
+        for room in ROOMS
+        for file in sorted((package / room).rglob("*.py"))
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1)
+        if IN_CODE.search(line)
+    ]
+    assert found == []
