@@ -6,8 +6,8 @@ caller gives is opened, never one that a file names, and nothing outside of it b
 trial above it.
 
 A store can't rename. So a folder that is being written has a mark in it, `MARK`, from its first
-file to its last, and its manifest comes last of all: who reads it meanwhile, or after a crash, is
-named in a warning; the next run on it replaces it.
+file to its last, and its manifest comes last of all. Reading it meanwhile, or after a crash, is an
+error that names its writer; the next run on it replaces it.
 """
 
 from __future__ import annotations
