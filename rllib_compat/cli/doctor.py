@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from importlib import metadata
@@ -113,13 +114,15 @@ def _packages() -> Iterator[Package]:
     for text in metadata.requires(PACKAGE) or []:
         requirement = Requirement(text)
         if requirement.name == PACKAGE:
-            continue  # the extra `all` asks for the others
+            continue
         extra = None
         if requirement.marker is not None:
             if requirement.marker.evaluate({"extra": ""}):
                 pass
             elif (extra := _extra_of(requirement)) is None:
                 continue  # for another Python or system
+            elif extra == "all":
+                continue  # the others name it, too
         version = _installed(requirement.name)
         fits = version is not None and requirement.specifier.contains(version, prereleases=True)
         yield Package(requirement.name, extra, str(requirement.specifier), version, fits)
@@ -153,8 +156,10 @@ def _missing(packages: list[Package], extra: str | None) -> list[str]:
 
 def _faults(packages: list[Package]) -> Iterator[str]:
     """What is there in part, or not as it was tested."""
+    extras = Counter(package.name for package in packages)  # of how many each is a part
     for package in packages:
-        partly = any(p.version for p in packages if p.extra == package.extra)
+        own = [p for p in packages if p.extra == package.extra and extras[p.name] == 1]
+        partly = any(p.version for p in own)
         if package.fits or package.name in _FOR_MORE or not (partly or package.extra is None):
             continue
         have = f"{package.version} is installed" if package.version else "it is not installed"
