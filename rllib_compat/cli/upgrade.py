@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"}
 
 
+def _list_rules(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Prints each rule with the first line of its description."""
+    if wanted:
+        _require_extras()
+        from rllib_compat.upgrade.rules import RULES
+
+        for rule in RULES:
+            output.say(f"{rule.id:<18}{(rule.__doc__ or '').partition(chr(10))[0]}")
+        context.exit()
+
+
 @click.command("upgrade")
 @click.argument("paths", nargs=-1, required=True, type=options.LocalPath(exists=True))
 @click.option(
@@ -37,17 +48,38 @@ _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages", "ve
 @click.option("--diff", is_flag=True, help="Print the changes, and write nothing.")
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if something would change.")
 @options.legacy_ray_option
+@click.option(
+    "--exit-zero-even-if-changed",
+    "exit_zero",
+    is_flag=True,
+    help="End with 0 unless a file failed.",
+)
+@click.option(
+    "--list-rules",
+    is_flag=True,
+    is_eager=True,
+    callback=_list_rules,
+    expose_value=False,
+    help="List the rules, and end.",
+)
 @click.option("--only", multiple=True, metavar="RULE", help="Apply this rule; may be repeated.")
 @click.option("--skip", multiple=True, metavar="RULE", help="Leave this rule out.")
 @options.json_option
 @options.verbose_option
 def command(
-    paths: tuple[Path, ...], target: str, diff: bool, check: bool, as_json: bool, **how: Any
+    paths: tuple[Path, ...],
+    target: str,
+    diff: bool,
+    check: bool,
+    exit_zero: bool,
+    as_json: bool,
+    **how: Any,
 ) -> int:
     """Rewrites old RLlib code in PATHS: Python files, Jupyter notebooks and folders of them.
 
     Formatting and comments stay. What can't be rewritten gets a comment, `# TODO(rllib-compat:
-    RULE)`, and a row in the report. A second run changes nothing.
+    RULE)`, and a row in the report. A second run changes nothing. A line that ends with
+    `# rllib-compat: keep` is left alone.
 
     \b
     Examples:
@@ -85,7 +117,7 @@ def command(
         return 2
     left = any(not change.done for upgraded in found.values() for change in upgraded.changes)
     would_change = any(upgraded.after != upgraded.before for upgraded in found.values())
-    return int(left or (check and would_change))
+    return int(not exit_zero and (left or (check and would_change)))
 
 
 def _require_extras() -> None:

@@ -47,6 +47,10 @@ class Change:
 LEGACY = "rllib_compat.legacy"
 
 
+#: The end of a comment on a line that is left alone.
+_KEEP = "rllib-compat: keep"
+
+
 class Rule(cst.CSTTransformer):  # type: ignore[misc]  # libcst need not be installed
     """A rule on one file.
 
@@ -106,10 +110,13 @@ class Rule(cst.CSTTransformer):  # type: ignore[misc]  # libcst need not be inst
             self._has_legacy = f"import {LEGACY}" in node.code
         if _is_statement(node):
             self._notes.append([])
-        return bool(super().on_visit(node))
+        return not _is_kept(node) and bool(super().on_visit(node))
 
     def on_leave(self, original_node: object, updated_node: object) -> Any:
         """Writes the notes of a statement above it."""
+        if _is_kept(original_node):
+            self._notes.pop()
+            return updated_node
         left = super().on_leave(original_node, updated_node)
         if not _is_statement(original_node):
             return left
@@ -124,6 +131,14 @@ class Rule(cst.CSTTransformer):  # type: ignore[misc]  # libcst need not be inst
     def _line(self, node: cst.CSTNode) -> int:
         position = self.get_metadata(PositionProvider, node, None)
         return position.start.line if position is not None else 0
+
+
+def _is_kept(node: object) -> bool:
+    """Whether it is a line that ends with the comment `# rllib-compat: keep`."""
+    comment = (
+        node.trailing_whitespace.comment if isinstance(node, cst.SimpleStatementLine) else None
+    )
+    return comment is not None and comment.value.endswith(_KEEP)
 
 
 def _is_statement(node: cst.CSTNode) -> bool:

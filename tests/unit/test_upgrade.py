@@ -558,3 +558,28 @@ def test_several_files_are_upgraded_at_once(run, tmp_path):
     code, _, _ = run(*files)
     assert code == 0
     assert all("rllib_compat" in file.read_text() for file in files)
+
+
+def test_a_line_that_ends_with_keep_is_left_alone():
+    source = b"from ray.rllib.agents.ppo import PPOTrainer  # rllib-compat: keep\nimport gym\n"
+    after = upgrade(source, Target.COMPAT).after.decode()
+    assert after.startswith(source.decode().partition("import gym")[0])
+    assert "from rllib_compat import gym" in after
+
+
+def test_the_rules_are_listed_and_changes_may_end_with_0(tmp_path):
+    from click.testing import CliRunner
+
+    from rllib_compat.cli.upgrade import command
+
+    (tmp_path / "old.py").write_text("import gym\n")
+    listed = CliRunner().invoke(command, ["--list-rules"])
+    assert listed.exit_code == 0
+    assert "\ngym-api" in listed.output
+    check = [str(tmp_path / "old.py"), "--check"]
+    invoke = CliRunner().invoke
+    codes = [
+        invoke(command, [*check, *more], standalone_mode=False).return_value
+        for more in ([], ["--exit-zero-even-if-changed"])
+    ]
+    assert codes == [1, 0]
