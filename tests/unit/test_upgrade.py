@@ -583,3 +583,10 @@ def test_the_rules_are_listed_and_changes_may_end_with_0(tmp_path):
         for more in ([], ["--exit-zero-even-if-changed"])
     ]
     assert codes == [1, 0]
+
+
+def test_a_reset_among_other_values_gives_the_observation():
+    source = b"import gym\nenv = gym.make('CartPole-v0')\nobs, done = env.reset(), False\n"
+    after = upgrade(source, Target.NATIVE).after
+    assert b"obs, done = env.reset()[0], False" in after
+    assert upgrade(after, Target.NATIVE).after == after

@@ -52,6 +52,12 @@ class GymApi(EnvClasses):
         if len(updated_node.body) != 1 or not isinstance(assign, cst.Assign):
             return updated_node
         call = assign.value
+        if isinstance(call, cst.Tuple):
+            elements = [self._observed(element) for element in call.elements]
+            if any(new is not old for new, old in zip(elements, call.elements, strict=True)):
+                self.changed(original_node, "reset returns infos, too")
+                value = call.with_changes(elements=elements)
+                return updated_node.with_changes(body=[assign.with_changes(value=value)])
         if len(assign.targets) != 1 or not isinstance(call, cst.Call):
             return updated_node
         owner, _, method = (dotted(call.func) or "").rpartition(".")
@@ -74,6 +80,16 @@ class GymApi(EnvClasses):
             also = cst.parse_statement(_DONE.replace("done", done, 1))
             return cst.FlattenSentinel([updated_node.with_changes(body=[new]), also])
         return updated_node
+
+    def _observed(self, element: Any) -> Any:
+        """An element of a tuple: of `env.reset()`, the observation alone."""
+        call = element.value
+        owner, _, method = (
+            (dotted(call.func) or "").rpartition(".") if isinstance(call, cst.Call) else ("",) * 3
+        )
+        if owner not in self._made or method != "reset":
+            return element
+        return element.with_changes(value=cst.parse_expression(f"{text_of(call)}[0]"))
 
 
 def _targets(assign: cst.Assign, text: str) -> cst.Assign:
