@@ -356,7 +356,7 @@ def _copy_file(folder: Store, info: fs.FileInfo, path: Path) -> None:
 
 
 def _publish(folder: Path, store: Store) -> None:
-    """Puts what is in a folder at an address; its manifest comes last."""
+    """Puts what is in a folder at an address and reads it back; its manifest comes last."""
     import platform  # reading needs none
 
     by = {"host": platform.node(), "process": os.getpid(), "since": time.time()}
@@ -380,7 +380,26 @@ def _publish(folder: Path, store: Store) -> None:
                 store.files.open_output_stream(f"{store.path}/{name}") as target,
             ):
                 shutil.copyfileobj(file, target, _PART)
+            _compare(path, store / name)
     store.remove(MARK)
+
+
+def _compare(path: Path, written: Store) -> None:
+    """Reads back what was written to a store.
+
+    Raises:
+        CorruptCheckpointError: It is not what is in the file here.
+    """
+    with path.open("rb") as file, written.files.open_input_stream(written.path) as source:
+        # A stream may give less than it is asked for, but nothing only at its end.
+        same = all(part == file.read(len(part)) for part in iter(lambda: source.read(_PART), b""))
+        if same and not file.read(1):
+            return
+    raise CorruptCheckpointError(
+        "The store gives back other bytes than were written.",
+        where=written.shown,
+        fix="See that nobody else writes there, then write it again: what is there is replaced.",
+    )
 
 
 def _leads_elsewhere(name: str) -> bool:

@@ -109,6 +109,27 @@ def test_a_run_that_is_cut_off_leaves_a_mark_and_no_manifest(store, monkeypatch)
     assert names == [MARK]
 
 
+@pytest.mark.parametrize(
+    "spoil", [lambda data: data[:-1], lambda data: data + b"x", bytes.swapcase]
+)
+def test_what_a_store_gives_back_otherwise_is_no_conversion(store, monkeypatch, spoil):
+    open_file = type(store).open
+
+    def open_spoiled(self, path, mode="rb", **options):
+        if mode == "rb" and path.endswith("rllib_compat_manifest.json"):
+            self.pipe(path, spoil(self.cat(path)))
+        return open_file(self, path, mode, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store), "open", open_spoiled)
+        with pytest.raises(CorruptCheckpointError, match="other bytes than were written"):
+            compat.convert(TRIAL, "memory://bucket/new", to="msgpack")
+    with pytest.raises(CorruptCheckpointError, match="half written"):
+        compat.inspect("memory://bucket/new")
+    compat.convert(TRIAL, "memory://bucket/new", to="msgpack")
+    assert compat.verify(TRIAL, "memory://bucket/new").equal
+
+
 def test_errors_name_the_address_and_no_secret(store):
     with pytest.raises(CompatError) as error:
         compat.inspect("memory://bucket/nothing")
