@@ -112,7 +112,11 @@ def store() -> Iterator[str]:
     os.environ |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
     try:
         time.sleep(5)
-        yield f"?endpoint_override=127.0.0.1:{port}&scheme=http&allow_bucket_creation=true"
+        # pyarrow's uploads in parts never end with moto; delayed opening puts small files whole.
+        yield (
+            f"?endpoint_override=127.0.0.1:{port}&scheme=http&allow_bucket_creation=true"
+            "&allow_delayed_open=true"
+        )
     finally:
         server.kill()
         server.wait()
