@@ -38,7 +38,7 @@ _ONLY_OLD = r"model\.no_final_linear|sac\.Q_model\..*"
 _ATTENTION = r"|model\.(use_attention|attention_\w+)"
 
 #: The algorithms whose torch policies made their optimizer with `lr`, before a schedule was asked.
-_LR_FIRST = (*registry.family("PPO"), "A2C", "A3C")
+_LR_FIRST = (*registry.family("PPO"), "A2C", "A3C", "PG")
 
 
 def translate(

@@ -53,7 +53,7 @@ def count_learners(context: Context) -> int:
         given = context.get(key)
         if isinstance(given, int) and given > 0:
             return given
-    gpus = context.get("num_gpus")
+    gpus = 1 if context.get("_fake_gpus") else context.get("num_gpus")
     return int(gpus) if isinstance(gpus, (int, float)) and gpus > 1 else 1
 
 
@@ -63,10 +63,12 @@ def num_gpus(value: object, context: Context) -> Outcome:
         return Outcome({context.target: value})
     if "num_gpus_per_learner" in context.config:
         return drop("`num_gpus_per_learner` says it")
-    fake = bool(context.get("_fake_gpus"))
+    if context.get("_fake_gpus"):
+        message = "one learner makes the step of fake GPUs, which averaged over parts of a batch"
+        return Outcome({context.target: 0}, message=message)
     if value <= 1:
-        return Outcome({context.target: 0 if fake else value})
-    settings = {"learners.num_learners": int(value), context.target: 0 if fake else 1}
+        return Outcome({context.target: value})
+    settings = {"learners.num_learners": int(value), context.target: 1}
     message = f"{int(value)} learners with one GPU each"
     if context.algorithm != "PPO":
         return Outcome(settings, message=message)

@@ -403,6 +403,7 @@ def test_the_ways_are_those_of_the_configs_ray(told, legacy_ray, kept):
     [
         ("PPO", {"framework": "torch"}, 5e-5),
         ("A2C", {"framework": "torch", "lr": 0.3}, 0.3),
+        ("PG", {"framework": "torch", "lr": 0.01}, 0.01),
         ("PPO", {"framework": "tf"}, None),
         ("IMPALA", {"framework": "torch"}, None),
     ],
