@@ -28,8 +28,8 @@ from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import sampling
 from rllib_compat.ray_versions.env_runners import advance_exploration_timestep
 from rllib_compat.ray_versions.episodes import agents_to_act
-from rllib_compat.ray_versions.get_actions import rays_to_env, replace_get_actions
-from rllib_compat.ray_versions.metrics import count_once
+from rllib_compat.ray_versions.get_actions import rays_to_env
+from rllib_compat.ray_versions.legacy_runner import LegacyRunner
 from rllib_compat.ray_versions.sampling import map_structure, stack
 
 if TYPE_CHECKING:
@@ -47,36 +47,12 @@ _NUMBERS = {
 
 
 @public("rllib_compat.adapters")
-class CompatMultiAgentEnvRunner(MultiAgentEnvRunner):  # type: ignore[misc]  # Ray has no types
-    """Ray's env runner for many agents, which samples faster and answers with its errors.
-
-    Attributes:
-        bypasses_connectors: Whether steps go past connectors that decide nothing.
-        draws_in_numpy: Whether actions are then drawn without torch.
-    """
-
-    bypasses_connectors = True
-    draws_in_numpy = True
+class CompatMultiAgentEnvRunner(LegacyRunner, MultiAgentEnvRunner):  # type: ignore[misc]  # Ray has no types
+    """Ray's env runner for many agents, which samples faster and answers with its errors."""
 
     _env_to_module: Any  # of Ray's
     _module_to_env: Any
     _known: tuple[list[Any], tuple[Any, Any]] | None = None
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)
-        sampling.unmask_zero_q_values(self)  # Ray 2.40 has no `make_module`
-        replace_get_actions(self)
-
-    def make_module(self) -> None:
-        """Makes the modules, which only ever act here."""
-        super().make_module()
-        sampling.prepare_modules_for_sampling(self)
-
-    def apply(self, func: Callable[..., Any], *args: object, **kwargs: object) -> Any:
-        """Calls `func` with this runner; an error is the caller's, or Ray's if it is tolerated."""
-        if sampling.tolerates_failures(self.config):
-            return super().apply(func, *args, **kwargs)
-        return func(self, *args, **kwargs)
 
     def sample(self, **asked: object) -> list[Any]:
         """Samples; what explores less and less knows of each step that was."""
@@ -89,10 +65,6 @@ class CompatMultiAgentEnvRunner(MultiAgentEnvRunner):  # type: ignore[misc]  # R
             self._env_to_module, self._module_to_env = rays
         advance_exploration_timestep(self, episodes)
         return episodes
-
-    def get_metrics(self) -> Any:
-        """What was counted and timed since the last call, right however often it samples."""
-        return count_once(super().get_metrics())
 
     def pipelines(self) -> tuple[Any, Any]:
         """The pipelines to modules and to agents that a sample takes now, maybe shorter ones."""

@@ -29,8 +29,8 @@ from rllib_compat.ray_versions import sampling
 from rllib_compat.ray_versions.connectors import needs_no_batch
 from rllib_compat.ray_versions.env_runners import advance_exploration_timestep
 from rllib_compat.ray_versions.episodes import callback_class, callbacks_of, to_numpy
-from rllib_compat.ray_versions.get_actions import rays_to_env, replace_get_actions
-from rllib_compat.ray_versions.metrics import count_once
+from rllib_compat.ray_versions.get_actions import rays_to_env
+from rllib_compat.ray_versions.legacy_runner import LegacyRunner
 from rllib_compat.ray_versions.sampling import map_structure, stack
 
 if TYPE_CHECKING:
@@ -46,17 +46,13 @@ _ARRAYS = ("Box", "Discrete", "MultiBinary", "MultiDiscrete")
 
 
 @public("rllib_compat.adapters")
-class CompatEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no types
+class CompatEnvRunner(LegacyRunner, SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no types
     """Ray's env runner for one agent, which samples faster and answers with its errors.
 
     Attributes:
-        bypasses_connectors: Whether steps go past connectors that decide nothing.
-        draws_in_numpy: Whether actions are then drawn without torch.
         direct_steps: How many steps have gone past connectors.
     """
 
-    bypasses_connectors = True
-    draws_in_numpy = True
     direct_steps = 0
 
     _needs_initial_reset: bool  # of Ray's, as are pipelines
@@ -64,36 +60,16 @@ class CompatEnvRunner(SingleAgentEnvRunner):  # type: ignore[misc]  # Ray has no
     _module_to_env: Any
     _known: tuple[list[Any], Bypass | None] | None = None
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)
-        sampling.unmask_zero_q_values(self)  # Ray 2.40 has no `make_module`
-        replace_get_actions(self)
-
     def make_env(self) -> None:
         """Makes the environments, whose infos arrive as they are."""
         super().make_env()
         _hand_on_infos(self.env)
-
-    def make_module(self) -> None:
-        """Makes the module, which only ever acts here."""
-        super().make_module()
-        sampling.prepare_modules_for_sampling(self)
-
-    def apply(self, func: Callable[..., Any], *args: object, **kwargs: object) -> Any:
-        """Calls `func` with this runner; an error is the caller's, or Ray's if it is tolerated."""
-        if sampling.tolerates_failures(self.config):
-            return super().apply(func, *args, **kwargs)
-        return func(self, *args, **kwargs)
 
     def sample(self, **asked: object) -> list[Any]:
         """Samples; what explores less and less knows of each step that was."""
         episodes: list[Any] = super().sample(**asked)
         advance_exploration_timestep(self, episodes)
         return episodes
-
-    def get_metrics(self) -> Any:
-        """What was counted and timed since the last call, right however often it samples."""
-        return count_once(super().get_metrics())
 
     def bypass(self) -> Bypass | None:
         """How steps go past the connectors now; None where only Ray's pipelines know it."""
