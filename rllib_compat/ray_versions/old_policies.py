@@ -301,10 +301,3 @@ def moving_mean_std() -> Any:
     from ray.rllib.utils.exploration import random_encoder
 
     return random_encoder._MovingMeanStd()
-
-
-def sac_distribution(policy: Any, config: Any, action_space: Any) -> Any:
-    """The class of SAC's action distributions."""
-    from ray.rllib.algorithms.sac import sac_torch_policy
-
-    return sac_torch_policy._get_dist_class(policy, config, action_space)
