@@ -398,7 +398,7 @@ def _compare(path: Path, written: Store) -> None:
     raise CorruptCheckpointError(
         "The store gives back other bytes than were written.",
         where=written.shown,
-        fix="See that nobody else writes there, then write it again: what is there is replaced.",
+        fix="See that nothing else writes there, then write it again; it replaces what is there.",
     )
 
 

@@ -823,8 +823,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/networks/test_new_recurrent_modules.py",),
         (
             "a wrong activation of R2D2 is proven",
-            'told.get("fcnet_activation", "tanh")',
-            'told.get("fcnet_activation")',
+            'options.get("fcnet_activation", "tanh")',
+            'options.get("fcnet_activation")',
         ),
     ),
     *_in(
