@@ -24,6 +24,7 @@ from ray.rllib.utils.numpy import convert_to_numpy
 from ray.rllib.utils.spaces.space_utils import clip_action, unsquash_action
 from ray.rllib.utils.torch_utils import convert_to_torch_tensor
 
+from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import sampling
 from rllib_compat.ray_versions.env_runners import advance_exploration_timestep
@@ -44,6 +45,8 @@ _NUMBERS = {
         *((np.int32, np.int32), (np.int64, np.int32)),
     )
 }
+#: The episodes that are not at their end; Ray 2.40 has one.
+_ONGOING = ("_ongoing_episodes", "_episodes", "_episode")
 
 
 @public("rllib_compat.adapters")
@@ -61,10 +64,32 @@ class CompatMultiAgentEnvRunner(LegacyRunner, MultiAgentEnvRunner):  # type: ign
         self._env_to_module = EndedEpisodeFilter(to_modules)
         try:
             episodes: list[Any] = super().sample(**asked)
+        except (AssertionError, KeyError) as error:
+            self._check_mapping(error)
+            raise
         finally:
             self._env_to_module, self._module_to_env = rays
         advance_exploration_timestep(self, episodes)
         return episodes
+
+    def _check_mapping(self, error: Exception) -> None:
+        """Names the policy that isn't there, of which Ray misses only the action.
+
+        Raises:
+            LegacyEnvError: An agent was mapped to it.
+        """
+        policies = sorted(self.module.keys()) if self.module is not None else []
+        found: Any = next((here for here in map(vars(self).get, _ONGOING) if here is not None), [])
+        for episode in found if isinstance(found, list) else [found]:
+            for agent in episode.agent_ids:
+                policy = episode.module_for(agent)
+                if policy not in policies:
+                    raise LegacyEnvError(
+                        f"policy_mapping_fn gave agent {agent!r} the policy {policy!r}, which is "
+                        f"not among {', '.join(map(repr, policies[:10]))}.",
+                        where="$.multiagent.policy_mapping_fn",
+                        fix="map the agent to one of these, or add the policy to `policies`",
+                    ) from error
 
     def pipelines(self) -> tuple[Any, Any]:
         """The pipelines to modules and to agents that a sample takes now, maybe shorter ones."""

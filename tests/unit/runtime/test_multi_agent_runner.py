@@ -12,6 +12,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.utils.test_utils import check
 
 from rllib_compat.adapters import CompatMultiAgentEnvRunner
+from rllib_compat.errors import LegacyEnvError
 from rllib_compat.ray_versions import configs, connectors, releases
 from rllib_compat.ray_versions import episodes as ray_episodes
 from rllib_compat.ray_versions.multi_agent_runner import EnvToModulePipeline, ModuleToEnvPipeline
@@ -291,6 +292,14 @@ def test_a_runner_has_its_pipelines_again_after_a_sample_even_one_that_fails():
     with pytest.raises(AssertionError):
         runner.sample(num_timesteps=-1, num_episodes=-1)
     assert (connectors.env_to_module(runner), connectors.module_to_env(runner)) == rays
+
+
+def test_a_policy_that_is_not_there_is_named():
+    mapping = {"a": "one", "b": "other"}
+    config = ppo().multi_agent(policy_mapping_fn=lambda agent, *_, **__: mapping[agent])
+    runner = CompatMultiAgentEnvRunner(config=config)
+    with pytest.raises(LegacyEnvError, match="gave agent 'b' the policy 'other'"):
+        runner.sample(num_timesteps=4)
 
 
 def test_a_filter_sees_the_last_observation_of_a_whole_episode_once():
