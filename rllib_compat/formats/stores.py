@@ -8,6 +8,10 @@ trial above it.
 A store can't rename. So a folder that is being written has a mark in it, `MARK`, from its first
 file to its last, and its manifest comes last of all. Reading it meanwhile, or after a crash, is an
 error that names its writer; the next run on it replaces it.
+
+What replaces a folder is written twice: first into a folder below it, `_STAGED`, and once that is
+whole, over the old files. Until then the old folder is what is read, and from then on the staged
+one is; the next run after a crash puts it in place.
 """
 
 from __future__ import annotations
@@ -50,6 +54,8 @@ if TYPE_CHECKING:
 
 #: What is in a folder that is being written.
 MARK = "rllib_compat_unfinished.json"
+#: The folder below it that has what replaces it, until that is in place.
+_STAGED = "rllib_compat_replacement"
 #: What fsspec opens and pyarrow does not. Its other protocols are wrappers around local files,
 #: archives and web pages, or follow redirects.
 _FSSPEC = frozenset({"abfs", "abfss", "adl", "az", "gcs", "memory", "oss", "s3a", "sftp"})
@@ -138,13 +144,14 @@ class Store:
         """The folders from this one on, with the names of those in each, and its files.
 
         One folder is listed at a time, however deep they are nested. What is taken out of the names
-        is not walked.
+        is not walked, and what is to replace a folder is not in them.
         """
         waiting = [self]
         while waiting:
             place = waiting.pop()
             listed = place.entries()
             folders = [info.base_name for info in listed if info.type.name == "Directory"]
+            folders = [name for name in folders if name != _STAGED]
             yield place, folders, [info for info in listed if info.is_file]
             waiting += [place / name for name in reversed(folders)]
 
@@ -228,17 +235,23 @@ def target_directory(
             yield folder
         return
     store = Store.of(os.fspath(place))
-    there = store.entries()
-    half = any(info.base_name == MARK for info in there)
-    if there and not half and not overwrite:
+    there = {info.base_name for info in store.entries()} - {_STAGED}
+    if there and MARK not in there and not overwrite:
         raise target_exists(store.shown)
-    staged = _copy(store) if there and not half else _new_folder(store)
+    if MARK in there and _finish_replacement(store):
+        there.remove(MARK)
+    is_whole = bool(there) and MARK not in there
+    filled = _copy(store) if is_whole else _new_folder(store)
     try:
-        with atomic_directory(staged, overwrite=True, why_not=why_not) as folder:
+        with atomic_directory(filled, overwrite=True, why_not=why_not) as folder:
             yield folder
-        _publish(staged, store)
+        _remove_staged(store)
+        if is_whole:
+            _publish(filled, store / _STAGED)
+        _publish(filled, store)
+        _remove_staged(store)
     finally:
-        remove_copy(staged)
+        remove_copy(filled)
 
 
 def write_file(place: str | Path, data: bytes) -> None:
@@ -308,13 +321,15 @@ def _files(
     store: Store, path: Path, only: Collection[str]
 ) -> Iterator[tuple[Store, fs.FileInfo, Path]]:
     """What belongs to a place: what is below it or begins with its name, and params above it."""
-    for folder, _, found in store.walk() if store.is_folder() else ():
-        place = path.joinpath(*PurePosixPath(folder.path[len(store.path) + 1 :]).parts)
-        for info in found:
-            if info.base_name == MARK:
-                _refuse_half(folder)
-            if not only or info.base_name in only:
-                yield folder, info, place / info.base_name
+    if store.is_folder():
+        whole = _staged(store) or store
+        for folder, _, found in whole.walk():
+            place = path.joinpath(*PurePosixPath(folder.path[len(whole.path) + 1 :]).parts)
+            for info in found:
+                if info.base_name == MARK:
+                    _refuse_half(folder)
+                if not only or info.base_name in only:
+                    yield folder, info, place / info.base_name
     stem = PurePosixPath(store.path).name.removesuffix(".extra_data")  # of version 0.1
     above = store.parent
     for level in range(LEVELS_UP):
@@ -382,6 +397,31 @@ def _publish(folder: Path, store: Store) -> None:
                 shutil.copyfileobj(file, target, _PART)
             _compare(path, store / name)
     store.remove(MARK)
+
+
+def _staged(store: Store) -> Store | None:
+    """What replaces the files of a folder, if that has begun; it is whole then."""
+    if store.read(MARK) is None or not (staged := store / _STAGED).is_folder():
+        return None
+    return staged if staged.read(MARK) is None else None
+
+
+def _finish_replacement(store: Store) -> bool:
+    """Puts in place what a killed run was replacing a folder with, if it was."""
+    if _staged(store) is None:
+        return False
+    copy = _copy(store)
+    try:
+        _publish(copy, store)
+    finally:
+        remove_copy(copy)
+    return True
+
+
+def _remove_staged(store: Store) -> None:
+    if (staged := store / _STAGED).is_folder():
+        with store_errors(staged):
+            staged.files.delete_dir(staged.path)
 
 
 def _compare(path: Path, written: Store) -> None:

@@ -1,7 +1,9 @@
 """Checkpoints at addresses: read, written and refused at every place that takes one."""
 
 import contextlib
+import itertools
 import json
+import os
 
 import fsspec
 import pytest
@@ -10,8 +12,15 @@ import rllib_compat as compat
 from rllib_compat import artifacts
 from rllib_compat.cli import main
 from rllib_compat.conversion import find_jobs
-from rllib_compat.errors import CompatError, CorruptCheckpointError, TargetExistsError
+from rllib_compat.errors import (
+    CompatError,
+    CorruptCheckpointError,
+    FileSystemError,
+    TargetExistsError,
+)
 from rllib_compat.formats import MARK, Store, remove_copy, source_path
+from rllib_compat.formats.layouts.search import find_in_store
+from rllib_compat.formats.stores import target_directory
 from rllib_compat.trials import find_trials
 from tests.legacy.cases import find
 
@@ -107,6 +116,74 @@ def test_a_run_that_is_cut_off_leaves_a_mark_and_no_manifest(store, monkeypatch)
         compat.convert(TRIAL, "memory://bucket/new", to="msgpack")
     names = [name.rsplit("/", 1)[-1] for name in store.find("/bucket/new")]
     assert names == [MARK]
+
+
+class _Limited:
+    """A store in memory whose writes fail from one on, that one with an empty file."""
+
+    def __init__(self, patch, memory, writes):
+        self.left = writes
+        for name in ("open", "makedirs", "mkdir", "rm", "rm_file", "rmdir", "delete"):
+            patch.setattr(type(memory), name, self._limit(name, getattr(type(memory), name)))
+
+    def _limit(self, name, method):
+        def call(memory, path, *arguments, **options):
+            mode = options.get("mode", arguments[0] if arguments else "rb")
+            if name != "open" or "w" in mode:
+                self.left -= 1
+                if self.left == -1 and name == "open":
+                    memory.pipe(path, b"")
+                if self.left < 0:
+                    raise OSError("out of order")
+            return method(memory, path, *arguments, **options)
+
+        return call
+
+
+def _write_folder(files):
+    with target_directory("memory://bucket/new", overwrite=True) as folder:
+        for name, data in files.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes(data)
+
+
+def _read_folder():
+    copy = source_path("memory://bucket/new")
+    files = {p.relative_to(copy).as_posix(): p.read_bytes() for p in copy.rglob("*") if p.is_file()}
+    remove_copy(copy)
+    return files
+
+
+def test_a_store_that_fails_at_any_write_has_the_old_folder_or_the_new_one(store, monkeypatch):
+    old = {"algorithm_state.pkl": b"old", "rllib_compat_manifest.json": b"old", "a/weights": b"old"}
+    new = {"algorithm_state.pkl": b"new", "rllib_compat_manifest.json": b"new", "b/weights": b"new"}
+    seen = []
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    for writes in itertools.count():
+        _write_folder(old)
+        with monkeypatch.context() as patch:
+            limited = _Limited(patch, store, writes)
+            with contextlib.suppress(FileSystemError):
+                _write_folder(new)
+        found = _read_folder()
+        assert found in (old, new), writes
+        seen.append(found == old)
+        names = [str(name) for name, _ in find_in_store(Store.of("memory://bucket/new"))]
+        assert names in ([], ["."]), writes
+        with monkeypatch.context() as patch:  # the next run fails, too, a little later
+            _Limited(patch, store, writes // 2 + 2)
+            with contextlib.suppress(FileSystemError):
+                _write_folder(new)
+        assert _read_folder() in (old, new), writes
+        _write_folder(new)
+        assert _read_folder() == new
+        left = {name.removeprefix("/bucket/new/") for name in store.find("/bucket/new")}
+        assert left == new.keys()
+        if limited.left >= 0:
+            break
+    assert seen == sorted(seen, reverse=True)
+    assert seen.count(True) > len(new)
+    assert seen.count(False) > len(new)
 
 
 @pytest.mark.parametrize(
