@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,7 +17,7 @@ from typing import Any
 from rllib_compat.formats.files import disk_errors, read_lines
 from rllib_compat.formats.paths import is_address, local_path
 from rllib_compat.formats.stores import Store
-from rllib_compat.neutral.errors import TargetExistsError, UnknownLayoutError
+from rllib_compat.neutral.errors import CompatError, TargetExistsError, UnknownLayoutError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.origins import describe_place
 
@@ -25,10 +27,11 @@ fcntl: Any = import_module("fcntl") if os.name == "posix" else None
 #: The file in the output folder that has a line of JSON for each conversion. In a store, each run
 #: has one of its own, with the time in its name.
 LOG = "conversions.jsonl"
-#: In a store, what says that a run is writing; its content is when it last did, in seconds.
+#: In a store, what says that a run is writing: which one, and when it last said so, in seconds.
 _RUNNING = "conversions.running"
-#: Seconds between two writes of the log to a store, and after which a silent run counts as dead.
-_INTERVAL, _DEAD = 60, 600
+#: Seconds between two writes of the log to a store, and between two signs of life there; after
+#: which a silent run counts as dead; and after which one that starts sees all that start with it.
+_INTERVAL, _DEAD, _SETTLE = 60.0, 600.0, 2.0
 
 
 @frozen
@@ -167,32 +170,83 @@ def _log_here(log: Path) -> Iterator[tuple[Mapping[str, str], Callable[[str], ob
 def _log_in_store(log: str) -> Iterator[tuple[Mapping[str, str], Callable[[str], object]]]:
     """A log in a store, where nothing can be added to a file: it is written anew once a minute."""
     folder = Store.of(log).parent
-    last = folder.read(_RUNNING)
-    with suppress(TypeError, ValueError):
-        if time.time() - float(last or b"") < _DEAD:
-            raise _other_run(folder.shown)
-    logged = _versions(_lines_in_store(folder))
     stem, ending = LOG.split(".")
-    own = f"{stem}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}.{ending}"
+    own = f"{stem}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}.{ending}"
     lines, written = list[str](), 0.0
 
     def write(line: str) -> None:
         nonlocal written
         lines.append(line)
+        if lost.is_set():
+            raise _other_run(folder.shown)
         if time.monotonic() - written > _INTERVAL:
             save()
             written = time.monotonic()
 
     def save() -> None:
-        folder.write(_RUNNING, str(time.time()).encode("ascii"))
         folder.write(own, "".join(lines).encode("utf-8"))
 
-    save()
-    try:
-        yield logged, write
-    finally:
+    with _only_run(folder, own) as lost:
+        logged = _versions(_lines_in_store(folder))
         save()
-        folder.remove(_RUNNING)
+        try:
+            yield logged, write
+        finally:
+            save()
+
+
+@contextmanager
+def _only_run(folder: Store, own: str) -> Iterator[threading.Event]:
+    """Keeps other runs out of a folder in a store, which has no locks.
+
+    Of several that start at once, the last one that has signed goes on. Each reads who has signed
+    before it signs again, so if two go on all the same, one of them soon sees the other.
+
+    Args:
+        folder: The folder.
+        own: The name of this run.
+
+    Yields:
+        What is set when another run has signed.
+    """
+    if _signed(folder):
+        raise _other_run(folder.shown)
+    _sign(folder, own)
+    time.sleep(_SETTLE)
+    if _signed(folder) != own:
+        raise _other_run(folder.shown)
+    ended, lost = threading.Event(), threading.Event()
+
+    def sign_again() -> None:
+        while not ended.wait(_INTERVAL):
+            with suppress(CompatError):  # a store that is away for a while
+                if _signed(folder) not in (own, None):
+                    lost.set()
+                    return
+                _sign(folder, own)
+
+    thread = threading.Thread(target=sign_again, daemon=True)
+    thread.start()
+    try:
+        yield lost
+    finally:
+        ended.set()
+        thread.join()
+        if _signed(folder) == own:
+            folder.remove(_RUNNING)
+
+
+def _sign(folder: Store, own: str) -> None:
+    folder.write(_RUNNING, f"{time.time()} {own}".encode("ascii"))
+
+
+def _signed(folder: Store) -> str | None:
+    """The run that writes in a folder of a store."""
+    with suppress(ValueError):
+        at, name = (folder.read(_RUNNING) or b"").decode("ascii").split(" ")
+        if time.time() - float(at) < _DEAD:
+            return name
+    return None
 
 
 def _other_run(where: str) -> TargetExistsError:
@@ -200,5 +254,5 @@ def _other_run(where: str) -> TargetExistsError:
         "Another run writes its conversions there.",
         where=where,
         fix=f"Wait until it has ended, or give another folder. In a store, one that died counts as "
-        f"running for {_DEAD // 60} minutes.",
+        f"running for {_DEAD / 60:.0f} minutes.",
     )

@@ -4,6 +4,9 @@ import contextlib
 import itertools
 import json
 import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import fsspec
 import pytest
@@ -11,7 +14,8 @@ import pytest
 import rllib_compat as compat
 from rllib_compat import artifacts
 from rllib_compat.cli import main
-from rllib_compat.conversion import find_jobs
+from rllib_compat.conversion import archive_log, find_jobs
+from rllib_compat.conversion.archive_log import Outcome
 from rllib_compat.errors import (
     CompatError,
     CorruptCheckpointError,
@@ -262,3 +266,56 @@ def test_checkpoints_below_an_address_are_those_below_the_folder(store, tmp_path
     assert [job.name for job in there] == [job.name for job in here] != []
     targets = [job.new.relative_to(tmp_path / "new").as_posix() for job in here]
     assert [job.new for job in there] == [f"memory://bucket/new/{name}" for name in targets]
+
+
+LOG = "memory://bucket/new/conversions.jsonl"
+RUNNING = "/bucket/new/conversions.running"
+
+
+def test_of_runs_that_start_at_once_one_goes_on(store, monkeypatch):
+    monkeypatch.setattr(archive_log, "_SETTLE", 0.2)
+    read, first, decided = Store.read, threading.Barrier(3), threading.Barrier(3)
+    seen = threading.local()
+
+    def read_at_once(self, name, **options):
+        found = read(self, name, **options)
+        if name == archive_log._RUNNING and not hasattr(seen, "it"):
+            seen.it = True
+            first.wait(10)
+        return found
+
+    def start(number):
+        try:
+            with archive_log.open_log(LOG) as (_, write):
+                decided.wait(10)
+                write(Outcome("old", "new", "converted", name=str(number)))
+        except TargetExistsError:
+            decided.wait(10)
+            return False
+        return True
+
+    monkeypatch.setattr(Store, "read", read_at_once)
+    with ThreadPoolExecutor(3) as pool:
+        went_on = list(pool.map(start, range(3)))
+    assert sum(went_on) == 1
+    (outcome,) = archive_log.read_log("memory://bucket/new")
+    assert went_on[int(outcome.name)]
+    assert not store.exists(RUNNING)
+
+
+def test_a_run_without_rows_is_alive_and_notices_one_that_takes_over(store, monkeypatch):
+    for name, seconds in (("_SETTLE", 0.0), ("_INTERVAL", 0.05), ("_DEAD", 0.7)):
+        monkeypatch.setattr(archive_log, name, seconds)
+    with archive_log.open_log(LOG):
+        time.sleep(0.9)
+        with pytest.raises(TargetExistsError, match="Another run"), archive_log.open_log(LOG):
+            pass
+    monkeypatch.setattr(archive_log, "_DEAD", 60.0)
+    with archive_log.open_log(LOG) as (_, write):
+        store.pipe(RUNNING, f"{time.time()} another".encode())
+        time.sleep(0.3)
+        with pytest.raises(TargetExistsError, match="Another run"):
+            write(Outcome("old", "new", "converted", name="mine"))
+    assert store.cat(RUNNING).endswith(b" another")
+    store.rm(RUNNING)
+    assert [o.name for o in archive_log.read_log("memory://bucket/new")] == ["mine"]
