@@ -305,6 +305,8 @@ def _copy(store: Store, only: Collection[str] = ()) -> Path:
             if files > _MOST_FILES or left < 0:
                 _refuse_size(store, files)
             _copy_file(folder, info, target)
+        if only and store.is_folder():  # what is above it may be all there is to copy
+            path.mkdir(exist_ok=True)
         if not any(target.name.startswith(path.name) for target in path.parent.glob("*")):
             raise UnknownLayoutError(
                 "There is nothing at this address.",

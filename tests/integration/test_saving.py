@@ -3,6 +3,8 @@
 import shutil
 from pathlib import Path
 
+import fsspec
+import numpy as np
 import pytest
 
 import rllib_compat as compat
@@ -48,11 +50,38 @@ def test_all_verbs_take_what_a_trainer_saved_without_a_question(name, home, caps
         trainer.restore(str(saved))
     finally:
         trainer.stop()
+    _call_verbs(saved, "new", capsys)
+    assert call("plot", saved, "--json") == 0
+
+
+@pytest.mark.nightly
+def test_all_verbs_take_the_address_at_which_a_trainer_saved(home, capsys):
+    memory, trainer = fsspec.filesystem("memory"), compat.PPOTrainer(config=CASES["PPO"])
+    try:
+        trainer.train()
+        saved = trainer.save("memory://saved/here")
+        before = trainer.get_weights()["default_policy"]
+        trainer.train()
+        trainer.restore(saved)
+        restored = trainer.get_weights()["default_policy"]
+        assert before.keys() == restored.keys()
+        assert all(np.array_equal(before[name], restored[name]) for name in before)
+    finally:
+        trainer.stop()
+    _call_verbs(saved, "memory://saved/new", capsys)
+    loaded = compat.load(saved)
+    try:
+        assert loaded.iteration == 1
+    finally:
+        loaded.stop()
+    memory.rm("/saved", recursive=True)
+
+
+def _call_verbs(saved, new, capsys):
     verbs = {
         "inspect": ["inspect", saved],
-        "convert": ["convert", saved, "new", "--to", "msgpack", "-n", 20],
-        "verify": ["verify", saved, "new", "-n", 20],
-        "plot": ["plot", saved, "--json"],
+        "convert": ["convert", saved, new, "--to", "msgpack", "-n", 20],
+        "verify": ["verify", saved, new, "-n", 20],
         "evaluate": ["evaluate", saved, "--steps", 10],
     }
     for verb, arguments in verbs.items():

@@ -242,10 +242,22 @@ def test_every_verb_takes_an_address(store, capsys):
         ["convert", TRIAL, "memory://bucket/new", "--to", "msgpack"],
         ["verify", TRIAL, "memory://bucket/new"],
         ["plot", TRIAL, "--json"],
+        ["plot", f"{TRIAL}/checkpoint_2", "--json"],
     ):
-        with contextlib.suppress(SystemExit):
-            assert not main(arguments)
-        assert "rllib_compat_copies" not in capsys.readouterr().out
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        shown = capsys.readouterr()
+        assert ended.value.code == 0, (arguments, shown.err)
+        assert "rllib_compat_copies" not in shown.out + shown.err
+    observation = [0.1, -0.2, 0.3, -0.4]
+    here, *there = (
+        compat.load_policy(place).compute_single_action(observation, explore=False)
+        for place in (CASE.checkpoint, TRIAL, "memory://bucket/new")
+    )
+    assert [action.actions for action in there] == [here.actions] * 2
+    store.pipe("/bucket/alone/checkpoint-1", b"x")
+    with pytest.raises(CompatError, match=r"There is no result\.json"):
+        find_trials("memory://bucket/alone")
     with pytest.raises(CompatError, match="memory://"):
         artifacts.read_manifest(TRIAL)
 
