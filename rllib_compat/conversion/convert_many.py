@@ -61,6 +61,9 @@ class Job:
 def find_jobs(folder: str | Path, out: str | Path) -> list[Job]:
     """Finds the checkpoints below a folder, in the order of their paths.
 
+    They are a list, as the new folder of each depends on what else is found: 1.1 KB of memory for
+    each, and 0.4 KB for each folder beside others in a store while these are listed.
+
     Args:
         folder: Where to look: a path or an address. Links to folders are not followed.
         out: The folder in which each gets a folder of its own, by its path below `folder`.

@@ -146,14 +146,16 @@ class Store:
         One folder is listed at a time, however deep they are nested. What is taken out of the names
         is not walked, and what is to replace a folder is not in them.
         """
-        waiting = [self]
+        waiting = [iter([self])]
         while waiting:
-            place = waiting.pop()
+            if (place := next(waiting[-1], None)) is None:
+                waiting.pop()
+                continue
             listed = place.entries()
             folders = [info.base_name for info in listed if info.type.name == "Directory"]
             folders = [name for name in folders if name != _STAGED]
             yield place, folders, [info for info in listed if info.is_file]
-            waiting += [place / name for name in reversed(folders)]
+            waiting.append(map(place.__truediv__, folders))
 
     def read(self, name: str, *, whole: bool = False) -> bytes | None:
         """A file of the folder, or its first megabytes; None where there is none."""
