@@ -38,7 +38,7 @@ class GymApi(EnvClasses):
 
     def visit_Call(self, node: cst.Call) -> None:
         """Tells of methods that environments have no more."""
-        owner, _, method = (dotted(node.func) or "").rpartition(".")
+        owner, method = _called(node)
         if owner in self._made and method == "seed":
             self.todo(node, f"environments have no seed(); give it to {owner}.reset(seed=)")
         if owner in self._made and method == "render" and node.args:
@@ -60,7 +60,7 @@ class GymApi(EnvClasses):
                 return updated_node.with_changes(body=[assign.with_changes(value=value)])
         if len(assign.targets) != 1 or not isinstance(call, cst.Call):
             return updated_node
-        owner, _, method = (dotted(call.func) or "").rpartition(".")
+        owner, method = _called(call)
         target = assign.targets[0].target
         values = len(target.elements) if isinstance(target, cst.Tuple) else 1
         if method == "step" and values == 4 and owner not in self._made:
@@ -69,9 +69,7 @@ class GymApi(EnvClasses):
             return updated_node
         if method == "reset" and values == 1:
             self.changed(original_node, "reset returns infos, too")
-            new = _targets(
-                assign, f"({text_of(target)}), _" if values > 1 else f"{text_of(target)}, _"
-            )
+            new = _targets(assign, f"{text_of(target)}, _")
             return updated_node.with_changes(body=[new])
         if method == "step" and values == 4:
             self.changed(original_node, "step returns five values")
@@ -83,13 +81,17 @@ class GymApi(EnvClasses):
 
     def _observed(self, element: Any) -> Any:
         """An element of a tuple: of `env.reset()`, the observation alone."""
-        call = element.value
-        owner, _, method = (
-            (dotted(call.func) or "").rpartition(".") if isinstance(call, cst.Call) else ("",) * 3
-        )
+        owner, method = _called(element.value)
         if owner not in self._made or method != "reset":
             return element
-        return element.with_changes(value=cst.parse_expression(f"{text_of(call)}[0]"))
+        return element.with_changes(value=cst.parse_expression(f"{text_of(element.value)}[0]"))
+
+
+def _called(value: object) -> tuple[str, str]:
+    """What a method is called on, and the method; both are empty if `value` is no call."""
+    name = dotted(value.func) if isinstance(value, cst.Call) else None
+    owner, _, method = (name or "").rpartition(".")
+    return owner, method
 
 
 def _targets(assign: cst.Assign, text: str) -> cst.Assign:
