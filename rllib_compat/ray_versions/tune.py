@@ -337,12 +337,16 @@ def unfinished_trial(
     return trial
 
 
+def share_driver_folder(trials: list[Any]) -> None:
+    """Lets all trials write where the first one does: Ray saves only that folder of the driver."""
+    for trial in trials:
+        trial.storage._timestamp = trials[0].storage._timestamp
+
+
 def experiment_state_of(trials: list[Any]) -> tuple[str, str]:
     """What Ray resumes trials from: a file's name, and its text."""
     from ray.tune.utils.serialization import TuneFunctionEncoder
 
-    for trial in trials:  # Ray saves what is in the first one's folder of the driver
-        trial.storage._timestamp = trials[0].storage._timestamp
     now = datetime.now()
     session = now.strftime("%Y-%m-%d_%H-%M-%S")
     state = {

@@ -71,6 +71,7 @@ def take_up(folder: Path, trainable: object, given: Mapping[str, Any]) -> None:
     files = [path for path in sorted(folder.iterdir()) if path.is_file()]
     states = [path for path in files if path.name.startswith("experiment_state")]
     _move_aside(path for path in files if path not in states and _PICKLES.fullmatch(path.name))
+    tune.share_driver_folder(trials)
     name, state = tune.experiment_state_of(trials)
     with atomic_file(folder / name) as file:
         file.write(state.encode())
