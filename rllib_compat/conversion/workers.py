@@ -121,7 +121,7 @@ class _Process(Generic[JobT, DoneT]):
         self._process: BaseProcess = context.Process(
             target=_serve, args=(theirs, self._work, self._limit), daemon=True
         )
-        with _safe_path():
+        with _child_environment():
             self._process.start()
         theirs.close()  # so that the end of the process ends the connection
 
@@ -158,19 +158,27 @@ class _Process(Generic[JobT, DoneT]):
 
 
 @contextmanager
-def _safe_path() -> Iterator[None]:
-    """Has Python processes that are started in the block import nothing from where they start.
+def _child_environment() -> Iterator[None]:
+    """Sets the environment variables of Python processes that are started in the block.
 
-    Before they receive the path of this one, they would (Python 3.10 does not know the variable).
+    They import nothing from where they start, as they would before they receive the path of this
+    one (Python 3.10 does not know the variable). Each has one thread for its matrices, unless the
+    user set another number: with more, the processes spend half of their time in each other's way.
     """
-    before = os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = "1"
+    wanted = {
+        "PYTHONSAFEPATH": "1",
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+    }
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         yield
     finally:
-        del os.environ["PYTHONSAFEPATH"]
-        if before is not None:
-            os.environ["PYTHONSAFEPATH"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _serve(connection: Connection, work: Callable[[JobT], object], limit: float) -> None:
