@@ -198,7 +198,7 @@ def with_env(sources: ConfigSources, checkpoint: LegacyCheckpoint, given: Given)
     only has the spaces. A name of the checkpoint is looked up among those that are registered, and
     never imported.
     """
-    from rllib_compat.runtime.envs import find_creator, why_not_here
+    from rllib_compat.runtime.envs import find_creator, why_not_importable
     from rllib_compat.runtime.placeholders import placeholder_env, placeholder_multi_agent_env
 
     stored = read_stored_env(sources.from_file, checkpoint.algorithm)
@@ -210,7 +210,7 @@ def with_env(sources: ConfigSources, checkpoint: LegacyCheckpoint, given: Given)
         sources = sources.without("env").giving(env=given.env)
         if not isinstance(given.env, str):
             return sources
-        env, why = given.env, why_not_here(given.env)
+        env, why = given.env, why_not_importable(given.env)
         if why is None and find_creator(env) is not None:
             return sources
     elif _is_trusted(env, given):
@@ -218,7 +218,7 @@ def with_env(sources: ConfigSources, checkpoint: LegacyCheckpoint, given: Given)
     elif (
         isinstance(env, str)
         and is_plain_env_name(env)
-        and (why := why_not_here(env)) is None
+        and (why := why_not_importable(env)) is None
         and find_creator(env, trusted=False)
     ):
         return sources if tune.is_registered_env(env) else _without_paths(sources)

@@ -303,9 +303,9 @@ def _why_no_env_helps(env: object) -> str:
         return "no environment is named."
     if importlib.util.find_spec("gymnasium") is None:
         return f"gymnasium, which may know {env!r}, is not installed."
-    from rllib_compat.runtime.envs import why_not_here
+    from rllib_compat.runtime.envs import why_not_importable
 
-    why = why_not_here(env) if isinstance(env, str) else None
+    why = why_not_importable(env) if isinstance(env, str) else None
     return (
         f"gymnasium can't make {env!r}: {why}" if why else f"gymnasium has no environment {env!r}."
     )

@@ -301,7 +301,7 @@ def _remade(kind: type[EpisodeRecorder], arguments: Mapping[str, Any]) -> Episod
 def _news(episode: Any, agent: Any) -> Any:
     """What is another value whenever the environment says something of an agent."""
     if isinstance(episode, LegacyEpisode):
-        return episode.last_change_of(agent)
+        return episode.change_marker(agent)
     return old_stack.agent_steps(episode, agent), id(episode.last_info_for(agent))
 
 
@@ -361,7 +361,7 @@ class AgentData:
         self.final: dict[str, Any] = {}
         self.media: dict[str, list[Any]] = {}
         self.media_left_out: dict[str, int] = {}
-        #: The last news of an agent that may wait, as `LegacyEpisode.last_change_of` has them.
+        #: The last news of an agent that may wait, as `LegacyEpisode.change_marker` has them.
         self.news: Any = None
 
     def add(self, kind: str, data: Mapping[str, Any]) -> None:

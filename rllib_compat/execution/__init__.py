@@ -1,7 +1,7 @@
-"""`ray.rllib.execution` of Ray 0.8.5 – 1.13: what execution plans are made of.
+"""`ray.rllib.execution` of Ray 0.8.5 – 1.13: the operators of execution plans.
 
-A plan says what a trainer does, as a flow of batches: sample, put together, learn. Its operators
-work with the rollout workers of the old API stack; what only TensorFlow could do is not here.
+An execution plan defines training as a flow of batches: sample, concatenate, learn. The operators
+work with the rollout workers of the old API stack. Those that need TensorFlow are missing.
 """
 
 from rllib_compat.neutral.public import lazy_exports

@@ -1,4 +1,4 @@
-"""What all operators of a plan share: counters, timers and infos by their old names."""
+"""Shared by all operators of a plan: counters, timers and infos by their old names."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ LEARNER_INFO = "learner"
 
 
 def _get_shared_metrics() -> Any:
-    """Counters, timers and infos of the plan whose item is being made."""
+    """Returns the counters, timers and infos of the plan that is running."""
     return old_stack.plan_metrics()
 
 
 def _get_global_vars() -> dict[str, Any]:
-    """What all workers know of the plan's progress."""
+    """Returns the plan's progress, for workers."""
     return {"timestep": _get_shared_metrics().counters[STEPS_SAMPLED_COUNTER]}
 
 
 def count_sampled(batch: AnyBatch) -> Any:
-    """Counts a batch that was sampled, and returns it."""
+    """Counts the steps of a sampled batch, and returns it."""
     counters = _get_shared_metrics().counters
     counters[STEPS_SAMPLED_COUNTER] += batch.count
     counters[AGENT_STEPS_SAMPLED_COUNTER] += batch.agent_steps()
@@ -49,15 +49,15 @@ def count_sampled(batch: AnyBatch) -> Any:
 
 
 def count_trained(count: int, agent_steps: int = 0) -> None:
-    """Counts steps that were learned from at once."""
+    """Counts the trained steps of one update."""
     counters = _get_shared_metrics().counters
     counters[STEPS_TRAINED_COUNTER] += count
     counters[STEPS_TRAINED_THIS_ITER_COUNTER] = count
     counters[AGENT_STEPS_TRAINED_COUNTER] += agent_steps
 
 
-def counted(*, trained: bool = False) -> int:
-    """How many steps of environments the plan has sampled so far, or learned from."""
+def steps_so_far(*, trained: bool = False) -> int:
+    """Returns the number of environment steps that the plan has sampled, or trained on."""
     counter = STEPS_TRAINED_COUNTER if trained else STEPS_SAMPLED_COUNTER
     return int(_get_shared_metrics().counters[counter])
 
@@ -66,8 +66,8 @@ def gradients_of(worker: LegacyWorker, batch: AnyBatch) -> tuple[Any, dict[str, 
     """Computes gradients in a worker of the old API stack.
 
     Returns:
-        The gradients, and the statistics of each policy. With `default_policy` alone the
-        gradients are its own, as plans of one agent know them; else they are in a dict by policy.
+        The gradients, and the statistics by policy. With only `default_policy`, the gradients are
+        its own, as in single-agent plans; otherwise they are a dict by policy.
     """
     if batch.as_multi_agent().policy_batches.keys() == {ONLY_POLICY}:
         gradients, stats = worker.compute_gradients(batch, single_agent=True)
@@ -79,12 +79,12 @@ def gradients_of(worker: LegacyWorker, batch: AnyBatch) -> tuple[Any, dict[str, 
 def send_weights(
     workers: LegacyWorkers, policies: Iterable[str], to: Sequence[Any] | None = None
 ) -> None:
-    """Tells the local worker how far the plan is, and sends its weights to others.
+    """Sets the plan's progress in the local worker, and sends its weights to other workers.
 
     Args:
         workers: `trainer.workers`.
-        policies: Whose weights.
-        to: The workers that get them; None for all others.
+        policies: The policies whose weights to send.
+        to: The workers to send to; None: all others.
     """
     metrics, local = _get_shared_metrics(), workers.local_worker()
     known = _get_global_vars()

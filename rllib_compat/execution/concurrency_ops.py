@@ -1,4 +1,4 @@
-"""Operators that run several flows side by side."""
+"""Operators that run several flows concurrently."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from rllib_compat.neutral.errors import CompatError, ConfigError
 from rllib_compat.ray_versions import old_stack
 
-# A mode → whether each flow is waited for when it is its turn.
+# A mode → whether the plan waits for each flow in turn.
 _WAITS = {"round_robin": True, "async": False}
-# How many seconds a queue is waited for, so that a plan that has nothing to do does not spin.
-_PATIENCE = 0.001
-# What an item becomes whose flow is not among those that go on.
+# The timeout in s for queues, so that a plan without items does not use the CPU all the time.
+_TIMEOUT = 0.001
+# Replaces the items of flows that are not in the output.
 _HIDDEN = object()
 
 
@@ -24,34 +24,34 @@ def Concurrently(  # noqa: N802
     output_indexes: Sequence[int] | None = None,
     round_robin_weights: Sequence[Any] | None = None,
 ) -> Any:
-    """Pulls items from several flows.
+    """Merges the items of several flows.
 
     Args:
-        ops: The flows, two at least.
-        mode: `round_robin` takes one after the other, `async` those that have something.
-        output_indexes: The items of which flows go on; the others run, and are not seen. None, or
-            none at all, for all.
-        round_robin_weights: How many items to take from each at once; `*`: as many as there are.
+        ops: The flows, at least two.
+        mode: `round_robin` takes them in turn, `async` those that have an item.
+        output_indexes: The indexes of the flows whose items are returned; None or empty: all. The
+            others run, too.
+        round_robin_weights: How many items to take from each flow in turn; `*`: all that it has.
 
     Raises:
-        ConfigError: The arguments contradict each other.
+        ConfigError: The arguments are invalid.
     """
     weights = list(round_robin_weights or ())
     indexes = range(len(ops))
     shown = set(output_indexes or indexes)
     problems = {
-        f"{len(ops)} flow runs beside no other.": len(ops) < 2,
-        f"Flows have no mode {mode!r}.": mode not in _WAITS,
-        "Flows that take no turns have no weights.": weights and mode == "async",
-        "Of flows that all give what they have, none is waited for.": set(weights) == {"*"},
-        f"Flows {sorted(shown)} of {len(ops)} can't continue.": not shown <= set(indexes),
+        f"`ops` has {len(ops)} flow(s) and needs at least 2.": len(ops) < 2,
+        f"The mode {mode!r} is unknown.": mode not in _WAITS,
+        "The mode 'async' takes no weights.": weights and mode == "async",
+        "All weights are '*', and one has to be a number.": set(weights) == {"*"},
+        f"`output_indexes` has {sorted(shown)} for {len(ops)} flows.": not shown <= set(indexes),
     }
     for problem in (text for text, found in problems.items() if found):
         raise ConfigError(
             problem,
             where="Concurrently(ops, mode=, output_indexes=, round_robin_weights=)",
-            fix=f"give two flows or more, one of the modes {' and '.join(_WAITS)}, indexes of "
-            "these flows, and weights of which one is a number for round_robin alone",
+            fix=f"pass at least two flows, one of the modes {' and '.join(_WAITS)}, indexes of "
+            "these flows, and weights only for round_robin, one of them a number",
         )
     first, *others = (op if i in shown else op.for_each(_hide) for i, op in enumerate(ops))
     joined = first.union(*others, deterministic=_WAITS[mode], round_robin_weights=weights or None)
@@ -67,49 +67,49 @@ def _is_shown(item: object) -> bool:
 
 
 class Enqueue:
-    """Puts items into a queue. One that finds the queue full is lost, as in the old Rays.
+    """An operator that puts items into a queue; it drops items for a full queue, as in old Rays.
 
     Raises:
-        ConfigError: It is not one of Python's.
+        ConfigError: The queue is not a `queue.Queue`.
     """
 
     def __init__(self, output_queue: queue.Queue[Any]) -> None:
         self.queue = _checked(output_queue, "Enqueue")
 
     def __call__(self, x: object) -> Any:
-        """The same item; or that there is none, if the queue stays full for a moment."""
-        refused = _soon(self.queue.put, x)
-        return x if refused is None else refused
+        """Puts an item, and returns it, or the "not ready" marker if the queue is full."""
+        not_ready = _try(self.queue.put, x)
+        return x if not_ready is None else not_ready
 
 
 def Dequeue(input_queue: queue.Queue[Any], check: Callable[[], bool] = lambda: True) -> Any:  # noqa: N802
-    """Items from a queue. Others may continue while it is empty.
+    """Returns the flow of a queue's items; other flows continue while it is empty.
 
     Args:
         input_queue: The queue.
-        check: Whether who fills it is still alive.
+        check: Whether the producer is still alive.
 
     Raises:
-        ConfigError: It is not one of Python's queues.
-        CompatError: In the flow, as soon as `check` says no.
+        ConfigError: The queue is not a `queue.Queue`.
+        CompatError: `check` returned False; the flow raises it.
     """
     return old_stack.plan_iterator(lambda: _taken(_checked(input_queue, "Dequeue"), check))
 
 
 def _taken(full: queue.Queue[Any], check: Callable[[], bool]) -> Iterator[Any]:
     while check():
-        yield _soon(full.get)
+        yield _try(full.get)
     raise CompatError(
-        "What fills the queue has ended.",
+        "The queue's producer has ended: `check` returned False.",
         where="Dequeue(check=)",
-        fix="look for the error of the thread that puts items into it",
+        fix="correct the error of the thread that puts items into the queue",
     )
 
 
-def _soon(operation: Callable[..., Any], *item: object) -> Any:
-    """What an operation of a queue returns; that it is not ready, if it can't be done soon."""
+def _try(operation: Callable[..., Any], *item: object) -> Any:
+    """Calls a queue's operation, and returns its result or the "not ready" marker."""
     try:
-        return operation(*item, timeout=_PATIENCE)
+        return operation(*item, timeout=_TIMEOUT)
     except (queue.Full, queue.Empty):
         return old_stack.not_ready()
 
@@ -118,7 +118,7 @@ def _checked(found: object, operator: str) -> Any:
     if isinstance(found, queue.Queue):
         return found
     raise ConfigError(
-        f"{operator} works on a queue.Queue, and not on a {type(found).__name__}.",
+        f"{operator} got a {type(found).__name__} instead of a queue.Queue.",
         where=f"{operator}(…)",
-        fix="make a queue.Queue, which threads of one process share",
+        fix="pass a queue.Queue, which the threads of a process share",
     )

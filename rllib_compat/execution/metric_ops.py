@@ -1,4 +1,4 @@
-"""Operators that end a plan: when an iteration is over, and what its result holds."""
+"""Operators at the end of a plan: they end iterations, and create results."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from rllib_compat.execution.common import (
     AGENT_STEPS_SAMPLED_COUNTER,
     STEPS_TRAINED_THIS_ITER_COUNTER,
     _get_shared_metrics,
-    counted,
+    steps_so_far,
 )
 
-# How many steps an iteration has at least, and how long it takes: the names of all Rays.
+# The keys of all Rays for the smallest number of steps and the shortest time of an iteration.
 _STEPS = ("timesteps_per_iteration", "min_sample_timesteps_per_iteration")
 _SECONDS = ("min_iter_time_s", "min_time_s_per_iteration", "min_time_s_per_reporting")
 
-# Ray 0.8.5 ran plans only where this was set, and then wanted more steps than were asked for.
-_WANTS_MORE = "use_exec_api"
+# The key of Ray 0.8.5 that enabled plans, whose iterations then had at least one more step.
+_PLAN_KEY = "use_exec_api"
 
 # A key of the result → the plan's counter.
 _COUNTED = {
@@ -35,18 +35,18 @@ def StandardMetricsReporting(  # noqa: N802
     selected_workers: Sequence[Any] | None = None,
     by_steps_trained: bool = False,
 ) -> Any:
-    """A result for each iteration.
+    """Returns the flow of results, one for each iteration.
 
     Args:
-        train_op: What trains; its items mean nothing.
+        train_op: The flow of updates, whose items are ignored.
         workers: `trainer.workers`.
-        config: How long an iteration is.
-        selected_workers: Means nothing any more: the episodes of all workers are told.
-        by_steps_trained: Whether an iteration ends after so many steps that were learned from, and
-            not after so many that were sampled.
+        config: The config, with the length of an iteration.
+        selected_workers: Ignored: results have the episodes of all workers.
+        by_steps_trained: Whether the length of an iteration is in trained steps instead of sampled
+            ones.
     """
     steps, seconds = _first(config, _STEPS), _first(config, _SECONDS)
-    if steps and config.get(_WANTS_MORE):
+    if steps and config.get(_PLAN_KEY):
         steps += 1
     result = CollectMetrics(
         workers, selected_workers=selected_workers, by_steps_trained=by_steps_trained
@@ -56,18 +56,18 @@ def StandardMetricsReporting(  # noqa: N802
 
 
 def _first(config: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """The value that one of the names has, or 0."""
+    """Returns the first value of the names that is set, or 0."""
     return next((config[name] for name in names if config.get(name)), 0)
 
 
 class CollectMetrics:
-    """A result: what the plan counted, timed and noted. The algorithm adds the episodes.
+    """An operator that creates a result of the plan's metrics; the algorithm adds the episodes.
 
     Args:
         workers: `trainer.workers`.
-        *_: How episodes were collected; the algorithm does it.
-        by_steps_trained: Whether `timesteps_total` counts steps that were learned from.
-        **__: The same as `*_`, by name.
+        *_: Ignored: arguments for the collection of episodes.
+        by_steps_trained: Whether `timesteps_total` counts trained steps.
+        **__: Ignored, likewise.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class CollectMetrics:
         self.by_steps_trained = by_steps_trained
 
     def __call__(self, _: object) -> dict[str, Any]:
-        """The result. What the plan noted as `custom_metrics` is told once, with the episodes'."""
+        """Returns the result. The plan's `custom_metrics` are in one result only."""
         plan = _get_shared_metrics()
         own = plan.info.pop("custom_metrics", {})
         return {
-            "timesteps_total": counted(trained=self.by_steps_trained),
+            "timesteps_total": steps_so_far(trained=self.by_steps_trained),
             "num_healthy_workers": len(self.workers.remote_workers()),
             **{name: plan.counters[counter] for name, counter in _COUNTED.items()},
             "timers": {name: round(value, 3) for name, value in _times(plan.timers)},
@@ -91,21 +91,21 @@ class CollectMetrics:
 
 
 def _times(timers: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """How many milliseconds everything takes in the mean, and how many steps a second it does."""
+    """Yields the mean time of each timer in ms, and its throughput in steps per second."""
     for name, timer in timers.items():
         yield f"{name}_time_ms", timer.mean * 1000
         if timer.has_units_processed():
             yield f"{name}_throughput", timer.mean_throughput
 
 
-class Every:
-    """Is true for an item if an interval has passed since it was last true; for `filter`.
+class IntervalFilter:
+    """A predicate for `filter` that is true once in an interval.
 
-    The first interval starts where the clock says 0. Without an interval all items pass.
+    The first interval starts when the clock is 0. Without an interval, all items pass.
 
     Args:
-        interval: How long it is, in the clock's unit.
-        clock: Says what time it is; a count of steps is one, too.
+        interval: The interval in the clock's unit.
+        clock: Returns the time, or a count of steps.
     """
 
     def __init__(self, interval: float | None, clock: Callable[[], float]) -> None:
@@ -123,11 +123,11 @@ class Every:
         return passed
 
 
-class OncePerTimeInterval(Every):
-    """Is true once in a while, and at first; for `filter`.
+class OncePerTimeInterval(IntervalFilter):
+    """A predicate for `filter` that is true for the first item and then once in an interval.
 
     Args:
-        delay: How many seconds lie between.
+        delay: The interval in s.
     """
 
     def __init__(self, delay: float | None = None) -> None:
@@ -135,15 +135,15 @@ class OncePerTimeInterval(Every):
         self.delay = delay or 0.0
 
 
-class OncePerTimestepsElapsed(Every):
-    """Is true once in so many steps; for `filter`.
+class OncePerTimestepsElapsed(IntervalFilter):
+    """A predicate for `filter` that is true once in a number of steps.
 
     Args:
-        delay_steps: How many.
-        by_steps_trained: Whether steps count that were learned from, and not those sampled.
+        delay_steps: The number of steps.
+        by_steps_trained: Whether to count trained steps instead of sampled ones.
     """
 
     def __init__(self, delay_steps: int | None, by_steps_trained: bool = False) -> None:
-        super().__init__(delay_steps, partial(counted, trained=by_steps_trained))
+        super().__init__(delay_steps, partial(steps_so_far, trained=by_steps_trained))
         self.delay_steps = delay_steps or 0
         self.by_steps_trained = by_steps_trained

@@ -1,6 +1,6 @@
-"""Policy optimizers of Ray 0.5 – 0.8: a loop over workers that samples and learns, as an object.
+"""The policy optimizers of Ray 0.5 – 0.8: objects that sample with workers and train.
 
-They work with workers of the old API stack: those of a trainer, or a `WorkerSet` of one's own.
+They use workers of the old API stack: those of a trainer, or of the user's own `WorkerSet`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 if TYPE_CHECKING:
     from rllib_compat.trainer.workers import Workers
 
-#: What is timed → the name of the time, and that of the throughput, in `stats()`.
+#: A timer → the names of its time and its throughput in `stats()`.
 _TIMES = {
     "sample": ("sample_time_ms", "sample_peak_throughput"),
     "load": ("load_time_ms", None),
@@ -28,15 +28,15 @@ _TIMES = {
 
 
 class PolicyOptimizer:
-    """What all of them count and tell; a subclass says what a step is.
+    """The base of all policy optimizers, which counts and reports; a subclass defines `step`.
 
     Attributes:
-        workers: The same.
-        num_steps_sampled: The env steps that were sampled so far.
-        num_steps_trained: Those that were learned from.
-        learner_stats: What the policies told last.
-        episode_history: The last episodes, which fill up what is told of new ones.
-        names_policies: Whether the stats of the only policy have its name, too.
+        workers: The workers.
+        num_steps_sampled: The number of sampled environment steps.
+        num_steps_trained: The number of trained environment steps.
+        learner_stats: The policies' last statistics.
+        episode_history: The last episodes, for results with too few new ones.
+        names_policies: Whether the statistics of a single policy have its id.
     """
 
     names_policies = False
@@ -52,49 +52,49 @@ class PolicyOptimizer:
         self._timers = {name: _Timer() for name in _TIMES}
 
     def step(self) -> Any:
-        """Samples and learns once."""
+        """Samples and trains once."""
         raise NotImplementedError
 
     def stats(self) -> dict[str, Any]:
-        """Counters, times and what the policies told last."""
-        told: dict[str, Any] = {
+        """Returns counters, times and the policies' last statistics."""
+        stats: dict[str, Any] = {
             "num_steps_sampled": self.num_steps_sampled,
             "num_steps_trained": self.num_steps_trained,
             "opt_samples": round(self._timers["grad"].mean_units_processed, 3),
             "learner": self.learner_stats,
         }
         for name, (time, throughput) in _TIMES.items():
-            told[time] = round(1000 * self._timers[name].mean, 3)
+            stats[time] = round(1000 * self._timers[name].mean, 3)
             if throughput:
-                told[throughput] = round(self._timers[name].mean_throughput, 3)
-        return told
+                stats[throughput] = round(self._timers[name].mean_throughput, 3)
+        return stats
 
     def collect_metrics(
         self, timeout_seconds: float, min_history: int = 100, selected_workers: Any = None
     ) -> dict[str, Any]:
-        """A result: of the episodes since the last call, and the stats below `info`.
+        """Returns a result of the episodes since the last call, with the statistics as `info`.
 
         Args:
-            timeout_seconds: How long to wait for workers.
-            min_history: How many episodes are told of at least, if there were so many.
-            selected_workers: The remote workers that are asked; None for all.
+            timeout_seconds: How long to wait for workers, in s.
+            min_history: The smallest number of episodes, filled up with earlier ones.
+            selected_workers: The remote workers to collect from; None: all.
         """
         import ray
         from ray.rllib.evaluation.metrics import summarize_episodes
 
         remote = self.workers.remote_workers() if selected_workers is None else selected_workers
         asked = [worker.get_metrics.remote() for worker in remote]
-        told = ray.get(asked, timeout=timeout_seconds) if asked else []  # any call starts a Ray
-        told.append(self.workers.local_worker().get_metrics())
-        new = [episode for of_worker in told for episode in of_worker]
+        lists = ray.get(asked, timeout=timeout_seconds) if asked else []  # ray.get() starts Ray
+        lists.append(self.workers.local_worker().get_metrics())
+        new = [episode for of_worker in lists for episode in of_worker]
         kept = max(0, min_history - len(new))
         old = self.episode_history[max(0, len(self.episode_history) - kept) :]
         self.episode_history = [*self.episode_history, *new][-min_history:]
-        told = summarize_episodes(new + old, new)
-        return {"off_policy_estimator": {}, **told, "info": self.stats()}
+        summary = summarize_episodes(new + old, new)
+        return {"off_policy_estimator": {}, **summary, "info": self.stats()}
 
     def reset(self, remote_workers: Any) -> None:
-        """Goes on with other remote workers."""
+        """Replaces the remote workers."""
         self.workers.reset(remote_workers)
 
     def foreach_worker(self, func: Any) -> list[Any]:
@@ -110,15 +110,15 @@ class PolicyOptimizer:
     foreach_evaluator_with_index = foreach_worker_with_index
 
     def save(self) -> list[int]:
-        """Both counters."""
+        """Returns both counters."""
         return [self.num_steps_trained, self.num_steps_sampled]
 
     def restore(self, data: Collection[int]) -> None:
-        """Goes on counting from what `save` returned."""
+        """Restores the counters of `save`."""
         self.num_steps_trained, self.num_steps_sampled = data
 
     def stop(self) -> None:
-        """Lets go of what is waited for; the workers stay."""
+        """Drops pending requests; the workers stay."""
         self.to_be_collected = []
 
     def _send_weights(self) -> None:
@@ -133,7 +133,7 @@ class PolicyOptimizer:
             ray.get([other.set_weights.remote(held) for other in others])
 
     def _sample(self, least: int) -> Any:
-        """Batches of all workers, until there are so many steps, in one."""
+        """Samples with all workers until there are enough steps, and returns one batch."""
         import ray
         from ray.rllib.policy.sample_batch import concat_samples
 
@@ -152,25 +152,25 @@ class PolicyOptimizer:
         self.num_steps_sampled += batch.count
         return batch
 
-    def _note(self, told: dict[str, Any], steps: int) -> dict[str, Any]:
-        """Notes what was learned; most tell the only policy's stats without its name."""
+    def _record(self, by_policy: dict[str, Any], steps: int) -> dict[str, Any]:
+        """Records an update; most optimizers leave out the id of a single policy."""
         self._timers["grad"].push_units_processed(steps)
         self.num_steps_trained += steps
-        told = {policy: stats.get("learner_stats", stats) for policy, stats in told.items()}
-        unnamed = set(told) == {ONLY_POLICY} and not self.names_policies
-        self.learner_stats = told[ONLY_POLICY] if unnamed else told
+        stats = {policy: one.get("learner_stats", one) for policy, one in by_policy.items()}
+        unnamed = set(stats) == {ONLY_POLICY} and not self.names_policies
+        self.learner_stats = stats[ONLY_POLICY] if unnamed else stats
         return self.learner_stats
 
 
 class SyncSamplesOptimizer(PolicyOptimizer):
-    """Waits for all workers, and learns from what they sampled together.
+    """An optimizer that trains on a batch of samples from all workers.
 
     Args:
         workers: The workers.
-        num_sgd_iter: How often a batch is gone through.
-        train_batch_size: How many steps it has at least.
-        sgd_minibatch_size: The minibatches' size; 0: the whole batch at once.
-        standardize_fields: The columns that get a mean of 0 and a deviation of 1.
+        num_sgd_iter: The number of passes over a batch.
+        train_batch_size: The smallest number of steps in a batch.
+        sgd_minibatch_size: The number of steps in a minibatch; 0: all.
+        standardize_fields: The columns to scale to a mean of 0 and a deviation of 1.
     """
 
     def __init__(
@@ -188,10 +188,10 @@ class SyncSamplesOptimizer(PolicyOptimizer):
         self.standardize_fields = standardize_fields
 
     def step(self) -> dict[str, Any]:
-        """Samples and learns once.
+        """Samples and trains once.
 
         Returns:
-            What the policies told.
+            The policies' statistics.
         """
         from ray.rllib.utils.sgd import do_minibatch_sgd
 
@@ -202,30 +202,30 @@ class SyncSamplesOptimizer(PolicyOptimizer):
         passes, size = self.num_sgd_iter, self.sgd_minibatch_size
         fields = list(self.standardize_fields)
         with self._timers["grad"]:
-            told = dict(do_minibatch_sgd(batch, known, local, passes, size, fields))
-        return self._note(told, batch.count)
+            stats = dict(do_minibatch_sgd(batch, known, local, passes, size, fields))
+        return self._record(stats, batch.count)
 
     def _loaded(self, batch: Any) -> Any:
-        """What is learned from of a batch: all of it."""
+        """Returns the part of a batch to train on: all of it."""
         return batch
 
 
 class LocalMultiGPUOptimizer(SyncSamplesOptimizer):
-    """The same for a batch that was kept on GPUs, in minibatches that are all of one size.
+    """A `SyncSamplesOptimizer` whose minibatches all have one size, as on GPUs.
 
-    It took policies of TensorFlow alone; this one takes those that the workers have.
+    In old Rays, it was for TensorFlow only.
 
     Args:
         workers: The workers.
-        sgd_batch_size: The minibatches' size.
-        num_sgd_iter: How often a batch is gone through.
-        rollout_fragment_length: Means nothing: workers know it.
-        num_envs_per_worker: The same.
-        train_batch_size: How many steps a batch has at least.
-        num_gpus: Means nothing: the config says it.
-        standardize_fields: The columns that get a mean of 0 and a deviation of 1.
-        shuffle_sequences: Means nothing: minibatches are shuffled, before each time.
-        _fake_gpus: Means nothing.
+        sgd_batch_size: The number of steps in a minibatch.
+        num_sgd_iter: The number of passes over a batch.
+        rollout_fragment_length: Ignored: the workers have it.
+        num_envs_per_worker: Ignored, likewise.
+        train_batch_size: The smallest number of steps in a batch.
+        num_gpus: Ignored: the config has it.
+        standardize_fields: The columns to scale to a mean of 0 and a deviation of 1.
+        shuffle_sequences: Ignored: minibatches are shuffled before each pass.
+        _fake_gpus: Ignored.
     """
 
     names_policies = True
@@ -249,7 +249,7 @@ class LocalMultiGPUOptimizer(SyncSamplesOptimizer):
         )
 
     def _loaded(self, batch: Any) -> Any:
-        """The steps that fill minibatches, drawn from all; recurrent policies learn from all."""
+        """Shuffles the steps and cuts them to full minibatches; recurrent policies keep all."""
         from ray.rllib.policy.sample_batch import MultiAgentBatch
 
         with self._timers["load"]:
@@ -263,19 +263,19 @@ class LocalMultiGPUOptimizer(SyncSamplesOptimizer):
 
 
 class SyncReplayOptimizer(PolicyOptimizer):
-    """Replays steps of workers, one batch a step of this optimizer.
+    """An optimizer with a replay buffer of steps.
 
     Args:
         workers: The workers.
-        learning_starts: How many steps are sampled before anything is learned.
-        buffer_size: How many steps are kept.
-        prioritized_replay: Whether steps are drawn by their errors.
-        prioritized_replay_alpha: How much priorities count.
-        prioritized_replay_beta: How much weights make up for that.
-        prioritized_replay_eps: What is added to priorities.
-        train_batch_size: How many steps are learned from at once.
-        before_learn_on_batch: Changes a batch, from (batch, policies, its size).
-        **_: How beta moved on, and whether policies replayed the same steps.
+        learning_starts: The number of steps to sample before training.
+        buffer_size: The capacity of the buffer in steps.
+        prioritized_replay: Whether priorities are updated by TD errors.
+        prioritized_replay_alpha: The exponent of priorities.
+        prioritized_replay_beta: The exponent of importance weights.
+        prioritized_replay_eps: The value that is added to priorities.
+        train_batch_size: The number of steps in a train batch.
+        before_learn_on_batch: Returns a changed batch for (batch, policies, its size).
+        **_: Ignored: the schedule of beta, and the replay mode.
     """
 
     def __init__(
@@ -308,7 +308,7 @@ class SyncReplayOptimizer(PolicyOptimizer):
         )
 
     def step(self) -> None:
-        """Samples once, and learns if there were enough steps before."""
+        """Samples once, and trains if there were enough steps before."""
         self._send_weights()
         starts = self.num_steps_sampled >= self.replay_starts
         self.replay_buffer.add_batch(self._sample(1))
@@ -320,26 +320,26 @@ class SyncReplayOptimizer(PolicyOptimizer):
         if self.before_learn_on_batch is not None:
             batch = self.before_learn_on_batch(batch, local.policy_map, self.train_batch_size)
         with self._timers["grad"]:
-            told = dict(local.learn_on_batch(batch))
-        if self.prioritized_replay:  # else all steps keep the priority of new ones
+            stats = dict(local.learn_on_batch(batch))
+        if self.prioritized_replay:  # otherwise all steps keep the initial priority
             self.replay_buffer.update_priorities(
                 {
-                    policy: (batch.policy_batches[policy]["batch_indexes"], stats["td_error"])
-                    for policy, stats in told.items()
+                    policy: (batch.policy_batches[policy]["batch_indexes"], one["td_error"])
+                    for policy, one in stats.items()
                 }
             )
-        self._note(told, batch.count)
-        self.learner_stats = {name: one.get("learner_stats", one) for name, one in told.items()}
+        self._record(stats, batch.count)
+        self.learner_stats = {name: one.get("learner_stats", one) for name, one in stats.items()}
 
 
 class SyncBatchReplayOptimizer(PolicyOptimizer):
-    """Replays whole batches of workers, as they were sampled.
+    """An optimizer with a replay buffer of complete samples.
 
     Args:
         workers: The workers.
         learning_starts: How many steps are sampled before anything is learned.
         buffer_size: How many steps are kept.
-        train_batch_size: How many steps are learned from at once, at least.
+        train_batch_size: The smallest number of steps in a train batch.
     """
 
     def __init__(
@@ -356,7 +356,7 @@ class SyncBatchReplayOptimizer(PolicyOptimizer):
         self.replay_buffer: deque[Any] = deque()
 
     def step(self) -> dict[str, Any]:
-        """Samples once, and learns from batches of the buffer."""
+        """Samples once, and trains on samples of the buffer."""
         from ray.rllib.policy.sample_batch import concat_samples
 
         self._send_weights()
@@ -370,16 +370,16 @@ class SyncBatchReplayOptimizer(PolicyOptimizer):
             batches.append(random.choice(self.replay_buffer))  # noqa: S311 - no secret
         batch = concat_samples(batches)
         with self._timers["grad"]:
-            told = dict(self.workers.local_worker().learn_on_batch(batch))
-        return self._note(told, batch.count)
+            stats = dict(self.workers.local_worker().learn_on_batch(batch))
+        return self._record(stats, batch.count)
 
 
 class AsyncGradientsOptimizer(PolicyOptimizer):
-    """Applies gradients of workers as they come; each goes on with the weights that came of them.
+    """An optimizer that applies workers' gradients as they arrive, and sends them new weights.
 
     Args:
         workers: The workers, some of them remote.
-        grads_per_step: How many gradients a step applies.
+        grads_per_step: The number of gradients that a step applies.
     """
 
     def __init__(self, workers: Workers, grads_per_step: int = 100) -> None:
@@ -387,7 +387,7 @@ class AsyncGradientsOptimizer(PolicyOptimizer):
         self.grads_per_step = grads_per_step
 
     def step(self) -> None:
-        """Applies gradients so many times."""
+        """Applies `grads_per_step` gradients."""
         import ray
 
         local = self.workers.local_worker()
@@ -396,11 +396,11 @@ class AsyncGradientsOptimizer(PolicyOptimizer):
         for left in range(self.grads_per_step, 0, -1):
             (ready,), _ = ray.wait(list(pending), num_returns=1)
             worker = pending.pop(ready)
-            (gradients, told), steps = ray.get(ready)
+            (gradients, stats), steps = ray.get(ready)
             with self._timers["grad"]:
                 local.apply_gradients(gradients)
             self.num_steps_sampled += steps
-            self._note(told, steps)
+            self._record(stats, steps)
             if left > len(pending) + 1:
                 worker.set_weights.remote(local.get_weights())
                 pending[worker.apply.remote(_gradients)] = worker
@@ -409,13 +409,13 @@ class AsyncGradientsOptimizer(PolicyOptimizer):
         if remote := self.workers.remote_workers():
             return remote
         raise ConfigError(
-            "Gradients come from remote workers, and there are none.",
+            "AsyncGradientsOptimizer needs remote workers, and there are none.",
             where="AsyncGradientsOptimizer(workers)",
-            fix="set num_workers",
+            fix="set num_workers to at least 1",
         )
 
 
-# A function of the module, so that it is pickled by name.
+# At module level, so that it is pickled by name.
 def _gradients(worker: Any) -> Any:
     batch = worker.sample()
     return gradients_of(worker, batch), batch.count
@@ -427,13 +427,13 @@ def collect_samples(
     num_envs_per_worker: int,
     train_batch_size: int,
 ) -> Any:
-    """A batch of remote workers, of at least so many steps; each samples on until there are enough.
+    """Samples with remote workers until there are enough steps, and returns one batch.
 
     Args:
         agents: The workers.
-        rollout_fragment_length: How many steps a worker gives, of each environment.
-        num_envs_per_worker: How many environments it has.
-        train_batch_size: How many steps are wanted.
+        rollout_fragment_length: The number of steps in a sample, per environment.
+        num_envs_per_worker: The number of environments per worker.
+        train_batch_size: The smallest number of steps in the batch.
     """
     import ray
     from ray.rllib.policy.sample_batch import concat_samples
@@ -451,5 +451,5 @@ def collect_samples(
 
 
 def make_divisible_by(a: Any, n: int) -> Any:
-    """A number, or the first rows of an array, without what is left over."""
+    """Rounds a number down to a multiple of `n`, or cuts an array to such a length."""
     return a - a % n if isinstance(a, int) else a[: len(a) - len(a) % n]

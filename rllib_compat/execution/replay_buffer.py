@@ -1,4 +1,4 @@
-"""`LocalReplayBuffer`: the buffer of plans, around today's."""
+"""`LocalReplayBuffer`: the replay buffer of execution plans, around Ray's own."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ if TYPE_CHECKING:
 
 
 class LocalReplayBuffer:
-    """Keeps steps by policy, and gives batches of them by their priorities.
+    """A prioritized replay buffer of steps by policy.
 
     Args:
-        num_shards: How many buffers share the work; this one gets its part of the numbers.
-        learning_starts: How many steps it wants before it gives any.
-        capacity: How many steps it keeps, by its name since Ray 1.9.
-        buffer_size: The same, until Ray 1.8.
-        replay_batch_size: How many steps a batch has.
-        prioritized_replay_alpha: How much priorities count.
-        prioritized_replay_beta: How much weights make up for that.
-        prioritized_replay_eps: What is added to priorities.
-        replay_mode: `independent`, or `lockstep` for all policies' steps together.
-        replay_sequence_length: How many steps stay together.
+        num_shards: The number of buffers, which divides `learning_starts` and `capacity`.
+        learning_starts: The number of steps before `replay` returns batches.
+        capacity: The largest number of steps, by its name since Ray 1.9.
+        buffer_size: `capacity`, by its name until Ray 1.8.
+        replay_batch_size: The number of steps in a batch.
+        prioritized_replay_alpha: The exponent of priorities.
+        prioritized_replay_beta: The exponent of importance weights.
+        prioritized_replay_eps: The value that is added to priorities.
+        replay_mode: `independent`, or `lockstep` for the steps of all policies together.
+        replay_sequence_length: The number of steps in a sequence.
     """
 
     def __init__(
@@ -60,17 +60,17 @@ class LocalReplayBuffer:
         self.num_added += batch.count
 
     def replay(self) -> Any:
-        """A batch, or None as long as there are too few steps."""
+        """Returns a batch, or None while there are too few steps."""
         if self.num_added < max(1, self.replay_starts):
             return None
         return self._buffer.sample(self.replay_batch_size)
 
     def update_priorities(self, prio_dict: dict[str, Any]) -> None:
-        """Sets priorities, by policy: the indices of steps, and their errors."""
+        """Sets priorities by policy: the indices of steps, and their TD errors."""
         self._buffer.update_priorities(prio_dict)
 
     def stats(self, debug: bool = False) -> dict[str, Any]:
-        """The buffer's statistics."""
+        """Returns the buffer's statistics."""
         return dict(self._buffer.stats(debug))
 
 

@@ -1,4 +1,4 @@
-"""Operators that store batches, and replay them."""
+"""Operators that store and replay batches."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rllib_compat.execution.common import counted
+from rllib_compat.execution.common import steps_so_far
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import old_stack
 
 
 class StoreToReplayBuffer:
-    """Stores batches.
+    """An operator that adds batches to a replay buffer.
 
     Args:
-        local_buffer: A buffer here.
-        actors: Buffers that are actors, in its place; each batch goes to one of them.
+        local_buffer: A local buffer.
+        actors: Replay actors instead; each batch goes to one of them.
     """
 
     def __init__(self, *, local_buffer: Any = None, actors: Sequence[Any] | None = None) -> None:
@@ -28,7 +28,7 @@ class StoreToReplayBuffer:
         self._stores = self._stores or [local_buffer.add_batch]
 
     def __call__(self, batch: Mapping[str, Any]) -> Any:
-        """The same batch."""
+        """Adds a batch, and returns it."""
         store = random.choice(self._stores)  # noqa: S311 - no secret
         store(batch)
         return batch
@@ -37,12 +37,12 @@ class StoreToReplayBuffer:
 def Replay(  # noqa: N802
     *, local_buffer: object = None, actors: Sequence[Any] | None = None, num_async: int = 4
 ) -> Any:
-    """Batches that a buffer gives.
+    """Returns the flow of a buffer's batches.
 
     Args:
-        local_buffer: A buffer here.
-        actors: Buffers that are actors, in its place.
-        num_async: How many requests each of them has at once.
+        local_buffer: A local buffer.
+        actors: Replay actors instead.
+        num_async: The number of concurrent requests to each actor.
     """
     _one_of(local_buffer, actors)
     if actors:
@@ -71,34 +71,34 @@ def _of_actors(actors: Sequence[Any], num_async: int) -> Iterator[Any]:
 def _one_of(local_buffer: object, actors: object) -> None:
     if (local_buffer is None) == (not actors):
         raise ConfigError(
-            "A buffer here and actors can't replay together.",
+            "Either local_buffer or actors is needed, and not both.",
             where="Replay, StoreToReplayBuffer",
-            fix="give one of local_buffer and actors",
+            fix="pass one of local_buffer and actors",
         )
 
 
 class WaitUntilTimestepsElapsed:
-    """Is true for all items after so many sampled steps; for `filter`.
+    """A predicate for `filter` that is true after a number of sampled steps.
 
     Args:
-        target_num_timesteps: How many; more than that have to be sampled.
+        target_num_timesteps: The number, which must be exceeded.
     """
 
     def __init__(self, target_num_timesteps: int) -> None:
         self.target_num_timesteps = target_num_timesteps
 
     def __call__(self, item: object) -> bool:
-        """Whether they are."""
+        """Whether more steps were sampled."""
         del item
-        return counted() > self.target_num_timesteps
+        return steps_so_far() > self.target_num_timesteps
 
 
 class SimpleReplayBuffer:
-    """Keeps whole batches, the newest ones.
+    """A replay buffer of the newest complete batches.
 
     Args:
-        num_slots: How many.
-        replay_proportion: Means nothing; `MixInReplay` has it.
+        num_slots: The largest number of batches.
+        replay_proportion: Ignored; `MixInReplay` has it.
 
     Attributes:
         replay_batches: The batches, the oldest first.
@@ -113,44 +113,44 @@ class SimpleReplayBuffer:
         return len(self.replay_batches)
 
     def add_batch(self, sample_batch: object) -> None:
-        """Adds a batch; the oldest goes if there are too many."""
+        """Adds a batch, and removes the oldest if there are too many."""
         self.replay_batches.append(sample_batch)
 
     def replay(self) -> Any:
-        """Any batch, all as likely.
+        """Returns a random batch.
 
         Raises:
-            IndexError: There is none yet.
+            IndexError: The buffer is empty.
         """
         return random.choice(self.replay_batches)  # noqa: S311 - no secret
 
 
 class MixInReplay:
-    """Adds batches of before to each new one; for `combine`.
+    """An operator for `combine` that adds earlier batches to each new one.
 
     Args:
-        num_slots: How many batches are kept.
-        replay_proportion: How many are added in the mean.
+        num_slots: The number of batches in the buffer.
+        replay_proportion: The mean number of batches to add.
 
     Raises:
-        ConfigError: Some are to be added, and none kept.
+        ConfigError: `num_slots` is 0, and `replay_proportion` is not.
     """
 
     def __init__(self, num_slots: int, replay_proportion: float) -> None:
         if num_slots == 0 and replay_proportion > 0:
             raise ConfigError(
-                "Nothing can be replayed that is not kept.",
+                "num_slots is 0, so there are no batches to replay.",
                 where="MixInReplay(num_slots=)",
-                fix="give more than 0",
+                fix="set num_slots to at least 1, or replay_proportion to 0",
             )
         self.replay_buffer = SimpleReplayBuffer(num_slots)
         self.replay_proportion = replay_proportion
 
     def __call__(self, sample_batch: object) -> list[Any]:
-        """The batch, and some that are kept, which it may be among."""
+        """Returns the batch, and random ones of the buffer, which has the new batch, too."""
         kept = self.replay_buffer
         kept.add_batch(sample_batch)
-        # 1.25 is one always, and a second one each fourth time.
-        sure, chance = divmod(self.replay_proportion, 1)
-        count = int(sure) + (random.random() < chance)  # noqa: S311 - no secret
+        # 1.25: always one batch, and a second one with probability 0.25.
+        always, chance = divmod(self.replay_proportion, 1)
+        count = int(always) + (random.random() < chance)  # noqa: S311 - no secret
         return [sample_batch, *(kept.replay() for _ in range(count))]

@@ -1,4 +1,4 @@
-"""Operators that sample, and that put samples together."""
+"""Operators that sample, and that concatenate samples."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ _MODES = ("bulk_sync", "async")
 
 
 def ParallelRollouts(workers: LegacyWorkers, *, mode: str = "bulk_sync", num_async: int = 1) -> Any:  # noqa: N802
-    """Batches from all workers; from the local one, if there is no other.
+    """Returns the flow of samples of all remote workers, or of the local one if there are none.
 
     Args:
         workers: `trainer.workers`.
-        mode: `bulk_sync` waits for all workers and concatenates what they sampled, `async` gives
-            each batch when it comes.
-        num_async: How many requests a worker has at once, if asynchronous.
+        mode: `bulk_sync` waits for all workers and concatenates their samples; `async` returns each
+            sample as it arrives.
+        num_async: The number of concurrent requests to each worker in the mode `async`.
 
     Raises:
-        GoneError: The mode is `raw`: no iterator runs in workers any more.
+        GoneError: The mode is `raw`, which ran iterators in workers.
     """
     if mode not in _MODES:
         raise GoneError(
-            f"Rollouts have no mode {mode!r} any more.",
+            f"The mode {mode!r} is not available any more.",
             where="ParallelRollouts(mode=)",
             fix=f"use one of {', '.join(_MODES)}",
         )
@@ -52,10 +52,10 @@ def ParallelRollouts(workers: LegacyWorkers, *, mode: str = "bulk_sync", num_asy
     if not workers.remote_workers():
         batches = _forever(lambda: workers.local_worker().sample())
     elif mode == "bulk_sync":
-        batches = _forever(lambda: _together(workers))
+        batches = _forever(lambda: _sample_all(workers))
     else:
         plan = old_stack.plan_iterator(lambda: _as_they_come(workers, _sample, num_async))
-        return plan.for_each(_note_actor).for_each(count_sampled)
+        return plan.for_each(_set_current_actor).for_each(count_sampled)
     return old_stack.plan_iterator(batches).for_each(count_sampled)
 
 
@@ -71,13 +71,13 @@ def synchronous_parallel_sample(
 
     Args:
         worker_set: `trainer.workers`.
-        max_agent_steps: How many steps of agents are enough.
-        max_env_steps: How many steps of environments are.
-        concat: Whether to make one batch of all.
-        **more: What only Ray's own function takes.
+        max_agent_steps: The number of agent steps at which to stop.
+        max_env_steps: The number of environment steps at which to stop.
+        concat: Whether to concatenate the samples.
+        **more: Other arguments of Ray's own function.
 
     Returns:
-        The batch, or the list of them.
+        The batch, or a list of batches.
     """
     return old_stack.sample_synchronously(
         getattr(worker_set, "group", worker_set),
@@ -89,15 +89,15 @@ def synchronous_parallel_sample(
 
 
 def standardize_fields(samples: object, fields: Collection[str]) -> Any:
-    """Standardizes columns of a batch, each policy's by themselves."""
+    """Standardizes columns of a batch, separately for each policy."""
     return StandardizeFields(fields)(samples)
 
 
 def AsyncGradients(workers: LegacyWorkers) -> Any:  # noqa: N802
-    """Gradients that workers computed from their samples, each with its number of steps."""
+    """Returns the flow of workers' gradients from their samples, each with its number of steps."""
     workers.sync_weights()
     plan = old_stack.plan_iterator(lambda: _as_they_come(workers, _gradients, 1))
-    return plan.for_each(_note_actor).for_each(_CountGradients())
+    return plan.for_each(_set_current_actor).for_each(_CountGradients())
 
 
 def _forever(make: Callable[[], Any]) -> Callable[[], Iterator[Any]]:
@@ -108,7 +108,7 @@ def _forever(make: Callable[[], Any]) -> Callable[[], Iterator[Any]]:
     return batches
 
 
-def _together(workers: LegacyWorkers) -> Any:
+def _sample_all(workers: LegacyWorkers) -> Any:
     import ray
     from ray.rllib.policy.sample_batch import concat_samples
 
@@ -125,11 +125,11 @@ def _as_they_come(
         (ready,), _ = ray.wait(list(pending), num_returns=1)
         worker = pending.pop(ready)
         yield worker, ray.get(ready)
-        pending[ask(worker)] = worker  # with the weights that came of it
+        pending[ask(worker)] = worker  # after the item was used, with the new weights
 
 
-def _note_actor(item: tuple[Any, Any]) -> Any:
-    """Notes from which worker an item came, and returns it."""
+def _set_current_actor(item: tuple[Any, Any]) -> Any:
+    """Sets the worker that an item is from as the plan's current actor, and returns the item."""
     _get_shared_metrics().current_actor, made = item
     return made
 
@@ -162,7 +162,7 @@ class _CountGradients:
         return gradients, count
 
 
-# How steps are counted → how many a batch has.
+# A unit of steps → the function that counts those of a batch.
 _SIZES: dict[str, Callable[[Any], int]] = {
     "env_steps": attrgetter("count"),
     "agent_steps": methodcaller("agent_steps"),
@@ -170,24 +170,24 @@ _SIZES: dict[str, Callable[[Any], int]] = {
 
 
 class ConcatBatches:
-    """Puts batches together until they are large enough; for `combine`.
+    """An operator for `combine` that concatenates batches to larger ones.
 
-    Batches without steps, which a server gives while its clients are silent, are left out. What the
-    plan tells as the time of sampling is that between two large batches, as since Ray 1.9.
+    Empty batches, which a policy server returns while it has no samples, are left out. As since Ray
+    1.9, the plan's sampling time is that between two large batches.
 
     Args:
-        min_batch_size: How many steps are enough.
+        min_batch_size: The smallest number of steps in a large batch.
         count_steps_by: `env_steps` or `agent_steps`.
 
     Attributes:
-        buffer: The batches that wait for more.
-        count: How many steps they have.
+        buffer: The batches so far.
+        count: The number of their steps.
     """
 
     def __init__(self, min_batch_size: int, count_steps_by: str = "env_steps") -> None:
         if count_steps_by not in _SIZES:
             raise ConfigError(
-                f"Steps can't be counted by {count_steps_by!r}.",
+                f"The unit of steps {count_steps_by!r} is unknown.",
                 where="ConcatBatches(count_steps_by=)",
                 fix=f"use one of {', '.join(_SIZES)}",
             )
@@ -201,15 +201,15 @@ class ConcatBatches:
         self._since = time.perf_counter()
 
     def __call__(self, batch: Mapping[str, Any]) -> list[Any]:
-        """The large batch in a list, or an empty list."""
+        """Adds a batch, and returns a list with the large batch or an empty list."""
         if size := _SIZES[self.count_steps_by](batch):
             self.buffer.append(batch)
             self.count += size
         if not self.buffer or self.count < self.min_batch_size:
             return []
-        return [self._together()]
+        return [self._concatenate()]
 
-    def _together(self) -> Any:
+    def _concatenate(self) -> Any:
         from ray.rllib.policy.sample_batch import concat_samples
 
         took = time.perf_counter() - self._since
@@ -222,14 +222,14 @@ class ConcatBatches:
 
 
 class SelectExperiences:
-    """Keeps the batches of some policies.
+    """An operator that selects the batches of some policies.
 
     Args:
-        policy_ids: Their ids.
-        local_worker: A worker, in the place of the ids: those that it trains (Ray 1.4 – 1.13).
+        policy_ids: The policies' ids.
+        local_worker: A worker instead, whose trained policies to select (Ray 1.4 – 1.13).
 
     Raises:
-        ConfigError: Neither is given.
+        ConfigError: Both are None.
     """
 
     def __init__(
@@ -237,15 +237,15 @@ class SelectExperiences:
     ) -> None:
         if policy_ids is None and local_worker is None:
             raise ConfigError(
-                "Nothing says whose experiences to select.",
+                "SelectExperiences got neither policy_ids nor local_worker.",
                 where="SelectExperiences(policy_ids=, local_worker=)",
-                fix="give ids of policies, or the worker that trains some",
+                fix="pass the ids of policies, or a worker to select those that it trains",
             )
         self.policy_ids = policy_ids
         self.local_worker = local_worker
 
     def __call__(self, samples: Any) -> Any:
-        """What is left of a batch with several policies; one of a single policy stays."""
+        """Selects from a multi-agent batch; other batches stay."""
         batches = getattr(samples, "policy_batches", None)
         if batches is None:
             return samples
@@ -259,20 +259,20 @@ class SelectExperiences:
 
 
 class StandardizeFields:
-    """Gives fields of batches a mean of 0 and a deviation of 1, in place.
+    """An operator that scales columns to a mean of 0 and a deviation of 1, in place.
 
     Args:
-        fields: Their names; batches without them stay as they are.
+        fields: The columns' names; a batch may lack them.
     """
 
     def __init__(self, fields: Collection[str]) -> None:
         self.fields = fields
 
     def __call__(self, samples: object) -> Any:
-        """The same batch."""
+        """Scales a batch, and returns it."""
         for batch in getattr(samples, "policy_batches", {"": samples}).values():
             for field in filter(batch.__contains__, self.fields):
                 values = np.asarray(batch[field])
-                # What hardly varies is not blown up.
+                # The limit keeps nearly constant columns small.
                 batch[field] = (values - np.mean(values)) / np.maximum(np.std(values), 1e-4)
         return samples

@@ -1,4 +1,4 @@
-"""Operators that learn, in the local worker, and send the weights to the others."""
+"""Operators that train in the local worker, and send the weights to the others."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rllib_compat.execution.common import (
     NUM_TARGET_UPDATES,
     _get_shared_metrics,
     count_trained,
-    counted,
     gradients_of,
     send_weights,
+    steps_so_far,
 )
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import old_stack
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 class TrainOneStep:
-    """Learns from a batch, once or in minibatches.
+    """An operator that trains on a batch, at once or in minibatches.
 
     Args:
         workers: `trainer.workers`.
-        policies: Which policies learn; those that the config trains, if none is named.
-        num_sgd_iter: How often the batch is gone through.
-        sgd_minibatch_size: The minibatches' size; 0: the whole batch at once.
+        policies: The policies to train; None: those of the config.
+        num_sgd_iter: The number of passes over the batch.
+        sgd_minibatch_size: The number of steps in a minibatch; 0: all.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class TrainOneStep:
         self.sgd_minibatch_size = sgd_minibatch_size
 
     def __call__(self, batch: AnyBatch) -> tuple[Any, dict[str, Any]]:
-        """The batch, and what the policies tell of it."""
+        """Trains on a batch, and returns it with the policies' statistics."""
         metrics = _get_shared_metrics()
         timer = metrics.timers[LEARN_ON_BATCH_TIMER]
         with timer:
@@ -63,7 +63,7 @@ class TrainOneStep:
         return batch, info
 
     def learn(self, batch: object) -> tuple[Collection[str], dict[str, Any]]:
-        """Learns from a batch; returns the policies that did, with their metrics."""
+        """Trains on a batch, and returns the trained policies and their statistics."""
         worker = self.workers.local_worker()
         policies = self.policies or worker.get_policies_to_train(batch)
         if self.num_sgd_iter <= 1 and not self.sgd_minibatch_size:
@@ -76,13 +76,13 @@ class TrainOneStep:
 
 
 class MultiGPUTrainOneStep(TrainOneStep):
-    """The same, by the name and the arguments that it had for several GPUs.
+    """`TrainOneStep` by its name and arguments for several GPUs.
 
     Args:
         workers: `trainer.workers`.
-        sgd_minibatch_size: The minibatches' size.
-        num_sgd_iter: How often the batch is gone through.
-        **_: How the old Rays cut batches for their devices; torch's policies do it themselves.
+        sgd_minibatch_size: The number of steps in a minibatch.
+        num_sgd_iter: The number of passes over the batch.
+        **_: Ignored: how to split batches for devices, which torch policies do themselves.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ TrainTFMultiGPU = MultiGPUTrainOneStep
 
 
 class ComputeGradients:
-    """Computes gradients from a batch, in the local worker.
+    """An operator that computes gradients of a batch in the local worker.
 
     Args:
         workers: `trainer.workers`.
@@ -105,7 +105,7 @@ class ComputeGradients:
         self.workers = workers
 
     def __call__(self, samples: AnyBatch) -> tuple[Any, int]:
-        """The gradients, and the number of steps."""
+        """Returns the gradients, and the number of steps."""
         plan = _get_shared_metrics()
         with plan.timers[COMPUTE_GRADS_TIMER]:
             gradients, plan.info[LEARNER_INFO] = gradients_of(self.workers.local_worker(), samples)
@@ -113,14 +113,12 @@ class ComputeGradients:
 
 
 class ApplyGradients:
-    """Applies gradients in the local worker, and sends its weights to others.
+    """An operator that applies gradients in the local worker, and sends its weights to others.
 
     Args:
         workers: `trainer.workers`.
-        policies: Whose weights the other workers get; those that the config trains, if none is
-            named.
-        update_all: Whether all workers get the weights, and not only the one that the gradients
-            came from.
+        policies: The policies whose weights to send; None: those that the config trains.
+        update_all: Whether to send weights to all workers instead of only the gradients' worker.
     """
 
     def __init__(
@@ -134,17 +132,17 @@ class ApplyGradients:
         self.update_all = update_all
 
     def __call__(self, item: object) -> None:
-        """Takes what `ComputeGradients` returns.
+        """Applies an item of `ComputeGradients`.
 
         Raises:
-            ConfigError: The item is something else, or only one worker is to get the weights and
-                the gradients came from none.
+            ConfigError: The item is not (gradients, steps), or `update_all` is False and the
+                gradients' worker is not known.
         """
         if not (isinstance(item, tuple) and len(item) == 2):
             raise ConfigError(
-                f"Gradients and a number of steps are applied, and not a {type(item).__name__}.",
+                f"ApplyGradients got a {type(item).__name__} instead of (gradients, steps).",
                 where="ApplyGradients(…)",
-                fix="give what ComputeGradients, AsyncGradients or AverageGradients returns",
+                fix="pass the items of ComputeGradients, AsyncGradients or AverageGradients",
             )
         gradients, count = item
         plan, local = _get_shared_metrics(), self.workers.local_worker()
@@ -160,17 +158,17 @@ class ApplyGradients:
         if plan.current_actor is not None:
             return plan.current_actor
         raise ConfigError(
-            "Nothing says which worker these gradients came from.",
+            "The worker of these gradients is not known, and only it would get the weights.",
             where="ApplyGradients(update_all=False)",
-            fix="apply gradients of AsyncGradients, or update all workers",
+            fix="apply gradients of AsyncGradients, or set update_all=True",
         )
 
 
 class AverageGradients:
-    """Adds up the gradients of several batches, as old Rays did under this name; after `batch`."""
+    """An operator after `batch` that sums gradients, as old Rays did by this name."""
 
     def __call__(self, gradients: list[tuple[Any, int]]) -> tuple[Any, int]:
-        """The sum, and the number of all steps."""
+        """Returns the sum of the gradients, and of the numbers of steps."""
         import tree
 
         parts, counts = zip(*gradients, strict=True)
@@ -178,22 +176,21 @@ class AverageGradients:
 
 
 def _sum(*values: object) -> Any:
-    """The sum of one parameter's gradients; None where no batch has one."""
+    """Sums one parameter's gradients; None if there is none."""
     given = [value for value in values if value is not None]
     return reduce(add, given) if given else None
 
 
 class UpdateTargetNetwork:
-    """Updates target networks, every so many steps.
+    """An operator that updates target networks at an interval of steps.
 
-    That is as soon as so many have passed, as in Ray 1.13; older ones waited for one more.
+    It does so when the interval has passed, as Ray 1.13; older Rays waited for one more step.
 
     Args:
         workers: `trainer.workers`.
-        target_update_freq: After how many steps.
-        by_steps_trained: Whether steps are counted that were learned from, and not sampled.
-        policies: Whose networks, of the policies that the config trains; those of all, if none
-            is named.
+        target_update_freq: The interval in steps.
+        by_steps_trained: Whether to count trained steps instead of sampled ones.
+        policies: The policies, of those that the config trains; None: all of these.
     """
 
     def __init__(
@@ -209,8 +206,8 @@ class UpdateTargetNetwork:
         self.policies = policies
 
     def __call__(self, _: object) -> None:
-        """Updates them if it is time."""
-        now, counters = counted(trained=self.by_steps_trained), _get_shared_metrics().counters
+        """Updates the networks if the interval has passed."""
+        now, counters = steps_so_far(trained=self.by_steps_trained), _get_shared_metrics().counters
         if now < counters[LAST_TARGET_UPDATE_TS] + self.target_update_freq:
             return
         counters[LAST_TARGET_UPDATE_TS] = now
@@ -222,15 +219,15 @@ class UpdateTargetNetwork:
 
 
 def train_one_step(trainer: Any, train_batch: Any, policies_to_train: Any = None) -> dict[str, Any]:
-    """Learns from a batch as the trainer's config says: once, or in minibatches.
+    """Trains on a batch with the settings of the trainer's config.
 
     Args:
-        trainer: The trainer, whose counters and timers get it.
-        train_batch: What was sampled.
-        policies_to_train: Ids of the policies that learn; None for those of the config.
+        trainer: The trainer, whose counters and timers are updated.
+        train_batch: The batch.
+        policies_to_train: The ids of the policies to train; None: those of the config.
 
     Returns:
-        The policies' metrics.
+        The policies' statistics.
     """
     if not isinstance(trainer.config, dict):  # Ray's own algorithm
         return dict(old_stack.train_one_step(trainer, train_batch, policies_to_train))
@@ -248,5 +245,5 @@ def train_one_step(trainer: Any, train_batch: Any, policies_to_train: Any = None
 
 
 def multi_gpu_train_one_step(trainer: object, train_batch: object) -> dict[str, Any]:
-    """The same, by the name that it had where batches were loaded onto devices first."""
+    """Calls `train_one_step`, by its name for batches on devices."""
     return train_one_step(trainer, train_batch)

@@ -79,8 +79,8 @@ def set_module_class(config: AlgorithmConfig, cls: type) -> None:
             spec.module_class = cls
 
 
-def told_model_configs(config: AlgorithmConfig) -> dict[str, dict[str, Any]]:
-    """The model configs in a config: by policy, and by "" that of all of them."""
+def model_configs_by_policy(config: AlgorithmConfig) -> dict[str, dict[str, Any]]:
+    """The model configs in a config, by policy; the one for all policies by ""."""
     of_all, spec = plain_model_config(config._model_config), config._rl_module_spec
     if spec is None:
         return {"": of_all}

@@ -1,7 +1,7 @@
-"""Objects of the old world (environments, callbacks, filters) that run inside the new one.
+"""Adapters that run environments, callbacks and filters of old Rays in the installed one.
 
-What converted checkpoints and printed code name of them is in `rllib_compat.adapters`; these are
-the others that rooms above use.
+`rllib_compat.adapters` has those that converted checkpoints and generated code name; these are
+the others that packages above import.
 """
 
 from rllib_compat.neutral.public import lazy_exports

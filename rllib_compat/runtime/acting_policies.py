@@ -1,4 +1,4 @@
-"""The policy object of Ray 0.5 – 2.x as far as today's `RLModule` answers: it acts, and tells."""
+"""The part of the policy object of Ray 0.5 – 2.x that needs only an `RLModule`: acting."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 
 class ActingPolicy:
-    """What of a policy needs its module alone, and no learner.
+    """A policy that acts with its module, without a learner.
 
-    Observations are preprocessed and filtered already, as workers hand them to a policy.
+    Observations are preprocessed and filtered already, as workers pass them to a policy.
 
     Args:
         policy_id: Its id; the module has the same one.
         module: The `RLModule` that acts.
         config: The algorithm's config.
-        owner: What reaches the trainer; None where there is none in this process.
+        owner: The trainer's view of its policies; None in another process.
 
     Attributes:
         policy_id: Its id.
         module: The module that acts.
-        action_space: What it gives.
-        framework: "torch", whatever the config says.
-        batch_divisibility_req: Batches may have any number of steps.
+        action_space: The action space.
+        framework: "torch" for any config.
+        batch_divisibility_req: 1: batches may have any number of steps.
         distributed_world_size: None: learners are distributed, policies are not.
-        action_sampler_fn: None: modules sample.
+        action_sampler_fn: None: modules sample actions.
         action_distribution_fn: None, likewise.
     """
 
@@ -65,7 +65,7 @@ class ActingPolicy:
         self._config = config
         self._owner = owner
         self._model: LegacyModel | None = None
-        #: What is added to the steps that were sampled, as long as no more are.
+        #: The number of sampled steps, and the steps that are added to it while it does not change.
         self._ahead = (0, 0)
         self._last_timestep: int | None = None
 
@@ -74,30 +74,30 @@ class ActingPolicy:
 
     @cached_property
     def _inputs(self) -> PolicyInputs:
-        # Workers make a policy each time they are asked for one, often only to be told its name.
+        # Lazy: workers create a policy on each access, often only for its id.
         return PolicyInputs(self.module, self._config)
 
-    # What it tells
+    # Attributes
 
     @property
     def config(self) -> dict[str, Any]:
-        """The config: the legacy one with the defaults of its Ray, and today's other keys."""
+        """The legacy config with its Ray's defaults, and the installed Ray's other keys."""
         known = dict(self._config.to_dict())
         return known | dict(self._owner.config_of(self.policy_id)) if self._owner else known
 
     @property
     def observation_space(self) -> Any:
-        """What it takes: the module's space without the steps before, which have arguments."""
+        """The module's space without previous steps, which are separate arguments."""
         return self._inputs.observation_space
 
     @property
     def observation_space_struct(self) -> Any:
-        """The same, as the structure of its parts."""
+        """The observation space as a structure of its parts."""
         return policy_parts.struct_of(self.observation_space)
 
     @property
     def action_space_struct(self) -> Any:
-        """What it gives, as the structure of its parts."""
+        """The action space as a structure of its parts."""
         return policy_parts.struct_of(self.action_space)
 
     @property
@@ -106,45 +106,46 @@ class ActingPolicy:
         if self._model is None:
             from rllib_compat.runtime.models import make_model
 
-            told, (_, size) = self._model_config(), self._distribution()
-            self._model = make_model(self._whole_module(), self.observation_space, told, size)
+            config, (_, size) = self._model_config(), self._distribution()
+            module = self._module_with_critic()
+            self._model = make_model(module, self.observation_space, config, size)
         return self._model
 
     @property
     def unwrapped_model(self) -> LegacyModel:
-        """The same: nothing is wrapped around it."""
+        """`model`: it has no wrapper."""
         return self.model
 
     @property
     def dist_class(self) -> Any:
-        """The class of action distributions; `dist_class(model_out, model)` makes one."""
+        """The class of action distributions, called as `dist_class(model_out, model)`."""
         return self._distribution()[0]
 
     @property
     def device(self) -> torch.device:
-        """Where it acts."""
+        """The device of its module."""
         import torch
 
         return next((p.device for p in self.module.parameters()), torch.device("cpu"))
 
     @property
     def devices(self) -> list[torch.device]:
-        """The same, in a list."""
+        """A list with `device`."""
         return [self.device]
 
     @property
     def max_seq_len(self) -> int:
-        """How many steps a sequence has at most."""
+        """The largest number of steps in a sequence."""
         return int(self._model_config().get("max_seq_len", 20))
 
     @property
     def callbacks(self) -> Any:
-        """The user's callbacks object; None where there is none in this process."""
+        """The user's callbacks object; None in another process than the trainer's."""
         return self._owner.callbacks() if self._owner else None
 
     @property
     def global_timestep(self) -> int:
-        """The steps that were sampled so far, or were told, and acted in since."""
+        """The sampled steps so far, or the set number of steps, and the actions since."""
         sampled = self._owner.timestep() if self._owner else 0
         return sampled + (self._ahead[1] if self._ahead[0] == sampled else 0)
 
@@ -154,7 +155,7 @@ class ActingPolicy:
         self._ahead = sampled, timestep - sampled
 
     def on_global_var_update(self, global_vars: Mapping[str, Any]) -> None:
-        """Takes the `timestep`; schedules of learners follow their own counters."""
+        """Sets `global_timestep`; learners' schedules follow their own counters."""
         self.global_timestep = int(global_vars["timestep"])
 
     @property
@@ -167,38 +168,38 @@ class ActingPolicy:
     @property
     def exploration(self) -> Any:
         """An exploration object of the old API stack; the module explores by itself."""
-        told = self.config.get("exploration_config") or {"type": "StochasticSampling"}
-        made = policy_parts.exploration(told, self.action_space, self.config, self.model)
+        settings = self.config.get("exploration_config") or {"type": "StochasticSampling"}
+        made = policy_parts.exploration(settings, self.action_space, self.config, self.model)
         last = self._last_timestep
         made.last_timestep = self.global_timestep if last is None else last
         return made
 
     def get_exploration_state(self) -> dict[str, Any]:
-        """What its exploration tells: `cur_epsilon` and `last_timestep` where it has an epsilon."""
+        """Returns the state of its exploration, such as `cur_epsilon` and `last_timestep`."""
         return dict(self.exploration.get_state())
 
     get_exploration_info = get_exploration_state
 
     @property
     def exploration_info(self) -> dict[str, Any]:
-        """The same, by its name in Ray 0.8."""
+        """The exploration state, by its name in Ray 0.8."""
         return self.get_exploration_state()
 
     @property
     def explore(self) -> bool:
-        """Whether it explores where a call does not say it."""
+        """The default of `explore` in calls."""
         return bool(self._config.explore)
 
     def variables(self) -> list[Any]:
-        """The weights of its network."""
+        """Returns the weights of its network."""
         return list(self.model.variables())
 
     def loss_initialized(self) -> bool:
-        """Whether it has a loss yet: always, as the learner has."""
+        """Returns True: the learner has the loss."""
         return True
 
     def get_host(self) -> str:
-        """The name of this machine."""
+        """Returns the name of this machine."""
         return socket.gethostname()
 
     def apply(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -206,18 +207,18 @@ class ActingPolicy:
         return func(self, *args, **kwargs)
 
     def is_recurrent(self) -> bool:
-        """Whether the module has a state."""
+        """Whether the module has a recurrent state."""
         return bool(self.module.is_stateful())
 
     def get_initial_state(self) -> list[Any]:
-        """The recurrent state to begin with, as a flat list of arrays; empty without any."""
+        """Returns the initial recurrent state as a flat list of arrays, which may be empty."""
         return initial_state(self.module)
 
     def num_state_tensors(self) -> int:
-        """How many arrays its state has."""
+        """Returns the number of arrays of its recurrent state."""
         return len(self.get_initial_state())
 
-    # How it acts
+    # Acting
 
     def compute_actions(
         self,
@@ -225,7 +226,7 @@ class ActingPolicy:
         state_batches: Sequence[Any] | None = None,
         prev_action_batch: Any = None,
         prev_reward_batch: Any = None,
-        info_batch: Any = None,  # noqa: ARG002 - only policies of people's own looked at them
+        info_batch: Any = None,  # noqa: ARG002 - only custom policies used it
         episodes: Any = None,  # noqa: ARG002
         explore: bool | None = None,
         timestep: int | None = None,
@@ -235,19 +236,19 @@ class ActingPolicy:
 
         Args:
             obs_batch: Observations: an array or tensor `[B, …]`, or a list of them.
-            state_batches: The state before, as the last call returned it (of attention, the last
+            state_batches: The recurrent state as the last call returned it (of attention, the last
                 outputs `[B, memory, size]` of each unit); None: the initial one.
-            prev_action_batch: The actions before, for networks that look at them; None: zeros.
-            prev_reward_batch: The rewards before `[B]`, likewise.
-            info_batch: Not looked at.
-            episodes: Not looked at.
-            explore: Whether to sample; None for what the config says.
-            timestep: The steps so far, for schedules of exploration; None for the training's.
-            **kwargs: Not looked at.
+            prev_action_batch: The previous actions, for networks that use them; None: zeros.
+            prev_reward_batch: The previous rewards `[B]`, likewise.
+            info_batch: Ignored.
+            episodes: Ignored.
+            explore: Whether to sample actions; None: as in the config.
+            timestep: The step for exploration schedules; None: `global_timestep`.
+            **kwargs: Ignored.
 
         Returns:
-            The actions, the state batches, and what else was computed: `action_dist_inputs`,
-            `action_logp`, `action_prob`, and `vf_preds` or `q_values` where the algorithm has them.
+            The actions, the state batches, and other outputs: `action_dist_inputs`, `action_logp`,
+            `action_prob`, and `vf_preds` or `q_values` if the algorithm has them.
         """
         import torch
         import tree
@@ -289,10 +290,10 @@ class ActingPolicy:
         episodes: Any = None,
         **kwargs: Any,
     ) -> tuple[Any, list[Any], dict[str, Any]]:
-        """Computes actions for a batch of named parts: `obs`, `state_in_0`, `prev_actions` ….
+        """Computes actions for a dict of columns: `obs`, `state_in_0`, `prev_actions` ….
 
         Returns:
-            What `compute_actions` returns.
+            The same as `compute_actions`.
         """
         given = dict(input_dict.items())
         return self.compute_actions(
@@ -327,19 +328,19 @@ class ActingPolicy:
 
         Args:
             obs: One observation.
-            state: The state before, without a batch axis.
-            prev_action: The action before.
-            prev_reward: The reward before.
-            info: Not looked at.
-            episode: Not looked at.
-            clip_actions: Whether the action is clipped to its space (Ray 0.8 – 1.0).
-            explore: Whether to sample; None for what the config says.
-            timestep: The steps so far.
-            input_dict: The parts of one step by their names, in the place of the arguments above.
-            **kwargs: Not looked at.
+            state: The recurrent state, without a batch axis.
+            prev_action: The previous action.
+            prev_reward: The previous reward.
+            info: Ignored.
+            episode: Ignored.
+            clip_actions: Whether to clip the action to its space (Ray 0.8 – 1.0).
+            explore: Whether to sample actions; None: as in the config.
+            timestep: The step for exploration schedules.
+            input_dict: The columns of one step, instead of the arguments above.
+            **kwargs: Ignored.
 
         Returns:
-            The action, the state, and what else was computed, all without a batch axis.
+            The action, the state, and other outputs, all without a batch axis.
         """
         import tree
 
@@ -377,17 +378,17 @@ class ActingPolicy:
         actions_normalized: bool = True,
         **kwargs: Any,  # noqa: ARG002
     ) -> torch.Tensor:
-        """The log of the probability (or density) of actions, `[B]`.
+        """Computes the log-probability (or density) of actions, `[B]`.
 
         Args:
-            actions: The actions, as the policy gives them.
-            obs_batch: The observations that they were taken at.
-            state_batches: The states before.
-            prev_action_batch: The actions before.
-            prev_reward_batch: The rewards before.
-            actions_normalized: Whether actions are between -1 and 1; if not, and the config has
-                `normalize_actions`, they are brought there first.
-            **kwargs: Not looked at.
+            actions: The actions, as the policy returns them.
+            obs_batch: The observations for the actions.
+            state_batches: The recurrent states.
+            prev_action_batch: The previous actions.
+            prev_reward_batch: The previous rewards.
+            actions_normalized: Whether actions are between -1 and 1. If not, and the config has
+                `normalize_actions`, they are normalized.
+            **kwargs: Ignored.
         """
         import torch
         import tree
@@ -396,7 +397,7 @@ class ActingPolicy:
             actions = policy_parts.normalized(actions, self.action_space_struct)
         batch = self._inputs.batch(obs_batch, state_batches, prev_action_batch, prev_reward_batch)
         with torch.no_grad():
-            out = self._chosen_by(batch)
+            out = self._action_inputs(batch)
             out = out[:, 0] if self.is_recurrent() else out
             taken = tree.map_structure(
                 lambda a: torch.as_tensor(a, device=out.device), stacked(actions)
@@ -411,7 +412,7 @@ class ActingPolicy:
         model: Any,
         action_dist: Any = None,  # noqa: ARG002
     ) -> dict[str, Any]:
-        """What is computed beside actions: `vf_preds` of the last call of `model`, `q_values`."""
+        """Returns `q_values`, or the `vf_preds` of the last call of `model`."""
         if modules.chooses_by_q_values(self.module):
             return {
                 "q_values": in_numpy(
@@ -422,13 +423,14 @@ class ActingPolicy:
             return {"vf_preds": model.value_function()}
         return {}
 
-    # What it writes
+    # Export
 
     def export_model(self, export_dir: str, onnx: int | None = None) -> str:
-        """Writes what acts as `model.pt`, or with an opset as `model.onnx`.
+        """Writes the module as `model.pt`, or with an opset as `model.onnx`.
 
         Returns:
-            The file. `torch.jit.load` loads `model.pt`, and calls it as a `ModelV2`.
+            The path of the file. `torch.jit.load` loads `model.pt`; its arguments are a
+            `ModelV2`'s.
         """
         from rllib_compat.runtime import exports
 
@@ -447,17 +449,17 @@ class ActingPolicy:
     def __getattr__(self, name: str) -> Any:
         own = getattr(type(self), name, None)
         if isinstance(own, property) and own.fget is not None:
-            return own.fget(self)  # says what it is that is missing
+            return own.fget(self)  # raises the error about the missing part
         raise missing(self, "policy", name)
 
     def __dir__(self) -> list[str]:
         there = [n for n in super().__dir__() if n.startswith("_") or hasattr(self, n)]
         return sorted(set(there) - GONE["policy"].keys())
 
-    # Its parts
+    # Parts
 
-    def _whole_module(self) -> RLModule:
-        """The module with its critics, where there is one in this process."""
+    def _module_with_critic(self) -> RLModule:
+        """Returns the module with its critics, if this process has it."""
         return self.module
 
     def _has_critic(self, module: RLModule) -> bool:
@@ -471,7 +473,7 @@ class ActingPolicy:
         return policy_parts.distribution(self.action_space, self._model_config(), squashed)
 
     def _columns(self) -> list[str]:
-        """The columns of a batch that only some algorithms have."""
+        """Returns the columns of batches that only some algorithms have."""
         config = self._config
         if has_advantages(config):
             values = ["vf_preds"] if hasattr(self.module, "compute_values") else []
@@ -479,16 +481,16 @@ class ActingPolicy:
         return ["weights"] if hasattr(config, "n_step") else ["action_dist_inputs", "action_logp"]
 
     def _add_extras(self, out: dict[str, Any], batch: dict[str, Any]) -> None:
-        """Adds what old policies computed beside actions."""
+        """Adds the other outputs that old policies computed."""
         if modules.chooses_by_q_values(self.module):
             out["q_values"] = out["action_dist_inputs"] = modules.q_values(self.module, batch)
         elif hasattr(self.module, "compute_values") and "vf_preds" not in out:
-            module = self._whole_module()
+            module = self._module_with_critic()
             if self._has_critic(module):
                 out["vf_preds"] = module.compute_values(batch, None)  # type: ignore[attr-defined]
 
-    def _chosen_by(self, batch: dict[str, Any]) -> Any:
-        """What actions are chosen by."""
+    def _action_inputs(self, batch: dict[str, Any]) -> Any:
+        """Returns the Q-values or the inputs of the action distribution."""
         if modules.chooses_by_q_values(self.module):
             return modules.q_values(self.module, batch)
         return modules.network_forward(self.module)(batch)["action_dist_inputs"]

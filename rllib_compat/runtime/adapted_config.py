@@ -1,4 +1,4 @@
-"""Old behaviour that no call of `AlgorithmConfig` can say, and configs of many policies."""
+"""Old behavior that `AlgorithmConfig` has no setting for, and configs of many policies."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 
 @public("rllib_compat.adapters")
 def adapt_config(config: AlgorithmConfig) -> AlgorithmConfig:
-    """Adds what old workers did by themselves to a config of the new API stack, in place.
+    """Adds the behavior of old workers to a config of the new API stack, in place.
 
-    Observations are preprocessed where they are no arrays of floats, policies of DQN explore by
-    noisy nets, soft Q and noise on their weights, callbacks that listen to learners are called by
-    them, optimizers are what policies had, logged actions are recorded, RLlib's `VectorEnv` gets
-    the env runner that takes one, replay buffers give the weights that learners ask for, CQL's
-    learner takes the batches that CQL gives it, SAC's learns discrete actions on every Ray, and
-    IMPALA's and APPO's observation filters count all that was seen.
+    It adds the preprocessing of observations, DQN's exploration by noisy nets, soft Q and parameter
+    noise, callbacks in learners, legacy optimizers, the recording of logged actions, an env runner
+    for RLlib's `VectorEnv`, a replay buffer with weights, CQL's learner for single batches, SAC's
+    learner for discrete actions, and observation filters of IMPALA and APPO that count all
+    observations.
     """
     from rllib_compat.runtime.connectors import add_preprocessors, may_need_preprocessors
     from rllib_compat.runtime.exploration import use_legacy_exploration
@@ -49,51 +48,51 @@ def adapt_config(config: AlgorithmConfig) -> AlgorithmConfig:
     return config
 
 
-#: Up to here Ray's own cache is quick enough; beyond, loading a checkpoint needs `OverridesCache`.
+#: With more policies, Ray's own cache is too slow, and loading a checkpoint needs `OverridesCache`.
 MANY = 5
 
 T = TypeVar("T")
 
 
 class Interner:
-    """Gives for each value the first one that was equal to it."""
+    """A function that returns the first of equal values."""
 
     def __init__(self) -> None:
         self._seen: dict[bytes, Any] = {}
 
     def __call__(self, value: T) -> T:
-        """The value, or an equal one; only for values that nobody changes in place."""
+        """Returns the value or an earlier equal one; for values that are not changed in place."""
         shared: T = self._seen.setdefault(pickle.dumps(value), value)
         return shared
 
 
 @public("rllib_compat.adapters")
 class OverridesCache(dict[str, Any]):
-    """A dict that is empty in every copy and in every pickle.
+    """A dict whose copies and pickles are empty.
 
-    `AlgorithmConfig.get_config_for_module` makes the config of each module as a deep copy of the
-    main one, with the cache of all that were made before inside: every module with overrides
-    doubles the work, and twenty of them never end (Ray 2.40 – 2.60, `algorithm_config.py`). A cache
-    that is empty in every copy ends that; what it caches is the same.
+    `AlgorithmConfig.get_config_for_module` creates a module's config as a deep copy of the main
+    one, including the cache of all earlier ones: each module with overrides doubles the time, so
+    that 20 modules do not finish (Ray 2.40 – 2.60, `algorithm_config.py`). With this cache, copies
+    have none.
     """
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OverridesCache:
-        """An empty one: the copy makes its own configs when it is asked for them."""
+        """Returns an empty cache: the copy creates its own configs when needed."""
         return OverridesCache()
 
     def __reduce__(self) -> tuple[type[OverridesCache], tuple[()]]:
-        """An empty one, for the same reason."""
+        """Pickles as an empty cache."""
         return OverridesCache, ()
 
 
 def share_parts_of_policies(config: AlgorithmConfig) -> None:
-    """Gives all policies one config, and equal spaces as one object.
+    """Makes all policies share one config, and equal spaces one object.
 
-    `get_multi_agent_setup` gives each policy without a config of its own a deep copy of the whole,
-    with all policies inside, whenever a module is built: with 300 policies, minutes. Only the old
-    API stack reads these configs; what a policy has for itself is in the overrides of its module.
-    While an algorithm is built, its config is copied some twenty times. A deep copy copies an
-    object once, however many hold it: so equal spaces of policies are one object.
+    Whenever a module is built, `get_multi_agent_setup` gives each policy without its own config a
+    deep copy of the algorithm's, including all policies: with 300 policies, this takes minutes.
+    Only the old API stack reads these configs; a policy's own settings are in the overrides of its
+    module. While an algorithm is built, its config is copied about 20 times. A deep copy copies
+    each object once, so policies share equal spaces.
     """
     policies = config.policies
     if not isinstance(policies, dict) or len(policies) <= MANY:
@@ -109,10 +108,10 @@ def share_parts_of_policies(config: AlgorithmConfig) -> None:
 
 
 def limit_overrides_cache(config: AlgorithmConfig) -> bool:
-    """Gives a config with many overrides the cache that does not grow in copies.
+    """Sets an `OverridesCache` in a config with more than `MANY` overrides.
 
     Returns:
-        Whether it needed one.
+        Whether it was set.
     """
     if len(config.algorithm_config_overrides_per_module) <= MANY:
         return False

@@ -1,12 +1,12 @@
-"""Atari games: which names and environments are some, and what each Ray put around them.
+"""Atari games: how names and environments are recognized, and how each Ray wrapped them.
 
-RLlib wrapped them by itself until Ray 2.40. Whether an environment is one is told by the
-environment: it has an `ale`, and its observations are images. Only where there is no environment
-yet, its name or its entry in gymnasium's registry tells.
+RLlib wrapped them automatically until Ray 2.40. An environment is an Atari game if it has an `ale`
+and its observations are images. Before it is created, its name or its entry in gymnasium's registry
+decides.
 
 The suffixes of a name were arguments of the game: `Deterministic` skips as many frames as DeepMind
-did, `NoFrameskip` none, and others 2 to 4, drawn anew at each step; version 0 repeats the action
-before at every fourth step; `-ram` shows the memory. Source: the registries of gym 0.15 and 0.21,
+did, `NoFrameskip` none, and others 2 to 4, at random for each step; version 0 repeats the previous
+action with probability 0.25; `-ram` observes the RAM. Source: the registries of gym 0.15 and 0.21,
 which agree (`tests/legacy/atari/ids.json`).
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
 
 
-# All games that gym's Atari environments had (gym 0.10 – 0.26).
+# All games of gym's Atari environments (gym 0.10 – 0.26).
 GAMES = frozenset(
     (
         *("Adventure", "AirRaid", "Alien", "Amidar", "Assault", "Asterix", "Asteroids"),
@@ -48,13 +48,13 @@ _NAME = re.compile(
 
 
 def is_atari_name(name: object) -> bool:
-    """Whether gym or gymnasium make an Atari game that gives images of a name."""
+    """Whether a name is one of gym or gymnasium for an Atari game with images."""
     match = _match(name)
     return match is not None and not match["ram"]
 
 
 def may_be_atari(env: object) -> bool:
-    """Whether an environment may be an Atari game, which gives images or its memory."""
+    """Whether an environment may be an Atari game, with images or RAM."""
     return _match(env) is not None or not is_registered_name(env)
 
 
@@ -67,28 +67,28 @@ def _match(name: object) -> re.Match[str] | None:
 
 
 def is_registered_name(name: object) -> bool:
-    """Whether a name looks like one of gymnasium's registry, and not one of the user's own."""
+    """Whether a name has the form of gymnasium's registry, such as `Name-v0`."""
     return isinstance(name, str) and re.search(r"-v\d+$", name) is not None
 
 
 def game_of(name: object) -> str | None:
-    """The game in a name that gym had (`Pong` of `PongNoFrameskip-v4`); None: it is none."""
+    """Returns the game of a gym name (`Pong` of `PongNoFrameskip-v4`), or None."""
     match = _match(name)
     return match["game"] if match is not None and arguments_of(name) is not None else None
 
 
 def arguments_of(name: object) -> dict[str, Any] | None:
-    """What gym called the game of a name with, and `max_episode_steps`; None: it had no such name.
+    """Returns gym's arguments for a name and `max_episode_steps`, or None for unknown names.
 
     Args:
-        name: A name of gym's, of the versions 0, 4 and 5.
+        name: A name of gym, of version 0, 4 or 5.
     """
     match = _match(name)
     if match is None or match["game"] not in GAMES:
         return None
     version = int(match["version"])
     game = re.sub(r"(?<!^)(?=[A-Z])", "_", match["game"]).lower()
-    told = {
+    arguments = {
         "game": game,
         "obs_type": "ram" if match["ram"] else "rgb",
         "repeat_action_probability": 0.0 if version == 4 else 0.25,
@@ -96,30 +96,30 @@ def arguments_of(name: object) -> dict[str, Any] | None:
     }
     if match["ale"]:
         known = version == 5 and match["skip"] is None
-        return {**told, "frameskip": 4, "max_episode_steps": 27_000} if known else None
+        return {**arguments, "frameskip": 4, "max_episode_steps": 27_000} if known else None
     if version not in (0, 4):
         return None
     usual = 3 if game == "space_invaders" else 4
     steps = 10_000 if version == 0 and match["skip"] is None else 100_000
     if match["skip"] == "NoFrameskip":
-        return {**told, "frameskip": 1, "max_episode_steps": steps * usual}
+        return {**arguments, "frameskip": 1, "max_episode_steps": steps * usual}
     skip = usual if match["skip"] else (2, 5)
-    return {**told, "frameskip": skip, "max_episode_steps": steps}
+    return {**arguments, "frameskip": skip, "max_episode_steps": steps}
 
 
 def game_spec(name: object) -> EnvSpec | None:
-    """What gymnasium makes the game of an old name from; None: it is none, or no game is here."""
-    told = arguments_of(name)
-    if told is None or importlib.util.find_spec("ale_py") is None:
+    """Returns gymnasium's spec for an old name; None: no Atari name, or no installed games."""
+    arguments = arguments_of(name)
+    if arguments is None or importlib.util.find_spec("ale_py") is None:
         return None
     from gymnasium.envs.registration import EnvSpec
 
-    steps = told.pop("max_episode_steps")
+    steps = arguments.pop("max_episode_steps")
     entry = "ale_py.env:AtariEnv"
-    return EnvSpec(str(name), entry_point=entry, kwargs=told, max_episode_steps=steps)
+    return EnvSpec(str(name), entry_point=entry, kwargs=arguments, max_episode_steps=steps)
 
 
-#: Of the model's keys and what follows from them, and their defaults in all Rays.
+#: The settings of frames, and their defaults in all Rays.
 DEFAULTS: Mapping[str, Any] = {
     "dim": 84,
     "framestack": 4,
@@ -128,61 +128,61 @@ DEFAULTS: Mapping[str, Any] = {
     "zero_mean": True,
 }
 
-#: From this Ray on, only games of gymnasium's `ALE/` names were wrapped; frames were skipped where
-#: `env_config` said `frameskip: 1`, whatever the game's name; and rewards were no longer clipped
-#: unless the config said so.
+#: Since this Ray, only games with gymnasium's `ALE/` names are wrapped; the wrapper skips frames if
+#: `env_config` has `frameskip: 1`, for any name; and rewards are clipped only if the config says
+#: so.
 GYMNASIUM = Version("2.3")
 
-#: The keys that say how many frames are stacked. In Ray 1.2 to 1.5, the second one did where the
-#: first one was -1: the frames before the first one of an episode were zeros then.
+#: The keys for the number of stacked frames. In Ray 1.2 to 1.5, the second applied if the first was
+#: -1; then the frames before an episode's first were zeros.
 STACKED = ("framestack", "num_framestacks")
 
 
 def atari_settings(model: Mapping[str, Any]) -> dict[str, Any]:
-    """What a legacy config's `model` says of frames, as `EnvSettings.atari` has it."""
-    told = {key: model[key] for key in DEFAULTS if key in model}
-    if "framestack" not in told:
-        return told
-    if (stacks := told["framestack"]) is None:
-        del told["framestack"]
+    """Returns the settings of frames in a legacy config's `model`, for `EnvSettings.atari`."""
+    settings = {key: model[key] for key in DEFAULTS if key in model}
+    if "framestack" not in settings:
+        return settings
+    if (stacks := settings["framestack"]) is None:
+        del settings["framestack"]
     elif stacks == -1:
         number = model.get("num_framestacks")
         number = DEFAULTS["framestack"] if number in (None, "auto") else int(number)
-        told["framestack"] = number if number > 1 else None
-        told["zeros_first"] = number > 1
+        settings["framestack"] = number if number > 1 else None
+        settings["zeros_first"] = number > 1
     else:
-        told["framestack"] = DEFAULTS["framestack"] if stacks else None
-    return told
+        settings["framestack"] = DEFAULTS["framestack"] if stacks else None
+    return settings
 
 
 def has_game_wrappers(settings: EnvSettings) -> bool:
-    """Whether Atari games are to be wrapped; the old API stack does it itself."""
+    """Whether to wrap Atari games; the old API stack does so itself."""
     pref = settings.preprocessor_pref
     return pref == "deepmind" and not settings.multi_agent and not settings.old_stack
 
 
 def changes_games(settings: EnvSettings) -> bool:
-    """Whether anything becomes of Atari games: wrappers, or RLlib's own preprocessing."""
+    """Whether Atari games are wrapped or preprocessed."""
     return settings.preprocessor_pref is not None and not settings.old_stack
 
 
 def is_atari(env: object, legacy_ray: str | None = None) -> bool:
-    """Whether an environment is an Atari game that gives images.
+    """Whether an environment is an Atari game with images.
 
     Args:
         env: The environment.
-        legacy_ray: Whose Ray's answer is asked for; None: whether it is one.
+        legacy_ray: The Ray whose check to use; None: whether it is one.
     """
     shape = getattr(getattr(env, "observation_space", None), "shape", None)
     if shape is not None and len(shape) < 3:
-        return False  # the game's memory
+        return False  # the game's RAM
     if legacy_ray is not None and Version(legacy_ray) >= GYMNASIUM:
         return "AtariEnv<ALE" in str(env)
     return hasattr(getattr(env, "unwrapped", env), "ale")
 
 
 def is_registered_game(name: str) -> bool:
-    """Whether gymnasium makes an Atari game of a name that it knows."""
+    """Whether a name is one of gymnasium for an Atari game."""
     import gymnasium
 
     spec = gymnasium.registry.get(name)
@@ -192,12 +192,12 @@ def is_registered_game(name: str) -> bool:
 def wrap_game(
     env: object, settings: EnvSettings, context: Mapping[str, Any]
 ) -> tuple[Any, EnvSettings]:
-    """A game in the wrappers, and the settings with what goes with them.
+    """Wraps a game, and returns it with settings that clip rewards if the Ray did.
 
     Args:
         env: The game, of any gym.
-        settings: What the legacy config says.
-        context: Its `env_config`.
+        settings: The settings of the legacy config.
+        context: The config's `env_config`.
     """
     from rllib_compat.runtime.atari_wrappers import wrap
 
@@ -217,12 +217,12 @@ def _skips(env: object, settings: EnvSettings, context: Mapping[str, Any]) -> bo
 
 
 def skips_none(env: object) -> bool:
-    """Whether a game gives every single frame."""
+    """Whether a game skips no frames itself."""
     spec = getattr(env, "spec", None)
     own = (getattr(spec, "kwargs", None) or {}).get("frameskip")
     return own == 1 or "NoFrameskip" in str(getattr(spec, "id", ""))
 
 
 def clips_rewards(legacy_ray: str | None) -> bool:
-    """Whether a Ray clipped an Atari game's rewards to their sign unless it was told otherwise."""
+    """Whether a Ray clipped an Atari game's rewards to their sign by default."""
     return legacy_ray is None or Version(legacy_ray) < GYMNASIUM

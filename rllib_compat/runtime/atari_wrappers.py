@@ -1,9 +1,9 @@
-"""The wrappers of DeepMind's experiments as RLlib had them until Ray 2.40, to the byte.
+"""RLlib's DeepMind wrappers for Atari, with the same bytes as until Ray 2.40.
 
-What the old Rays did was recorded (`tests/legacy/atari/`). From the game outwards: 1 to 30 frames
-are waited for when an episode begins; of four frames, the brighter of the last two is seen; an
-episode ends with a life, and the game is only reset when it is over; FIRE is pressed where there is
-such an action; frames become gray and small; and four of them lie one behind the other.
+The tests compare them with recordings of old Rays (`tests/legacy/atari/`). From the inside out: an
+episode starts with 1 to 30 no-ops; of four frames, the observation is the maximum of the last two;
+an episode ends with a life, and the game is reset only when it is over; FIRE is pressed if the game
+has that action; frames are converted to grayscale, resized and stacked.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.gym_api import adapt_single_agent
 from rllib_compat.runtime.preprocessors import Array, gray, resize
 
-#: How many frames are skipped where the game itself skips none.
+#: The number of frames to skip, if the game itself skips none.
 SKIP = 4
-#: At most so many frames are waited for.
-WAITED = 30
+#: The largest number of no-ops at the start of an episode.
+NOOP_MAX = 30
 
 
 def wrap(
@@ -34,14 +34,14 @@ def wrap(
     zeros_first: bool = False,
     **_: object,
 ) -> gymnasium.Env[Any, Any]:
-    """A game in the wrappers; observations are bytes from 0 to 255, `[dim, dim, frames]`.
+    """Wraps a game; observations are uint8 arrays `[dim, dim, frames]`.
 
     Args:
         env: The game, of any gym.
-        skips: Whether frames are skipped.
-        dim: Rows and columns of what is seen.
-        framestack: How many frames are seen at once; None: one.
-        zeros_first: Whether zeros lie before an episode's first frame, not that frame itself.
+        skips: Whether to skip frames.
+        dim: The rows and columns of observations, in pixels.
+        framestack: The number of frames in an observation; None: one.
+        zeros_first: Whether an episode starts with a stack of zeros instead of its first frame.
     """
     game = env.unwrapped
     inner: gymnasium.Env[Any, Any] = NoopReset(adapt_single_agent(env, EnvSettings(None)), game)
@@ -60,7 +60,7 @@ def wrap(
 
 
 def warp(frame: Array, dim: int) -> Array:
-    """A frame gray and small, `[dim, dim, 1]`."""
+    """Converts a frame to grayscale, and resizes it to `[dim, dim, 1]`."""
     return resize(gray(frame), (dim, dim))[:, :, None]
 
 
@@ -73,7 +73,7 @@ def _pixels(dim: int, frames: int) -> gymnasium.spaces.Box:
 
 
 class GameWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """What asks the game itself, whatever lies between."""
+    """A wrapper that calls the innermost environment, past the wrappers between."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], game: Any) -> None:
         super().__init__(env)
@@ -81,22 +81,22 @@ class GameWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class NoopReset(GameWrapper):
-    """Begins an episode with a number of frames, drawn by the game, in which nothing is done."""
+    """Starts an episode with a random number of no-ops, drawn from the game's generator."""
 
-    def reset(self, **told: Any) -> tuple[Any, dict[str, Any]]:
+    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
         """Starts an episode."""
-        observation, info = self.env.reset(**told)
+        observation, info = self.env.reset(**options)
         generator = self._game.np_random
         draw = generator.integers if hasattr(generator, "integers") else generator.randint
-        for _ in range(draw(1, WAITED + 1)):
+        for _ in range(draw(1, NOOP_MAX + 1)):
             observation, _, *ends, info = self.env.step(0)
             if any(ends):
-                observation, info = self.env.reset(**told)
+                observation, info = self.env.reset(**options)
         return observation, info
 
 
 class EpisodicLife(GameWrapper):
-    """Ends an episode with each life, and resets the game only when it is over."""
+    """Ends an episode when a life is lost, and resets the game only when it is over."""
 
     _lives = 0
     _is_over = True
@@ -106,14 +106,14 @@ class EpisodicLife(GameWrapper):
         observation, reward, over, cut, info = self.env.step(action)
         self._is_over = over or cut
         before, self._lives = self._lives, self._game.ale.lives()
-        # Some games go on for some frames without a life.
+        # Some games continue for some frames after the last life.
         lost = 0 < self._lives < before
         return observation, reward, over or lost, cut, info
 
-    def reset(self, **told: Any) -> tuple[Any, dict[str, Any]]:
-        """Goes on with the next life, or starts a game."""
+    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
+        """Continues with the next life, or resets the game if it is over."""
         if self._is_over:
-            observation, info = self.env.reset(**told)
+            observation, info = self.env.reset(**options)
         else:
             observation, *_, info = self.env.step(0)
         self._lives = self._game.ale.lives()
@@ -121,13 +121,13 @@ class EpisodicLife(GameWrapper):
 
 
 class FireReset(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Starts games that wait for FIRE: an episode begins with it, and with the action behind it."""
+    """Starts games that wait for FIRE: takes actions 1 and 2 at the start of an episode."""
 
-    def reset(self, **told: Any) -> tuple[Any, dict[str, Any]]:
+    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
         """Starts an episode."""
-        observation, info = self.env.reset(**told)
+        observation, info = self.env.reset(**options)
         for action in (1, 2):
             observation, _, *ends, info = self.env.step(action)
             if any(ends):
-                self.env.reset(**told)  # what it shows is not seen
+                self.env.reset(**options)  # old Rays did not return its observation either
         return observation, info

@@ -1,4 +1,4 @@
-"""The `BaseEnv` of Ray 0.5 – 2.x: all environments of one runner, by number and by agent."""
+"""The `BaseEnv` of Ray 0.5 – 2.x: an env runner's environments, by index and agent."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from rllib_compat.registry.legacy_api import GONE, missing, names_with
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT
 from rllib_compat.runtime.user_envs import list_environments, user_env
 
-#: Values by the number of an environment and by agent.
+#: Values by the index of an environment and by agent.
 Values = dict[int, dict[Any, Any]]
 
 
 class _Step(NamedTuple):
-    """What one environment has said, each by agent."""
+    """The return values of one environment's step, each by agent."""
 
     observations: dict[Any, Any]
     rewards: dict[Any, float]
@@ -23,17 +23,17 @@ class _Step(NamedTuple):
 
 
 class LegacyBaseEnv:
-    """All environments of one runner.
+    """All environments of an env runner.
 
     Args:
         env: gymnasium's vector environment, or Ray's multi-agent one.
-        stepped: Called when user code resets or steps an environment itself, past the runner.
+        stepped: Called when user code resets or steps an environment itself.
     """
 
     def __init__(self, env: Any, stepped: Callable[[], None] = lambda: None) -> None:
         self._env = env
         self._stepped = stepped
-        self._news: dict[int, _Step] = {}
+        self._results: dict[int, _Step] = {}
 
     @property
     def envs(self) -> list[Any]:
@@ -42,78 +42,78 @@ class LegacyBaseEnv:
 
     @property
     def num_envs(self) -> int:
-        """How many there are."""
+        """The number of environments."""
         return len(self.get_sub_environments())
 
     def get_sub_environments(self, as_dict: bool = False) -> Any:
-        """The user's own environments, without any wrapper of this package."""
+        """Returns the user's own environments, without this package's wrappers."""
         envs = [user_env(env) for env in self.wrapped_environments()]
         return dict(enumerate(envs)) if as_dict else envs
 
     def wrapped_environments(self) -> list[Any]:
-        """The environments in all their wrappers."""
+        """Returns the environments with all wrappers."""
         return list_environments(self._env)
 
     def get_unwrapped(self) -> list[Any]:
-        """The older name of `get_sub_environments`."""
+        """Returns `get_sub_environments()`, by its older name."""
         return list(self.get_sub_environments())
 
     @property
     def vector_env(self) -> Any:
-        """The environments as today's runner steps them."""
+        """The vector environment that the env runner steps."""
         return self._env
 
     def to_base_env(self, *_: object, **__: object) -> LegacyBaseEnv:
-        """Itself."""
+        """Returns this object."""
         return self
 
     # Spaces
 
     @property
     def observation_space(self) -> Any:
-        """What one environment observes."""
+        """The observation space of one environment."""
         return getattr(self._env, "single_observation_space", None) or self._env.observation_space
 
     @property
     def action_space(self) -> Any:
-        """What is done in one environment."""
+        """The action space of one environment."""
         return getattr(self._env, "single_action_space", None) or self._env.action_space
 
     def get_agent_ids(self) -> set[Any]:
-        """The ids of all agents; the only one is `agent0`."""
+        """Returns the ids of all agents; that of a single one is `agent0`."""
         return set(_agents(next(iter(self.wrapped_environments()), None)) or [ONLY_AGENT])
 
     def observation_space_sample(self, agent_id: Iterable[Any] | None = None) -> Values:
-        """An observation of the space for each agent of each environment."""
+        """Samples an observation for each agent of each environment."""
         return self._samples(self.observation_space, agent_id)
 
     def action_space_sample(self, agent_id: Iterable[Any] | None = None) -> Values:
-        """An action of the space for each agent of each environment."""
+        """Samples an action for each agent of each environment."""
         return self._samples(self.action_space, agent_id)
 
     def observation_space_contains(self, x: Values) -> bool:
-        """Whether all observations are of the space."""
+        """Whether all observations are in the space."""
         return _all_in(self.observation_space, x)
 
     def action_space_contains(self, x: Values) -> bool:
-        """Whether all actions are of the space."""
+        """Whether all actions are in the space."""
         return _all_in(self.action_space, x)
 
     def _samples(self, space: Any, agents: Iterable[Any] | None) -> Values:
         ids = self.get_agent_ids() if agents is None else set(agents)
         return {n: {a: _of_agent(space, a).sample() for a in ids} for n in range(self.num_envs)}
 
-    # Steps, past the runner
+    # Steps by user code
 
     def try_reset(self, env_id: int | None = None, **how: Any) -> Values:
-        """Begins an episode in an environment; None: in all. The runner begins new ones, too.
+        """Resets an environment, or all; the env runner resets them again for its next sample.
 
         Args:
-            env_id: The number of the environment.
+            env_id: The index of the environment; None: all.
             **how: `seed` and `options`.
 
         Returns:
-            The first observations.
+            The initial observations.
         """
         self._stepped()
         envs = self.wrapped_environments()
@@ -121,54 +121,53 @@ class LegacyBaseEnv:
         return {n: _by_agent(envs[n], envs[n].reset(**how)[0]) for n in numbers}
 
     def send_actions(self, action_dict: Values) -> None:
-        """Steps environments by the actions of their agents; `poll` gives what came of it."""
+        """Steps environments with the actions of their agents; `poll` returns the results."""
         self._stepped()
         envs = self.wrapped_environments()
         for number, actions in action_dict.items():
             env = envs[number]
-            told = env.step(dict(actions) if _agents(env) else actions[ONLY_AGENT])
-            observations, rewards, ended, cut, infos = (_by_agent(env, part) for part in told)
+            values = env.step(dict(actions) if _agents(env) else actions[ONLY_AGENT])
+            observations, rewards, ended, cut, infos = (_by_agent(env, value) for value in values)
             dones = {agent: bool(ended[agent] or cut.get(agent)) for agent in ended}
             dones.setdefault("__all__", all(dones.values()))
-            self._news[number] = _Step(observations, rewards, dones, infos)
+            self._results[number] = _Step(observations, rewards, dones, infos)
 
     def poll(self) -> tuple[Values, ...]:
-        """What environments have said since the last call; at first, they are reset.
+        """Returns the results of environments since the last call; the first call resets them.
 
         Returns:
-            Observations, rewards, dones and infos, and the actions that environments have chosen
-            by themselves: none.
+            Observations, rewards, dones and infos, and off-policy actions, which are empty.
         """
-        news, self._news = self._news, {}
-        if not news:
+        results, self._results = self._results, {}
+        if not results:
             for number, first in self.try_reset().items():
                 dones = dict.fromkeys([*first, "__all__"], False)
                 infos: dict[Any, Any] = {agent: {} for agent in first}
-                news[number] = _Step(first, dict.fromkeys(first, 0.0), dones, infos)
-        parts = ({n: step[part] for n, step in news.items()} for part in range(4))
+                results[number] = _Step(first, dict.fromkeys(first, 0.0), dones, infos)
+        parts = ({n: step[part] for n, step in results.items()} for part in range(4))
         return (*parts, {})
 
     last = poll
 
     @property
     def new_obs(self) -> list[Any]:
-        """The observations that `poll` has not given yet, as the three that follow."""
-        return [step.observations for step in self._news.values()]
+        """The observations that `poll` has not returned yet."""
+        return [step.observations for step in self._results.values()]
 
     @property
     def cur_rewards(self) -> list[Any]:
-        """Rewards."""
-        return [step.rewards for step in self._news.values()]
+        """The rewards that `poll` has not returned yet."""
+        return [step.rewards for step in self._results.values()]
 
     @property
     def cur_dones(self) -> list[Any]:
-        """Whether episodes are over."""
-        return [step.dones for step in self._news.values()]
+        """The dones that `poll` has not returned yet."""
+        return [step.dones for step in self._results.values()]
 
     @property
     def cur_infos(self) -> list[Any]:
-        """Infos."""
-        return [step.infos for step in self._news.values()]
+        """The infos that `poll` has not returned yet."""
+        return [step.infos for step in self._results.values()]
 
     def try_render(self, env_id: int | None = None) -> Any:
         """Renders an environment; None: the first."""
@@ -188,29 +187,29 @@ class LegacyBaseEnv:
 
 
 class OldStackBaseEnv:
-    """All environments of one worker of the old API stack, where `BaseEnv` has lost older names.
+    """The `BaseEnv` of a worker of the old API stack, with methods that Ray has removed.
 
     Args:
-        env: Ray's `BaseEnv`, which answers what is not told here.
+        env: Ray's `BaseEnv`, which has all other attributes.
     """
 
     def __init__(self, env: Any) -> None:
         self._env = env
 
     def get_sub_environments(self, as_dict: bool = False) -> Any:
-        """The user's own environments, without any wrapper of this package."""
+        """Returns the user's own environments, without this package's wrappers."""
         envs = [user_env(env) for env in self._env.get_sub_environments()]
         return dict(enumerate(envs)) if as_dict else envs
 
     def get_unwrapped(self) -> list[Any]:
-        """The older name of `get_sub_environments`."""
+        """Returns `get_sub_environments()`, by its older name."""
         return list(self.get_sub_environments())
 
     envs = property(get_unwrapped)
 
     @property
     def num_envs(self) -> int:
-        """How many there are."""
+        """The number of environments."""
         return len(self.get_unwrapped())
 
     def __getattr__(self, name: str) -> Any:
@@ -220,17 +219,17 @@ class OldStackBaseEnv:
 
 
 def _agents(env: Any) -> list[Any]:
-    """The ids of the agents of an environment that knows several."""
+    """Returns the agents of a multi-agent environment, else an empty list."""
     return list(getattr(getattr(env, "unwrapped", None), "possible_agents", None) or [])
 
 
-def _by_agent(env: Any, told: Any) -> dict[Any, Any]:
-    """What an environment has said, by agent."""
-    return dict(told) if _agents(env) else {ONLY_AGENT: told}
+def _by_agent(env: Any, value: Any) -> dict[Any, Any]:
+    """Returns an environment's value by agent."""
+    return dict(value) if _agents(env) else {ONLY_AGENT: value}
 
 
 def _of_agent(space: Any, agent: object) -> Any:
-    """The space of an agent, where there is one for each."""
+    """Returns the agent's part of a space, if it has one."""
     by_agent = getattr(space, "spaces", None)
     return by_agent[agent] if isinstance(by_agent, Mapping) and agent in by_agent else space
 

@@ -1,7 +1,7 @@
-"""Episodes of today as the sample batches of old, and what callbacks write into those.
+"""Converts episodes to legacy sample batches, and writes callbacks' changes back.
 
-A batch is a copy. After a callback has had it, `write_back` compares it with what it was, and
-carries the changes into the episode, which goes on to the learners.
+A batch is a copy. After a callback, `write_back` compares it with the original, and copies the
+changes to the episode, which the learners get.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from rllib_compat.runtime.recurrent_states import flatten_state
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import MultiAgentEpisode, SingleAgentEpisode
 
-# Columns that the episode holds otherwise; a write can't reach the learners.
+# Columns whose changes cannot reach the learners.
 _COMPUTED_BY_LEARNERS = ("advantages", "value_targets")
 _GIVEN = ("terminateds", "truncateds", "infos", "t", "eps_id", "agent_index", "unroll_id")
 
 
 def agent_parts(chunk: Any) -> dict[Any, Any]:
-    """The single-agent episodes with steps in a chunk, by agent."""
+    """Returns the non-empty single-agent episodes of a chunk, by agent."""
     if hasattr(chunk, "agent_episodes"):
         return {agent: part for agent, part in chunk.agent_episodes.items() if len(part)}
     return {ONLY_AGENT: chunk} if len(chunk) else {}
 
 
 def sample_batch(episode: SingleAgentEpisode, agent_index: int = 0) -> Any:
-    """A single-agent episode as a `SampleBatch` of arrays that nobody else has.
+    """Converts a single-agent episode to a `SampleBatch` of new arrays.
 
     Args:
         episode: A `SingleAgentEpisode`, with lists or with arrays.
-        agent_index: The place of the agent among those of its environment.
+        agent_index: The index of the agent in its environment.
 
     Returns:
-        The columns of Ray 1.x (`policy/sample_batch.py`), without those that are computed from
-        others (advantages, previous actions); `batch["dones"]` works as an item.
+        The columns of Ray 1.x (`policy/sample_batch.py`), without those computed from others
+        (advantages, previous actions); `batch["dones"]` works, too.
     """
     import tree
     from ray.rllib.policy.sample_batch import SampleBatch
@@ -62,7 +62,7 @@ def sample_batch(episode: SingleAgentEpisode, agent_index: int = 0) -> Any:
             "truncateds": ends[1],
             "infos": _objects(episode.get_infos(slice(1, length + 1))),
             "t": np.arange(episode.t_started, episode.t),
-            # The id was a number; letters would not fit into the columns of old readers.
+            # A number, as in old Rays: their readers take no strings.
             "eps_id": np.full(length, zlib.crc32(str(episode.id_).encode())),
             "unroll_id": np.full(length, episode.t_started),
             "agent_index": np.full(length, agent_index),
@@ -78,24 +78,24 @@ def sample_batch(episode: SingleAgentEpisode, agent_index: int = 0) -> Any:
 def write_back(
     episode: SingleAgentEpisode, batch: Mapping[str, Any], before: Mapping[str, Any]
 ) -> None:
-    """Carries what a callback changed in a batch into the episode.
+    """Copies a callback's changes of a batch to the episode.
 
     Raises:
-        GoneError: A change that can't take effect: advantages (learners compute them from the
-            rewards), and what the environment has said.
+        GoneError: A change has no effect: of advantages, which learners compute from rewards, or
+            of values that the environment has returned.
     """
     for name in batch:
         if name in before and _equal(batch[name], before[name]):
             continue
         if name in _COMPUTED_BY_LEARNERS:
             raise GoneError(
-                f"`{name}` is computed in the learners, after all callbacks.",
+                f"The column `{name}` cannot be set: learners compute it after all callbacks.",
                 where=f"postprocessed_batch[{name!r}]",
                 fix="change the rewards, from which it is computed; or pass api_stack='old'",
             )
         if name in _GIVEN:
             raise GoneError(
-                f"`{name}` of an episode can't be changed any more.",
+                f"The column `{name}` cannot be set: the new API stack keeps the environment's.",
                 where=f"postprocessed_batch[{name!r}]",
                 fix="change it in the environment; or pass api_stack='old'",
             )
@@ -103,7 +103,7 @@ def write_back(
 
 
 def read_only(batch: Any) -> Any:
-    """A view on a batch that refuses writes."""
+    """Returns a read-only view of a batch."""
     import tree
 
     def lock(column: object) -> Any:
@@ -116,11 +116,11 @@ def read_only(batch: Any) -> Any:
 
 @frozen
 class Collector:
-    """What was collected for one policy.
+    """The collected steps of one policy.
 
     Attributes:
-        batches: A batch an agent.
-        agent_steps: Their steps.
+        batches: A batch for each agent.
+        agent_steps: The number of their steps.
     """
 
     batches: list[Any]
@@ -129,12 +129,12 @@ class Collector:
 
 @frozen
 class BatchBuilder:
-    """What an episode's `batch_builder` held: what was sampled since the last batch, to read.
+    """An episode's `batch_builder`: a read-only view of the steps since the last batch.
 
     Attributes:
-        policy_collectors: What there is of each policy.
-        env_steps: The environment's steps.
-        agent_steps: Those of all agents.
+        policy_collectors: The collected steps by policy.
+        env_steps: The number of environment steps.
+        agent_steps: The number of steps of all agents.
     """
 
     policy_collectors: dict[str, Collector]
@@ -145,16 +145,16 @@ class BatchBuilder:
 def batch_builder_of(
     chunk: SingleAgentEpisode | MultiAgentEpisode, policy_for: Callable[[Any], str]
 ) -> BatchBuilder:
-    """The steps of a chunk as the collectors of Ray 1.3 – 2.1 held them.
+    """Converts a chunk to the collectors of Ray 1.3 – 2.1.
 
     Args:
         chunk: A `SingleAgentEpisode` or `MultiAgentEpisode`.
-        policy_for: The policy of an agent.
+        policy_for: Returns the policy of an agent.
     """
     batches: dict[str, list[Any]] = {}
     for index, (agent, part) in enumerate(agent_parts(chunk).items()):
         batch = sample_batch(part, index)
-        # An environment was done, too, when its time was up.
+        # Truncated episodes were `done`, too.
         batch["terminateds"] |= batch["truncateds"]
         batches.setdefault(policy_for(agent), []).append(read_only(batch))
     collectors = {
@@ -172,24 +172,24 @@ class _Piece:
     before: Any
 
 
-#: Since this Ray, batches had the columns that a policy asks for: no steps before.
-_ASKED_FOR = Version("1.0")
-#: Since this Ray, whether an episode is done is no whole number any more.
+#: Since this Ray, batches have only the columns that a policy needs: no previous steps.
+_VIEW_REQUIREMENTS = Version("1.0")
+#: Since this Ray, `dones` are booleans instead of integers.
 _BOOLEANS = Version("1.1")
 
 
 def rollout_batch(
     chunks: list[Any], policies: Mapping[str, Any], ray: Version | None = None
 ) -> Any:
-    """What a runner's `sample()` gave, as the batch that an old worker returned.
+    """Converts an env runner's sample to the batch of an old worker.
 
     Args:
-        chunks: The episodes and parts of episodes.
+        chunks: The episodes and chunks of episodes.
         policies: The policies by id; each postprocesses its agents' steps.
-        ray: The Ray whose columns it has besides; None: the last one.
+        ray: The Ray whose columns it has; None: the last legacy one.
 
     Returns:
-        A `SampleBatch`, or with many agents a `MultiAgentBatch` by policy.
+        A `SampleBatch`, or with several agents a `MultiAgentBatch` by policy.
     """
     from ray.rllib.policy.sample_batch import concat_samples
 
@@ -202,8 +202,8 @@ def rollout_batch(
         for agent, batch in batches.items():
             policy = policies[ids[agent]]
             _add_values(batch, policy, parts[agent])
-            if ray is not None and ray < _ASKED_FOR:
-                _add_steps_before(batch, parts[agent])
+            if ray is not None and ray < _VIEW_REQUIREMENTS:
+                _add_previous_steps(batch, parts[agent])
             elif ray is not None and ray < _BOOLEANS:
                 batch["terminateds"] = batch["terminateds"].astype(np.int32)
             others = {a: (policies[ids[a]], b) for a, b in batches.items() if a != agent}
@@ -217,7 +217,7 @@ def _policy_of(chunk: Any, agent: object) -> str:
 
 
 def _joined(chunks: list[Any], batches: dict[str, Any]) -> Any:
-    """The batches of policies as an old worker gave them: that of one policy for all, or all."""
+    """Returns the batch of a single policy, or a `MultiAgentBatch`, as an old worker did."""
     from ray.rllib.policy.sample_batch import MultiAgentBatch, concat_samples
 
     if any(hasattr(chunk, "agent_episodes") for chunk in chunks):
@@ -226,24 +226,24 @@ def _joined(chunks: list[Any], batches: dict[str, Any]) -> Any:
 
 
 def _add_values(batch: Any, policy: Any, episode: SingleAgentEpisode) -> None:
-    """Adds probabilities, and what the critic says of each step: env runners of today don't ask it.
+    """Adds action probabilities and the critic's values, which env runners do not compute.
 
-    Where there is a recurrent state, it is asked with the state before each step, which is added.
+    With a recurrent state, the state before each step is added, too.
     """
     if "action_logp" in batch:
         batch["action_prob"] = np.exp(batch["action_logp"])
     given: tuple[Any, ...] = ()
     if policy.is_recurrent():
         steps = {name: batch[name] for name in ("actions", "rewards")}
-        _add_steps_before(steps, episode)
+        _add_previous_steps(steps, episode)
         states = _add_states(batch, policy, episode)
         given = states, steps["prev_actions"], steps["prev_rewards"]
-    told = policy.compute_actions(batch["obs"], *given, explore=False)[2]
-    batch.update({name: told[name] for name in ("vf_preds",) if name in told})
+    extras = policy.compute_actions(batch["obs"], *given, explore=False)[2]
+    batch.update({name: extras[name] for name in ("vf_preds",) if name in extras})
 
 
 def _add_states(batch: Any, policy: Any, episode: SingleAgentEpisode) -> list[Any]:
-    """Adds the state before and after each step, flat as it was; returns those before."""
+    """Adds the flat states before and after each step; returns those before."""
     first, last = policy.get_initial_state(), _before(episode.extra_model_outputs["state_out"])
     if last is not None:
         first = [np.asarray(part) for part in flatten_state(last, batched=False)]
@@ -255,12 +255,12 @@ def _add_states(batch: Any, policy: Any, episode: SingleAgentEpisode) -> list[An
 
 
 def _before(column: Any) -> Any:
-    """What an episode's column has before the first step of a chunk; None at its beginning."""
+    """Returns a column's item before the first step of a chunk; None at an episode's start."""
     return column.get(-1, neg_index_as_lookback=True) if column.lookback else None
 
 
-def _add_steps_before(batch: Any, episode: SingleAgentEpisode) -> None:
-    """Adds the action and the reward before each step; zeros before the first of an episode."""
+def _add_previous_steps(batch: Any, episode: SingleAgentEpisode) -> None:
+    """Adds the previous action and reward of each step; zeros before an episode's first."""
     import tree
 
     for name, column in (("actions", episode.actions), ("rewards", episode.rewards)):
@@ -276,10 +276,10 @@ def _add_steps_before(batch: Any, episode: SingleAgentEpisode) -> None:
 
 
 class Samples:
-    """All that one call of a runner's `sample()` gave, as the batch that `on_sample_end` took.
+    """An env runner's sample, with the batch for `on_sample_end`.
 
     Attributes:
-        batch: A `SampleBatch`, or with many agents a `MultiAgentBatch` by policy.
+        batch: A `SampleBatch`, or with several agents a `MultiAgentBatch` by policy.
     """
 
     def __init__(self, chunks: list[Any]) -> None:
@@ -300,14 +300,14 @@ class Samples:
         self.batch = _joined(chunks, self._batches)
 
     def write_back(self) -> None:
-        """Carries changes into the episodes; see `write_back`."""
+        """Copies changes of the batch to the episodes; see `write_back`."""
         for piece in self._pieces:
             rows = piece.start, piece.start + len(piece.episode)
             write_back(piece.episode, self._batches[piece.policy].slice(*rows), piece.before)
 
 
 def _arrays(column: object) -> Any:
-    """A column as a structure of arrays: of a list of items, or a copy of what is one already."""
+    """Converts a column to a structure of new arrays."""
     import tree
 
     if isinstance(column, list):
@@ -351,7 +351,7 @@ def _set(episode: SingleAgentEpisode, name: str, column: object) -> None:
         return
     import tree
 
-    # The setters of an episode check spaces in a way that only fits environments of today.
+    # The setters of an episode check spaces, which old environments may not fit.
     buffer, offset = buffers[name]
     steps = slice(buffer.lookback + offset, buffer.lookback + offset + len(episode))
     if isinstance(buffer.data, list):
@@ -367,7 +367,7 @@ def _items(column: object, length: int) -> list[Any]:
 
 
 def _add(episode: SingleAgentEpisode, name: str, column: object) -> None:
-    """A column of the callback's own; the learners get it like other outputs of the module."""
+    """Adds a callback's own column, which learners get like outputs of the module."""
     from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
 
     lookback = episode.actions.lookback

@@ -1,8 +1,8 @@
-"""Callbacks of every era inside today's `RLlibCallback`.
+"""The adapter from legacy callbacks to the installed Ray's `RLlibCallback`.
 
-Three forms came before today's: a dict of functions that take one `info` dict (0.5 – 1.x), and
-classes with `worker`, `base_env`, `policies` and `trainer` (0.8.5 – 1.x) or `algorithm` (2.x).
-A dict becomes the class of 0.8.5, as it did in Ray itself; the adapter calls that one.
+There are three legacy forms: a dict of functions that take one `info` dict (0.5 – 1.x), and classes
+with `worker`, `base_env`, `policies` and `trainer` (0.8.5 – 1.x) or `algorithm` (2.x). As in old
+Rays, a dict is converted to a class.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def adapt_callbacks(
 
     Args:
         callbacks: A dict of functions, a class, a dotted name of one, a list of these, or None.
-        recording: Where all that is sampled is written, if anywhere.
-        task_function: Says after each iteration what task every environment gets, if any.
+        recording: Where to write all samples, if anywhere.
+        task_function: Returns the task of an environment, after each iteration; see `Curriculum`.
 
     Raises:
         ConfigError: It is none of these, or a dict with a name that no Ray had.
@@ -88,12 +88,12 @@ def with_trainer(
     legacy_ray: str | None = None,
     names_only_policy: bool = True,
 ) -> type[CallbackAdapter]:
-    """The adapter for a trainer, which will `set_trainer` its object when the trainer is complete.
+    """Derives an adapter for a trainer, which calls `set_trainer` when it is complete.
 
     Args:
         adapter: The adapter.
-        truncation_terminates: Whether nothing is expected after an episode that was cut.
-        legacy_ray: The Ray that the trainer's config was written for; None: the last one.
+        truncation_terminates: Whether truncated episodes count as terminated for learners.
+        legacy_ray: The Ray that the trainer's config was written for; None: the last legacy one.
         names_only_policy: See `learner_info.names_only_policy`.
     """
     members = {
@@ -106,13 +106,13 @@ def with_trainer(
     return type(adapter.__name__, (adapter,), members)
 
 
-#: What today's callbacks call, where the moment had the same name.
+#: The events of the installed Ray that have their legacy name.
 _SAME = (
     *("on_episode_created", "on_episode_start", "on_episode_step", "on_episode_end"),
     *("on_sample_end", "on_train_result", "on_evaluate_start", "on_evaluate_end"),
     *("on_checkpoint_loaded", "on_postprocess_trajectory", "on_learn_on_batch", "on_create_policy"),
 )
-#: What today's callbacks call → what the same moment was called, and the era's other names.
+#: An event of the installed Ray → its legacy names.
 EVENTS: dict[str, tuple[str, ...]] = {
     **{name: (name,) for name in _SAME},
     "on_algorithm_init": ("on_algorithm_init", "on_trainer_init"),
@@ -122,19 +122,19 @@ EVENTS: dict[str, tuple[str, ...]] = {
 
 @public("rllib_compat.adapters")
 class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid-type]
-    """Calls legacy callbacks with legacy objects, and sends a record of each episode home.
+    """Calls legacy callbacks with legacy objects, and sends a record of each episode to the driver.
 
     Attributes:
-        sources: What to call: dicts of functions and classes.
-        recording: Where env runners write what they sample for training, if anywhere.
-        handles_learn_on_batch: Whether they want to see each train batch.
-        has_trainer: Whether a legacy trainer will `set_trainer` the object in its own process.
-        truncation_terminates: Whether an episode that a limit has cut is over for what learns.
-        legacy_ray: The Ray whose forms results and batches have; None: the last one's.
+        sources: The callbacks: dicts of functions, and classes.
+        recording: Where env runners write training samples, if anywhere.
+        handles_learn_on_batch: Whether a callback handles `on_learn_on_batch`.
+        has_trainer: Whether a legacy trainer will call `set_trainer` in its own process.
+        truncation_terminates: Whether truncated episodes count as terminated for learners.
+        legacy_ray: The Ray whose form results and batches have; None: the last legacy one.
         names_only_policy: See `learner_info.names_only_policy`.
-        results: What completes the algorithm's results with their legacy keys.
-        legacy: The objects made of them; code that looks for `worker.callbacks` finds the first.
-        owner: The legacy trainer, in its process; the algorithm itself replaces it elsewhere.
+        results: Adds the legacy keys to the algorithm's results.
+        legacy: The callbacks objects; `worker.callbacks` is the first.
+        owner: The legacy trainer, in its process; None: callbacks get the algorithm.
     """
 
     sources: ClassVar[tuple[Any, ...]] = ()
@@ -160,16 +160,16 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         self.results = LegacyResults(self.legacy_ray, names_only_policy=self.names_only_policy)
         self._created: set[str] = set()
         self._writer: Writer | None = None
-        # For `collect_episodes`; nobody may ever ask.
+        # For `collect_episodes`; bounded, since it may never be called.
         self.ended: deque[EpisodeRecord] = deque(maxlen=1000)
 
     @property
     def user_callbacks(self) -> Any:
-        """What `worker.callbacks` is: the user's first object, or one that does nothing."""
+        """The user's first callbacks object, or one that does nothing."""
         return self.legacy[0] if self.legacy else DefaultCallbacks()
 
     def set_trainer(self, trainer: Any) -> None:
-        """Sets the trainer that callbacks are called with; it is complete only now."""
+        """Sets the trainer, which is complete now, and calls `on_algorithm_init`."""
         self.owner = trainer
         function = trainer.algorithm.config.custom_evaluation_function
         if isinstance(function, EvaluationFunction):
@@ -177,14 +177,14 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         self._algorithm_event("on_algorithm_init", {"algorithm": trainer.algorithm})
 
     def learn_on_batch(self, policy: object, train_batch: object, result: dict[str, Any]) -> None:
-        """Passes on what a learner is about to learn from."""
+        """Calls the callbacks with a batch before the learner's update."""
         values = {"policy": policy, "train_batch": train_batch, "result": result}
         self._fire("on_learn_on_batch", {}, values)
 
     def on_episode_start(self, **kwargs: Any) -> None:
-        """Begins a legacy episode and passes both of its first events on.
+        """Creates the legacy episode, and calls `on_episode_created` and `on_episode_start`.
 
-        Ray 2.40 does not allow an override of `on_episode_created`, the one before the reset.
+        Ray 2.40 does not allow an override of `on_episode_created`.
         """
         if kwargs.get("env_runner") is not None:
             MappingContext.worker = self._worker_of(kwargs["env_runner"])
@@ -192,23 +192,23 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
                 self._worker_of(kwargs["env_runner"]), kwargs["env_index"]
             )
             track_agent_spaces(kwargs["env_runner"])
-            self._tell_policies(kwargs["env_runner"])
+            self._report_new_policies(kwargs["env_runner"])
             self._episode_event("on_episode_created", kwargs)
         self._episode_event("on_episode_start", kwargs)
 
     def on_episode_end(self, **kwargs: Any) -> None:
-        """Passes the event on, then sends the record."""
-        todays = kwargs.get("env_runner") is not None
-        if todays and self._methods["on_postprocess_trajectory"]:
+        """Calls the callbacks, then sends the episode's record."""
+        new_stack = kwargs.get("env_runner") is not None
+        if new_stack and self._methods["on_postprocess_trajectory"]:
             self._postprocess(kwargs["episode"], self._episode(kwargs))
         self._episode_event("on_episode_end", kwargs)
-        if todays:
+        if new_stack:
             record = self._episode(kwargs).record()
             self.ended.append(record)
             metrics.log_item(kwargs["metrics_logger"], RECORDS, record)
 
     def on_sample_end(self, **kwargs: Any) -> None:
-        """Passes on the steps as the sample batch that they were."""
+        """Calls the callbacks with a legacy sample batch."""
         if kwargs.get("worker") is not None:  # the old API stack
             self.on_sample_batch(**kwargs)
             return
@@ -237,7 +237,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
                 terminate_truncated(chunk)
 
     def on_environment_created(self, **kwargs: Any) -> None:
-        """Passes each environment of the runner on."""
+        """Calls the callbacks with each environment of the env runner."""
         MappingContext.worker = self._worker_of(kwargs["env_runner"])
         if kwargs.get("env") is not None:
             env_runners.seed_env_runner(kwargs["env_runner"], kwargs["env"])
@@ -248,7 +248,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
                 self._fire("on_environment_created", kwargs, mine)
 
     def on_train_result(self, **kwargs: Any) -> None:
-        """Completes the result with its legacy keys, then lets the callbacks change it."""
+        """Adds the legacy keys to the result, then calls the callbacks, which may change it."""
         algorithm = kwargs["algorithm"]
         metrics.count_steps_read(algorithm, kwargs["result"])
         self.results.complete(kwargs["result"], algorithm.config)
@@ -257,7 +257,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         self._algorithm_event("on_train_result", kwargs)
 
     def on_algorithm_init(self, **kwargs: object) -> None:
-        """Passes the event on, unless a trainer comes that does it."""
+        """Calls the callbacks, unless a trainer will (`set_trainer`)."""
         if not self.has_trainer:
             if any(map(handles_checkpoints, self.legacy)):
                 call_back_on_checkpoints(
@@ -266,11 +266,11 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
             self._algorithm_event("on_algorithm_init", kwargs)
 
     def on_evaluate_start(self, **kwargs: object) -> None:
-        """Passes the event on."""
+        """Calls the callbacks."""
         self._algorithm_event("on_evaluate_start", kwargs)
 
     def on_evaluate_end(self, **kwargs: Any) -> None:
-        """Passes the event on, with what a custom evaluation function has returned."""
+        """Calls the callbacks, with the metrics of a custom evaluation function."""
         result = kwargs["evaluation_metrics"]
         if (logger := kwargs.get("metrics_logger")) is not None:
             metrics.take_evaluation_items(logger, result, RECORDS)
@@ -278,7 +278,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         if isinstance(function, EvaluationFunction):
             result.update(function.metrics)
         complete_evaluation(result, kwargs["algorithm"].config)
-        # Old Rays gave the metrics one level lower, newer ones at the top: they are at both.
+        # Old Rays passed the metrics below "evaluation", newer ones at the top: this has both.
         before = dict(result)
         given = {**before, "evaluation": result}
         self._algorithm_event("on_evaluate_end", kwargs, evaluation_metrics=given)
@@ -286,24 +286,24 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         result.update((k, v) for k, v in given.items() if v is not before.get(k))
 
     def fire_checkpoint_saved(self, trainer: object, checkpoint_dir: str) -> None:
-        """Tells those of ours that belong to a checkpoint that it was written; no Ray does."""
+        """Calls this package's `on_checkpoint_saved`; no Ray has such an event."""
         for obj in filter(handles_checkpoints, self.legacy):
             obj.on_checkpoint_saved(trainer=trainer, checkpoint_dir=checkpoint_dir)
 
     def fire_checkpoint_restored(self, trainer: object, checkpoint_dir: str) -> None:
-        """Tells those of ours that belong to a checkpoint that a trainer has restored it."""
+        """Calls this package's `on_checkpoint_restored`."""
         for obj in filter(handles_checkpoints, self.legacy):
             obj.on_checkpoint_restored(trainer=trainer, checkpoint_dir=checkpoint_dir)
 
     def on_checkpoint_loaded(self, **kwargs: object) -> None:
-        """Passes the event on."""
+        """Calls the callbacks."""
         self._algorithm_event("on_checkpoint_loaded", kwargs)
 
     def _episode(self, kwargs: Mapping[str, Any]) -> LegacyEpisode:
         return self._episodes[kwargs["env_index"]].follow(kwargs["episode"])
 
     def _episode_event(self, event: str, kwargs: dict[str, Any]) -> None:
-        if kwargs.get("worker") is not None:  # the old API stack has the legacy objects itself
+        if kwargs.get("worker") is not None:  # the old API stack passes legacy objects
             old_stack.add_legacy_methods(kwargs["episode"])
             self._fire(event, kwargs, {"base_env": OldStackBaseEnv(kwargs["base_env"])})
             return
@@ -323,7 +323,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         self._fire(event, kwargs, {"algorithm": algorithm, "trainer": algorithm, **legacy})
 
     def _postprocess(self, chunk: object, episode: LegacyEpisode) -> None:
-        """Lets the callbacks see, and change, what was sampled of an episode."""
+        """Calls `on_postprocess_trajectory`, and writes changes back to the chunk."""
         episode.keep_rewards(chunk)
         policies = self._worker.policy_map if self._worker else {}
         parts = agent_parts(chunk)
@@ -349,8 +349,8 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
             )
             write_back(part, batch, before[agent])
 
-    def _tell_policies(self, env_runner: object) -> None:
-        """Passes on the policies that are new since the last episode."""
+    def _report_new_policies(self, env_runner: object) -> None:
+        """Calls `on_create_policy` for policies that are new since the last episode."""
         if self._methods["on_create_policy"]:
             for policy_id, policy in self._worker_of(env_runner).policy_map.items():
                 if policy_id not in self._created:
@@ -370,7 +370,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
 
 @public("rllib_compat.adapters")
 class SteppingAdapter(CallbackAdapter):
-    """The adapter of callbacks that want each step; the others don't pay for it."""
+    """The adapter for callbacks with `on_episode_step`; others avoid the cost per step."""
 
     def on_episode_step(self, **kwargs: object) -> None:
         self._episode_event("on_episode_step", kwargs)

@@ -1,4 +1,4 @@
-"""The observation preprocessors that RLlib put before every model, as connectors of today."""
+"""Configures connectors that do what the observation preprocessors of old Rays did."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 def add_preprocessors(
     config: AlgorithmConfig, *, flat: bool = False, filter_keeps_integers: bool = False
 ) -> None:
-    """Puts the preprocessors in front of a config's connectors, once.
+    """Adds the preprocessing connectors before a config's own, unless they are there.
 
     Args:
         config: The config.
-        flat: Whether modules take flat vectors, whatever the observations are.
-        filter_keeps_integers: Whether an observation filter makes integers of integers.
+        flat: Whether modules take flat vectors of any observations.
+        filter_keeps_integers: Whether an observation filter returns integers for integers.
     """
     if getattr(config, "groups_observations", False):
-        return  # the config's own pipeline makes arrays of them
+        return  # its own connectors convert observations to arrays
     made = connectors.env_to_module_factory(config)
     if not (isinstance(made, partial) and made.func is with_preprocessors):
         multi_agent = configs.is_multi_agent(config)
@@ -50,11 +50,11 @@ def add_preprocessors(
 
 
 def remove_preprocessors(config: AlgorithmConfig, spaces: Mapping[str, Any]) -> None:
-    """Takes the preprocessors out again: a user's modules take observations in parts.
+    """Removes the preprocessing connectors, for user's modules that take structured observations.
 
     Args:
         config: The config.
-        spaces: The observation space of each policy whose module does.
+        spaces: The observation space of each policy with such a module.
     """
     made = connectors.env_to_module_factory(config)
     if isinstance(made, partial) and made.func is with_preprocessors:
@@ -70,15 +70,15 @@ def remove_preprocessors(config: AlgorithmConfig, spaces: Mapping[str, Any]) -> 
 def _flatten_policies(
     config: AlgorithmConfig, keeps: tuple[str, ...], legacy: LegacyPreprocessor | None
 ) -> bool:
-    """Gives modules the flat spaces of their policies; says whether any was structured.
+    """Flattens the policies' observation spaces; returns whether any was structured.
 
-    Environments go on with the spaces that the policies were given, and so do policies that take a
-    Dict with a part that the algorithm keeps.
+    The environment's spaces stay, and so do those of policies that take a Dict with one of the
+    `keeps`.
     """
     import gymnasium
     import numpy as np
 
-    from rllib_compat.runtime.observation_connectors import space_after, with_original
+    from rllib_compat.runtime.observation_connectors import set_original_space, space_after
 
     policies = dict(config.policies) if isinstance(config.policies, dict) else {}
     structured = False
@@ -91,7 +91,7 @@ def _flatten_policies(
             shape = (gymnasium.spaces.flatdim(space),)
             policies[name] = copy.copy(spec)
             flat = gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float32)
-            policies[name].observation_space = with_original(flat, space)
+            policies[name].observation_space = set_original_space(flat, space)
             structured = True
     if structured:
         config.multi_agent(policies=policies)
@@ -99,21 +99,21 @@ def _flatten_policies(
 
 
 def may_need_preprocessors(env: object) -> bool:
-    """Whether an environment's observations may be something else than a Box of floats.
+    """Whether an environment's observations may be anything but a Box of floats.
 
     Args:
-        env: What goes into `AlgorithmConfig.environment(env=…)`. Only of a name that gymnasium has
-            can the observations be known before training.
+        env: The argument of `AlgorithmConfig.environment(env=…)`. Before training, only the
+            observations of gymnasium's own environments are known.
     """
     import gymnasium
 
     if not isinstance(env, str) or env not in gymnasium.registry:
         return env is not None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an old version is what the config asks for
+        warnings.simplefilter("ignore")  # such as that the config's version is outdated
         try:
             made = gymnasium.make(env)
-        except Exception:  # what it lacks (a simulator, a screen) is told when it is really used
+        except Exception:  # training will raise it (a simulator or a display is missing)
             return True
     made.close()  # type: ignore[no-untyped-call]
 
@@ -134,22 +134,23 @@ def with_preprocessors(
     legacy: LegacyPreprocessor | None = None,
     filter_keeps_integers: bool = False,
 ) -> list[Any]:
-    """Makes the connectors between environment and module.
+    """Creates the env-to-module connectors, with preprocessing.
 
     Until 2.x, models got flat vectors: Discrete and MultiDiscrete parts as one-hot, Tuple and Dict
-    parts one after the other, and tables of numbers (a Box of two dimensions) row by row. Today
-    that is a connector, which has to be asked for.
+    parts concatenated, and a two-dimensional Box row by row. In the installed Ray, a connector does
+    that, if a config has it.
 
     Args:
-        inner: The config's own `env_to_module_connector`, if any; it sees what comes out here.
-        multi_agent: Whether observations come by agent.
+        inner: The config's own `env_to_module_connector`, if any; it gets preprocessed
+            observations.
+        multi_agent: Whether observations are given by agent.
         env: The env runner's environment, or None.
-        spaces: Its spaces, where the environment lives elsewhere. Ray 2.40 does not pass any.
-        device: Where the module computes.
-        structured: Whether agents may have spaces that are flattened, known now or not.
-        keeps: The algorithm takes a Dict with one of these parts as it is.
-        legacy: What else the config's Ray made of observations.
-        filter_keeps_integers: Whether an observation filter makes integers of integers.
+        spaces: The environment's spaces, if it is in another process. Ray 2.40 passes none.
+        device: The module's device.
+        structured: Whether agents may have structured observations, also those not known yet.
+        keeps: A Dict with one of these parts is not flattened.
+        legacy: The legacy preprocessor of the config's Ray, if any.
+        filter_keeps_integers: Whether an observation filter returns integers for integers.
     """
     from ray.rllib.connectors import env_to_module
 
@@ -178,7 +179,7 @@ def with_preprocessors(
         if filter_keeps_integers and isinstance(each, MeanStdFilter):
             each.keep_integers(space)
     if structured or not all(map(_is_vector_or_image, known)):
-        # The filter makes a space of its own.
+        # The filter's space has lost `original_space`.
         last = [OriginalSpace(original=space)] if filtered and space is not None else []
         return [*first, FlattenObservations(multi_agent=multi_agent), *own, *last]
     floats = [FloatSpace()] if has_integers(space, images=filtered) else []
@@ -186,7 +187,7 @@ def with_preprocessors(
 
 
 def legacy_preprocessor(config: AlgorithmConfig) -> LegacyPreprocessor | None:
-    """What a config's Ray made of frames and the like; None: nothing, or the config is today's."""
+    """Returns the legacy preprocessor for a config's observations, if it has one."""
     stored = config.env_config.get(STORED, {}).get("settings")
     settings = getattr(config.env, "settings", None) or (stored and EnvSettings(None, **stored))
     if not settings or settings.preprocessor_pref is None or settings.old_stack:
@@ -200,7 +201,7 @@ def _is_kept(space: Space[Any], keeps: tuple[str, ...]) -> bool:
 
 
 def _is_vector_or_image(space: Any) -> bool:
-    """Whether models took observations of a space as they are."""
+    """Whether models took observations of a space without flattening."""
     return type(space).__name__ == "Box" and len(space.shape) in (1, 3)
 
 
@@ -213,18 +214,18 @@ def _observation_space(env: Any, spaces: Any) -> Any:
 def set_previous_steps(
     config: AlgorithmConfig, actions: int, rewards: int, *, one_hot: bool = False
 ) -> None:
-    """Lets a config's modules see as many previous actions and rewards as told, and no others.
+    """Sets how many previous actions and rewards a config's modules get.
 
-    A config may ask for steps that its old network never saw: up to Ray 0.8.5, an LSTM that was
-    asked for could be left out.
+    A config may have such a setting though its old network got none: up to Ray 0.8.5, `use_lstm`
+    could be ignored.
 
     Args:
-        config: The config; its other connectors stay in front.
-        actions: How many previous actions.
-        rewards: How many previous rewards.
+        config: The config; its other connectors stay before the new one.
+        actions: The number of previous actions.
+        rewards: The number of previous rewards.
         one_hot: Whether modules take previous actions as one-hot.
     """
-    # Modules that are new take one-hot steps past their layers, and no others.
+    # New modules take one-hot previous steps past their layers, and no others.
     sees = (one_hot and bool(actions), one_hot and bool(rewards))
     if any(config.model_config.get(key) for key in LOOKING_BACK):
         configs.update_model_config(config, dict(zip(LOOKING_BACK, sees, strict=True)))
@@ -238,13 +239,13 @@ def set_previous_steps(
         return
     config.env_runners(
         env_to_module_connector=inner,
-        # What a chunk of an episode knows of the one before it.
+        # The number of steps that a chunk of an episode has from the one before.
         episode_lookback_horizon=max(config.episode_lookback_horizon, actions, rewards),
     )
 
 
 def previous_steps(config: AlgorithmConfig) -> tuple[int, int, bool]:
-    """How many previous actions and rewards a config's modules see, and whether as one-hot."""
+    """Returns how many previous actions and rewards modules get, and whether as one-hot."""
     made = connectors.env_to_module_factory(config)
     while isinstance(made, partial) and made.func is with_preprocessors:
         made = made.args[0]
@@ -253,12 +254,12 @@ def previous_steps(config: AlgorithmConfig) -> tuple[int, int, bool]:
     return made.args[1], made.args[2], bool(made.keywords.get("one_hot"))
 
 
-def without_steps_before(space: Space[Any], size: int) -> Any:
-    """The space of observations alone.
+def space_without_previous_steps(space: Space[Any], size: int) -> Any:
+    """Returns the space of observations without previous steps.
 
     Args:
-        space: That of what modules get.
-        size: How many numbers of it, the last ones, are of the steps before.
+        space: The module's observation space.
+        size: How many of its last numbers are previous actions and rewards.
     """
     from gymnasium.spaces import Box
 
@@ -270,13 +271,13 @@ def without_steps_before(space: Space[Any], size: int) -> Any:
 
 
 def flat_actions(space: Space[Any], actions: Any, count: int, one_hot: bool) -> Any:
-    """Actions as the vectors that modules see of steps before, `[count, k]`.
+    """Converts actions to the vectors that modules get of previous steps, `[count, k]`.
 
     Args:
         space: The action space.
         actions: A batch of actions; None: zeros, as before the first step.
-        count: How many there are.
-        one_hot: Whether a choice is as many numbers as there are choices.
+        count: The number of actions.
+        one_hot: Whether discrete actions are one-hot.
     """
     import numpy as np
     import tree
@@ -294,7 +295,7 @@ def flat_actions(space: Space[Any], actions: Any, count: int, one_hot: bool) -> 
 
 
 def _without_previous_steps(made: object) -> Any:
-    """What makes connectors, without what puts previous steps behind the observation."""
+    """Returns a connector factory without `with_previous_steps`."""
     if not isinstance(made, partial):
         return made
     if made.func is with_previous_steps:
@@ -319,16 +320,16 @@ def with_previous_steps(
     *,
     one_hot: bool = False,
 ) -> list[Any]:
-    """Makes the connectors between environment and module, that of previous steps last.
+    """Creates the env-to-module connectors, with `PreviousSteps` as the last.
 
     Args:
         inner: The config's own `env_to_module_connector`, if any.
-        actions: How many previous actions.
-        rewards: How many previous rewards.
-        multi_agent: Whether observations come by agent.
+        actions: The number of previous actions.
+        rewards: The number of previous rewards.
+        multi_agent: Whether observations are given by agent.
         env: The env runner's environment, or None.
-        spaces: Its spaces, where the environment lives elsewhere. Ray 2.40 does not pass any.
-        device: Where the module computes.
+        spaces: The environment's spaces, if it is in another process. Ray 2.40 passes none.
+        device: The module's device.
         one_hot: Whether previous actions are one-hot.
     """
     from rllib_compat.runtime.observation_connectors import PreviousSteps
@@ -340,9 +341,9 @@ def with_previous_steps(
 
 @public("rllib_compat.adapters")
 def mean_std_filter(env: object = None, spaces: object = None, device: object = None) -> Any:
-    """Makes the observation filter. Ray 2.40 passes only `env`, later ones all three.
+    """Creates the observation filter. Ray 2.40 passes only `env`, later Rays all three.
 
-    RLlib's old filter clipped nothing; the connector clips at ±10 by default.
+    RLlib's old filter did not clip; the connector clips at ±10 by default.
     """
     from rllib_compat.runtime.observation_connectors import MeanStdFilter
 
@@ -354,7 +355,7 @@ def mean_std_filter(env: object = None, spaces: object = None, device: object = 
 def multi_agent_mean_std_filter(
     env: object = None, spaces: object = None, device: object = None
 ) -> Any:
-    """Makes the observation filter that has statistics for each policy."""
+    """Creates the observation filter with statistics for each policy."""
     from rllib_compat.runtime.observation_connectors import PolicyMeanStdFilter
 
     del env, spaces, device

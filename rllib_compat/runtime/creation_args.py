@@ -1,4 +1,4 @@
-"""The arguments that old workers were made with, told again: `worker.creation_args()`."""
+"""`worker.creation_args()`: the constructor arguments of an old rollout worker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from packaging.version import Version
 
 from rllib_compat.registry.legacy_api import missing
 
-#: An argument → its value where the config does not say; the config's key has the same name.
+#: Argument → its default. The config's key has the same name.
 _OF_CONFIG: dict[str, Any] = {
     "disable_env_checking": False,
     "input_evaluation": [],
@@ -19,13 +19,13 @@ _OF_CONFIG: dict[str, Any] = {
     "sample_async": False,
     "soft_horizon": False,
 }
-#: An argument → the key of the config.
+#: Argument → the config's key.
 _RENAMED = {
     "episode_horizon": "horizon",
     "extra_python_environs": "extra_python_environs_for_worker",
     "model_config": "model",
 }
-#: Arguments whose values the worker itself has.
+#: Arguments that are attributes of the worker.
 _OWN = (
     "batch_mode",
     "compress_observations",
@@ -39,16 +39,16 @@ _OWN = (
     "seed",
     "worker_index",
 )
-#: Those of its env runner's config.
+#: Arguments that are attributes of its env runner's config.
 _OF_RUNNER = ("clip_actions", "clip_rewards", "normalize_actions", "remote_worker_envs")
-#: Until this Ray, the policies were one class, where there is one; and before the other, `policy`.
+#: Before `_CLASS`, a single policy was given as its class; before `_POLICY`, as `policy`.
 _CLASS, _POLICY = Version("1.4"), Version("1.0")
 
 
 def creation_args(worker: Any) -> dict[str, Any]:
-    """The arguments that an old worker was made with.
+    """Returns the constructor arguments of an old rollout worker.
 
-    Functions give what the worker has; there is no TensorFlow session to make.
+    Functions such as `input_creator` return the worker's own objects; `tf_session_creator` raises.
 
     Args:
         worker: A `LegacyWorker`.

@@ -1,4 +1,4 @@
-"""Environments of many agents without policies in the config: one policy was there for all."""
+"""Multi-agent configs without policies: one default policy for all agents."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _KINDS = (MultiAgentEnv, ExternalMultiAgentEnv)
 
 
 def with_default_policy(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Adds one policy for all agents, where the config names no policies for its many.
+    """Adds one policy for all agents to a multi-agent config without policies.
 
-    Of a class, it is known whether it has many agents. What a registered name, a path or a
-    function makes has to be looked at, so one is made, as the driver's own worker always did.
+    A class shows whether it has several agents. For a registered name, a path or a function, an
+    environment is created to find out, as the driver's own worker did in old Rays.
     """
     if keys.policies_of(config) or not _has_many_agents(config):
         return dict(config)
@@ -34,7 +34,7 @@ def with_default_policy(config: Mapping[str, Any]) -> dict[str, Any]:
 
 @public("rllib_compat.adapters")
 def to_shared_policy(*_: object, **__: object) -> str:
-    """The policy of all agents."""
+    """Returns the id of the policy for all agents."""
     return SHARED
 
 
@@ -49,7 +49,7 @@ def _has_many_agents(config: Mapping[str, Any]) -> bool:
         if (creator := find_creator(env)) is None:
             return False
         made = creator(EnvContext(config.get("env_config") or {}, worker_index=0))
-    except Exception:  # the runner that makes it again says what is wrong, and where
+    except Exception:  # the env runner, which creates it again, raises this error
         return False
     getattr(made, "close", lambda: None)()
     return isinstance(made, _KINDS)

@@ -1,4 +1,4 @@
-"""Which env runners a config gets, and the workers of the old API stack."""
+"""Chooses a config's env runner class; and the worker of the old API stack."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 @public("rllib_compat.adapters")
 class CompatRolloutWorker(old_stack.LegacyPolicyWorker, RolloutWorker):  # type: ignore[misc]
-    """The worker of the old API stack, which gives users their own environments, and its errors.
+    """The worker of the old API stack; it passes users their own environments, and raises errors.
 
-    Ray asks its own workers, too, for spaces that an environment of the user's need not have.
+    Ray's own functions get the wrapped environments: they read spaces that the user's may lack.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        old_stack_names.answer_to_old_names()
+        old_stack_names.add_old_names()
         old_stack.keep_sizes_of_lstms_integers()
         super().__init__(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        return old_stack_names.answer(self, "worker", old_stack_names.WORKER, name)
+        return old_stack_names.get_old_attribute(self, "worker", old_stack_names.WORKER, name)
 
     @property
     def multiagent(self) -> bool:
@@ -40,25 +40,25 @@ class CompatRolloutWorker(old_stack.LegacyPolicyWorker, RolloutWorker):  # type:
         return set(self.policy_map) != {ONLY_POLICY}
 
     def stop(self) -> None:
-        """Releases what the worker holds: a policy server stops listening."""
+        """Stops the worker, and the policy server that it may have."""
         if hasattr(self.input_reader, "close"):
             self.input_reader.close()
         super().stop()
 
     def apply(self, func: Callable[..., Any], *args: object, **kwargs: object) -> Any:
-        """Calls `func` with this worker; an error is the caller's, or Ray's if it is tolerated."""
+        """Calls `func` with this worker; raises its error, unless the config tolerates failures."""
         if sampling.tolerates_failures(self.config):
             return super().apply(func, *args, **kwargs)
         return func(self, *args, **kwargs)
 
     def foreach_env(self, func: Callable[..., Any]) -> list[Any]:
-        """Calls `func(env)` for each."""
+        """Calls `func(env)` for each environment."""
         if _is_rays(func):
             return list(super().foreach_env(func))
         return list(super().foreach_env(lambda env: func(user_env(env))))
 
     def foreach_env_with_context(self, func: Callable[..., Any]) -> list[Any]:
-        """Calls `func(env, env_context)` for each."""
+        """Calls `func(env, env_context)` for each environment."""
         called = super().foreach_env_with_context(
             lambda env, context: func(env if _is_rays(func) else user_env(env), context)
         )
@@ -69,29 +69,29 @@ def _is_rays(function: object) -> bool:
     return str(getattr(function, "__module__", "")).startswith("ray.")
 
 
-#: What `use_compat_env_runners` gives; a config that has one of them has none of its own.
-_GIVEN = (CompatEnvRunner, CompatMultiAgentEnvRunner, CompatRolloutWorker)
+#: The classes that `use_compat_env_runners` sets.
+_COMPAT = (CompatEnvRunner, CompatMultiAgentEnvRunner, CompatRolloutWorker)
 
 
 def has_own_env_runners(config: AlgorithmConfig) -> bool:
-    """Whether somebody has given a config env runners of another class."""
-    return config.env_runner_cls not in (None, *_GIVEN)
+    """Whether the user has set an env runner class in a config."""
+    return config.env_runner_cls not in (None, *_COMPAT)
 
 
 def use_compat_env_runners(config: AlgorithmConfig) -> None:
-    """Gives a config env runners that sample faster, and answer with their errors.
+    """Sets env runners that sample faster, and raise the errors of their environments.
 
-    It keeps its own, if it has some.
+    An env runner class that the user has set stays.
     """
     if has_own_env_runners(config):
         return
     if config.output and config.enable_env_runner_and_connector_v2:
-        cls: type | None = None  # Ray has an env runner that records
+        cls: type | None = None  # Ray's default, which records
     elif not config.enable_env_runner_and_connector_v2:
         cls = CompatRolloutWorker
     elif configs.is_multi_agent(config):
         cls = CompatMultiAgentEnvRunner
     else:
         cls = CompatEnvRunner
-    if cls is not config.env_runner_cls:  # it may be frozen
+    if cls is not config.env_runner_cls:  # the config may be frozen
         config.env_runners(env_runner_cls=cls)

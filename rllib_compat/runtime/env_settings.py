@@ -1,4 +1,4 @@
-"""All that a legacy config says about its environment."""
+"""The settings of a legacy config for its environment."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import public
 
-#: The key of an `env_config` under which a converted checkpoint names its environment, and says
-#: what stands around it (`LegacyEnvByName`); the rest is the environment's own.
+#: The key of an `env_config` in which a converted checkpoint has the environment's name and
+#: settings (`LegacyEnvByName`); the other keys are the environment's own.
 STORED = "__legacy_env__"
 
 
@@ -21,22 +21,22 @@ class EnvSettings:
 
     Attributes:
         env: A name, a class, or a creator that takes the env context.
-        env_config: What the environment gets as its context.
+        env_config: The env context of the environment.
         horizon: The number of steps after which an episode is truncated.
-        soft_horizon: Whether the next episode continues where the horizon cut, without a reset.
-        no_done_at_end: Whether the end of an episode is no terminal state to learn from.
-        clip_rewards: True for the sign of each reward, a number for a limit on both sides.
-        preprocessor_pref: "deepmind", as ever by default, for its wrappers around Atari games (and
-            rewards clipped to their sign, unless `clip_rewards` says otherwise); "rllib" for
-            RLlib's own preprocessing of raw frames; None for neither.
-        atari: Their settings, where the config has them: `dim`, `framestack`, `zeros_first`,
+        soft_horizon: Whether the next episode continues at the horizon without a reset.
+        no_done_at_end: Whether the end of an episode does not count as terminated.
+        clip_rewards: True: the sign of each reward; a number: the limit on both sides.
+        preprocessor_pref: "deepmind", the default, for DeepMind's wrappers around Atari games (and
+            the sign of rewards, unless `clip_rewards` is set); "rllib" for RLlib's own
+            preprocessing of frames; None for neither.
+        atari: The settings of these that the config has: `dim`, `framestack`, `zeros_first`,
             `grayscale` and `zero_mean`.
-        legacy_ray: The Ray whose wrappers are wanted, where it is known.
-        multi_agent: Whether the config defines policies, so that the environment has many agents.
-        policy_spaces: Observation and action space by policy, where the config names them.
-        policy_mapping_fn: The agent's policy, as the legacy config maps it.
-        observation_fn: Makes the agents' observations of all that the environment gives.
-        old_stack: Whether the old API stack steps it.
+        legacy_ray: The Ray whose wrappers to use, if known.
+        multi_agent: Whether the config defines policies for several agents.
+        policy_spaces: Observation and action space by policy, if the config has them.
+        policy_mapping_fn: The config's function from an agent to a policy.
+        observation_fn: Returns the agents' observations for all those of the environment.
+        old_stack: Whether the environment runs on the old API stack.
     """
 
     env: str | type | Callable[..., Any] | None
@@ -56,10 +56,10 @@ class EnvSettings:
 
     @property
     def needs_adapter(self) -> bool:
-        """Whether something is asked of the environment that it does not do itself."""
+        """Whether a setting needs a wrapper around the environment."""
         return bool(self.horizon or self.clip_rewards or self.no_done_at_end or self.observation_fn)
 
     @property
     def plain(self) -> bool:
-        """Whether nothing is asked that gymnasium's own environment does not do."""
+        """Whether gymnasium's own environment needs no wrapper."""
         return not (self.needs_adapter or self.multi_agent)

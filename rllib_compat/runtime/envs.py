@@ -1,8 +1,8 @@
-"""From a legacy environment setting to what `AlgorithmConfig.environment(env=…)` takes.
+"""Converts a legacy `env` to the argument of `AlgorithmConfig.environment(env=…)`.
 
-An environment of any age is given as a name, a class or a creator. `adapt_env` hands out the plain
-name where the installed gymnasium makes the environment itself and nothing is asked of it that
-gymnasium does not do; otherwise a class which makes the environment and wraps what it got.
+A legacy `env` is a name, a class or a creator. If the installed gymnasium has the environment and
+no setting needs a wrapper, `adapt_env` returns the name; otherwise a class that creates the
+environment and wraps it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from rllib_compat.runtime.env_settings import EnvSettings as EnvSettings
 
 @public("rllib_compat.adapters")
 class LegacyEnv:
-    """Makes a legacy environment, wrapped for the installed Ray.
+    """A class whose call creates a legacy environment, wrapped for the installed Ray.
 
-    Ray takes only names and classes for `env`. `adapt_env` derives one class per setting, and
-    calling it gives a gymnasium or multi-agent environment: never an instance of this class.
+    Ray takes only names and classes for `env`. `adapt_env` derives a class for each setting; its
+    call returns a gymnasium or multi-agent environment, never an instance of this class.
     """
 
     settings: ClassVar[EnvSettings]
@@ -41,11 +41,11 @@ class LegacyEnv:
 
 @public("rllib_compat.adapters")
 def adapt_env(settings: EnvSettings) -> str | type | None:
-    """What goes into `AlgorithmConfig.environment(env=…)` for these settings.
+    """Returns the argument of `AlgorithmConfig.environment(env=…)` for settings.
 
     Returns:
-        The resolved name or the class itself where nothing has to be wrapped, else a class that
-        makes the wrapped environment; cloudpickle carries it to other processes.
+        The resolved name or the class itself, if it needs no wrapper; else a class that creates the
+        wrapped environment, which cloudpickle sends to other processes.
     """
     env = settings.env
     if env is None:
@@ -53,13 +53,13 @@ def adapt_env(settings: EnvSettings) -> str | type | None:
     if settings.plain:
         if isinstance(env, str) and not tune.is_registered_env(env):
             name, _ = resolve_env_name(env)
-            todays = _in_gymnasium(name) and not _is_old_entry(name)
-            if todays and not (atari.changes_games(settings) and atari.is_registered_game(name)):
+            current = _in_gymnasium(name) and not _is_old_entry(name)
+            if current and not (atari.changes_games(settings) and atari.is_registered_game(name)):
                 return name
         elif isinstance(env, type):
-            # What a class makes may be a game; only the instance tells.
-            todays = _is_modern_class(env) and not atari.changes_games(settings)
-            if todays or hasattr(env, "is_adapted"):
+            # Whether it is an Atari game is known only of an instance.
+            current = _is_modern_class(env) and not atari.changes_games(settings)
+            if current or hasattr(env, "is_adapted"):
                 return env
     label = env if isinstance(env, str) else getattr(env, "__name__", type(env).__name__)
     class_name = "Legacy_" + re.sub(r"\W", "_", label)
@@ -67,11 +67,11 @@ def adapt_env(settings: EnvSettings) -> str | type | None:
 
 
 def resolve_env_name(name: str) -> tuple[str, str | None]:
-    """The name under which the installed gymnasium offers what `name` was.
+    """Finds the installed gymnasium's name of a legacy environment.
 
     Returns:
-        The name to use, and a note for the report or None. Names that `ray.tune.register_env`
-        knows, and those that nobody knows here (they may be registered later), stay as they are.
+        The name to use, and a note for the report or None. Names of `ray.tune.register_env` and
+        unknown names, which may be registered later, stay.
     """
     if tune.is_registered_env(name):
         return name, None
@@ -79,25 +79,25 @@ def resolve_env_name(name: str) -> tuple[str, str | None]:
         newest = _versions(name)[-1][1]
         if newest == name:
             return name, None
-        return name, f"gymnasium still offers `{name}`; its newest version is `{newest}`."
+        return name, f"gymnasium still has `{name}`; the newest version is `{newest}`."
     version = _version_of(name)
     newer = [known for number, known in _versions(name) if version is None or number > version]
     if newer:
-        return newer[0], f"gymnasium has no `{name}`; `{newer[0]}` is the next version that it has."
+        return newer[0], f"gymnasium has no `{name}`; its next version is `{newer[0]}`."
     return name, None
 
 
 @public("rllib_compat.adapters")
 def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
-    """Makes the environment and wraps it where it needs that.
+    """Creates the environment, with the wrappers that it needs.
 
     Args:
-        settings: What the legacy config says.
+        settings: The settings of the legacy config.
         context: Ray's env context. Ray gives the same one to all environments of a runner and
             leaves `vector_index` at 0; here each environment gets its own index.
 
     Raises:
-        LegacyEnvError: Nobody knows the name, or the environment fits no known API.
+        LegacyEnvError: The name is unknown, or the environment has no known API.
     """
     from rllib_compat.runtime import external, vector_envs
     from rllib_compat.runtime.gym_api import adapt_single_agent
@@ -108,14 +108,14 @@ def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
     if creator is None:
         if atari.arguments_of(settings.env) is not None:
             raise LegacyEnvError(
-                f"`{settings.env}` is an Atari game, and no such games are installed.",
+                f"`{settings.env}` is an Atari game, and the Atari games are not installed.",
                 where="$.env",
                 fix=install_command("atari"),
             )
         raise LegacyEnvError(
-            f"No environment is called `{settings.env}`.",
+            f"There is no environment `{settings.env}`.",
             where="$.env",
-            fix=f"call ray.tune.register_env({settings.env!r}, creator) before training, give the "
+            fix=f"call ray.tune.register_env({settings.env!r}, creator) before training, pass the "
             "class itself, or write 'module:Class'",
         )
     env = creator(own_context)
@@ -131,9 +131,9 @@ def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
         return adapt_multi_agent(env, settings)
     if is_multi_agent(env):
         raise LegacyEnvError(
-            f"{type(env).__name__} has many agents, and the config has no policies for them.",
+            f"{type(env).__name__} is a multi-agent environment, and the config has no policies.",
             where="$.multiagent.policies",
-            fix="give one for all agents: {'policies': {'shared': (None, obs_space, act_space, {})}"
+            fix="set one for all agents: {'policies': {'shared': (None, obs_space, act_space, {})}"
             ", 'policy_mapping_fn': lambda agent_id: 'shared'}",
         )
     return adapt_single_agent(env, settings)
@@ -148,12 +148,12 @@ def _next_context(context: Mapping[str, Any]) -> Any:
 
 
 def find_creator(env: Any, *, trusted: bool = True) -> Callable[[Any], Any] | None:
-    """What makes the environment: class or creator, tune, gymnasium, gym, dotted path; or None.
+    """Finds the creator of an environment: by class, Tune, gymnasium, gym or path; else None.
 
     Args:
         env: The class, creator or name.
-        trusted: Whether a name may import a module. One from a stranger's checkpoint may not: it
-            is only looked up among those that are registered.
+        trusted: Whether a name may import a module. A name from a checkpoint may not: it is only
+            looked up among registered environments.
     """
     if callable(env):
         return cast("Callable[[Any], Any]", env)
@@ -164,9 +164,9 @@ def find_creator(env: Any, *, trusted: bool = True) -> Callable[[Any], Any] | No
     if game is not None or _in_gymnasium(name):
         import gymnasium
 
-        # Some of gymnasium's environments open what their arguments say.
-        words = (lambda context: context) if trusted else without_paths
-        return lambda context: gymnasium.make(game or name, **words(context))
+        # Some of gymnasium's environments open files that their arguments name.
+        arguments = (lambda context: context) if trusted else without_paths
+        return lambda context: gymnasium.make(game or name, **arguments(context))
     if not trusted:
         return None
     if _in_gym(env):
@@ -176,9 +176,9 @@ def find_creator(env: Any, *, trusted: bool = True) -> Callable[[Any], Any] | No
 
 
 def _with_arguments(creator: Callable[..., Any], context: Mapping[str, Any]) -> Any:
-    """Makes an environment that a path names: `env_config` is its arguments, as RLlib had it.
+    """Creates an environment of a path, with `env_config` as its arguments, as in RLlib.
 
-    Where it takes no such arguments, it gets the context, as any other environment does.
+    If it does not take these arguments, it gets the env context, as other environments do.
     """
     try:
         inspect.signature(creator).bind(**context)
@@ -188,7 +188,7 @@ def _with_arguments(creator: Callable[..., Any], context: Mapping[str, Any]) -> 
 
 
 def without_paths(context: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of an environment without text that could be the name of a file."""
+    """Removes strings that could be file names from an environment's arguments."""
     return dict(row for row in context.items() if _is_no_path(row[1]))
 
 
@@ -202,15 +202,15 @@ def _is_no_path(value: object) -> bool:
     return not isinstance(value, bytes)
 
 
-#: `rgb_array`, `8x8`, `ram`: a name of something that an environment has.
+#: A string that is no file name: `rgb_array`, `8x8`, `ram`.
 _WORD = re.compile(r"[\w -]{0,64}")
 
 
 def _by_path(path: str) -> Callable[..., Any] | None:
-    """The class of `module:Class` or `module.Class`, or None where there is none.
+    """Imports the class of `module:Class` or `module.Class`; None if there is none.
 
     Raises:
-        ConfigError: The module is there and can't be imported.
+        ConfigError: The module exists, but its import raises an error.
     """
     module, _, name = path.partition(":") if ":" in path else path.rpartition(".")
     if not module:
@@ -223,11 +223,11 @@ def _by_path(path: str) -> Callable[..., Any] | None:
 
 
 def _in_gym(name: str) -> bool:
-    """Whether the old gym package is installed and offers `name`."""
+    """Whether the old gym package is installed and has `name`."""
     try:
         gym = importlib.import_module("gym")
         gym.spec(name)
-    except Exception:  # each gym has its own errors here
+    except Exception:  # each version of gym raises another error
         return False
     return True
 
@@ -236,10 +236,10 @@ def _in_gymnasium(name: str) -> bool:
     return any(known == name for _, known in _versions(name))
 
 
-def why_not_here(env: str) -> str | None:
-    """What keeps gymnasium from making an environment that it lists; None: nothing.
+def why_not_importable(env: str) -> str | None:
+    """Returns the error of importing a registered environment of gymnasium, or None.
 
-    It lists environments of Box2D and MuJoCo whether their packages are installed or not.
+    gymnasium registers those of Box2D and MuJoCo even if their packages are not installed.
     """
     name, _ = resolve_env_name(env)
     if tune.is_registered_env(env) or not _in_gymnasium(name):
@@ -256,7 +256,7 @@ def why_not_here(env: str) -> str | None:
 
 
 def _is_old_entry(name: str) -> bool:
-    """Whether `gym.register` of this package put it into gymnasium's registry."""
+    """Whether this package's `gym.register` has registered a name in gymnasium."""
     import gymnasium
 
     return bool(getattr(gymnasium.registry[name].entry_point, "is_old_api", False))
@@ -268,7 +268,7 @@ def _version_of(name: str) -> int | None:
 
 
 def _versions(name: str) -> list[tuple[int, str]]:
-    """All usable names in gymnasium's registry that differ from `name` in the version only."""
+    """Returns the usable names in gymnasium's registry that differ from `name` only by version."""
     import gymnasium
 
     if importlib.util.find_spec("ale_py"):
@@ -278,7 +278,7 @@ def _versions(name: str) -> list[tuple[int, str]]:
         (_version_of(known) or 0, known)
         for known, spec in gymnasium.registry.items()
         if re.sub(r"-v\d+$", "", known) == stem
-        # The mujoco-py versions are registered with a function that only raises.
+        # The mujoco-py versions are registered with a function that raises an error.
         and not getattr(spec.entry_point, "__name__", "").startswith("_raise")
     )
 
@@ -286,7 +286,7 @@ def _versions(name: str) -> list[tuple[int, str]]:
 def _is_modern_class(env: type) -> bool:
     import gymnasium
 
-    # gym 0.22 – 0.25 had a `seed` in reset() too, but those classes are of another base.
+    # gym 0.22 – 0.25 had a `seed` in reset(), too, but another base class.
     if getattr(env, "is_old_api", False):
         return False
     return issubclass(env, gymnasium.Env) and "seed" in inspect.signature(env.reset).parameters

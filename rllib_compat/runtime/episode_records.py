@@ -1,4 +1,4 @@
-"""What is told of an episode that is over: `RolloutMetrics` of Ray 0.5 – 2.x."""
+"""Records of finished episodes: `RolloutMetrics` of Ray 0.5 – 2.x."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 @public("rllib_compat.adapters")
 @frozen
 class EpisodeRecord:
-    """What an env runner sends to the driver about one finished episode, as RLlib always did.
+    """The record of a finished episode, which an env runner sends to the driver.
 
     Attributes:
-        length: Its environment steps.
+        length: The number of environment steps.
         reward: The sum of all rewards of all agents.
-        agent_rewards: The same by (agent, policy).
-        custom_metrics: What the callbacks put there.
-        hist_data: Lists of values for histograms.
-        media: Whatever the callbacks want to see in the result as it is.
-        perf_stats: How long a step took in the mean, part by part, in milliseconds.
+        agent_rewards: The sums of rewards by (agent, policy).
+        custom_metrics: The callbacks' metrics.
+        hist_data: The callbacks' lists of values for histograms.
+        media: The callbacks' objects that the result has unchanged.
+        perf_stats: The mean duration of each part of a step, in ms.
     """
 
     length: int
@@ -36,10 +36,10 @@ class EpisodeRecord:
     media: dict[str, Any] = field(default_factory=dict)
     perf_stats: dict[str, float] = field(default_factory=dict)
 
-    #: What later tuples had besides.
+    #: Fields of later Rays' tuples.
     episode_faulty: ClassVar[bool] = False
     connector_metrics: ClassVar[dict[str, Any]] = {}
-    #: The fields of `RolloutMetrics`, the tuple that workers told the driver until Ray 2.x.
+    #: The fields of `RolloutMetrics`, the tuple that workers sent to the driver until Ray 2.x.
     _fields: ClassVar[tuple[str, ...]] = (
         "episode_length",
         "episode_reward",
@@ -52,12 +52,12 @@ class EpisodeRecord:
 
     @property
     def episode_length(self) -> int:
-        """Its environment steps, by the name in `RolloutMetrics`."""
+        """`length`, by its name in `RolloutMetrics`."""
         return self.length
 
     @property
     def episode_reward(self) -> float:
-        """The sum of all rewards, by the name in `RolloutMetrics`."""
+        """`reward`, by its name in `RolloutMetrics`."""
         return self.reward
 
     def _asdict(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class EpisodeRecord:
 
 
 def take_records(env_runner: EnvRunner) -> list[EpisodeRecord]:
-    """Takes the episodes that have ended out of a runner; runs where the runner is."""
+    """Removes the records of ended episodes from a local env runner, and returns them."""
     taken: list[EpisodeRecord] = []
     for adapter in episodes.callbacks_of(env_runner):
         taken += getattr(adapter, "ended", [])

@@ -1,4 +1,4 @@
-"""The episode object of Ray 0.5 – 2.x, as a view on today's."""
+"""The episode object of Ray 0.5 – 2.x, as a view on the installed Ray's."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 
 class LegacyEpisode:
-    """One episode from its first reset to its end.
+    """An episode from its reset to its end.
 
-    Today's env runners cut an episode at the end of each sample into chunks that share an id.
-    This object stays the same one; `follow` gives it the current chunk.
+    At the end of each sample, env runners split an episode into chunks with the same id. There is
+    one object for all chunks; `follow` sets the current one.
 
     Args:
-        worker: The legacy view of the env runner.
+        worker: The worker around the env runner.
         env_id: The index of the environment in the runner.
 
     Attributes:
-        user_data: Anything the callbacks want to remember.
-        custom_metrics: Numbers that reach the result as `<name>_mean`, `_min` and `_max`.
-        hist_data: Lists that reach the result's `hist_stats`.
-        media: Anything; reaches the result's `episode_media`.
+        user_data: The callbacks' own data.
+        custom_metrics: Numbers, which the result has as `<name>_mean`, `_min` and `_max`.
+        hist_data: Lists, which the result has in `hist_stats`.
+        media: Any objects, which the result has in `episode_media`.
     """
 
     def __init__(self, worker: LegacyWorker, env_id: int) -> None:
@@ -46,36 +46,36 @@ class LegacyEpisode:
         self.hist_data: dict[str, list[Any]] = {}
         self.media: dict[str, Any] = {}
         self._chunk: Any = None
-        # What was before the last `soft_reset`: so many times, steps, and rewards.
+        # The number of `soft_reset`s, and the steps and rewards before the last one.
         self._before: tuple[int, int, dict[Any, float]] = (0, 0, {})
-        # Chunks whose rewards a callback may have changed since, with what the agents got.
+        # Chunks whose rewards callbacks may have changed, with the agents' original returns.
         self._kept_rewards: list[tuple[Any, dict[Any, float]]] = []
 
     def follow(self, chunk: SingleAgentEpisode) -> LegacyEpisode:
-        """Goes on with `chunk`, a `SingleAgentEpisode` or `MultiAgentEpisode`."""
+        """Sets the current chunk, a `SingleAgentEpisode` or `MultiAgentEpisode`."""
         self._chunk = chunk
         return self
 
     @property
     def episode_id(self) -> int:
-        """The number of this episode, as mapping functions see it, too."""
+        """The episode's id as an integer, the same as in mapping functions."""
         return episode_number(self.chunk_id) + self._before[0]
 
     @property
     def chunk_id(self) -> Any:
-        """The id that all chunks of this episode have."""
+        """The id of all chunks of this episode."""
         return self._chunk.id_
 
     @property
     def length(self) -> int:
-        """The environment steps so far."""
+        """The number of environment steps so far."""
         return self._steps() - self._before[1]
 
     def _steps(self) -> int:
         return int(self._chunk.env_t if self._multi_agent else self._chunk.t)
 
     def soft_reset(self) -> None:
-        """Counts steps and rewards from here on, as another episode, and goes on in this one."""
+        """Counts the following steps and rewards as another episode, without a reset."""
         number, _, rewards = self._before
         for key, reward in self.agent_rewards.items():
             rewards = {**rewards, key: rewards.get(key, 0.0) + reward}
@@ -88,7 +88,7 @@ class LegacyEpisode:
 
     @property
     def agent_rewards(self) -> dict[tuple[Any, str], float]:
-        """The rewards so far by (agent, policy), as the environment gave them."""
+        """The sums of the environment's rewards so far, by (agent, policy)."""
         totals: dict[tuple[Any, str], float] = defaultdict(float)
         totals.update({key: -reward for key, reward in self._before[2].items()})
         if unclipped := self._unclipped():
@@ -102,13 +102,13 @@ class LegacyEpisode:
         return totals
 
     def _unclipped(self) -> Mapping[Any, float]:
-        """What the agents got before it was clipped; nothing where that is not known."""
+        """Returns the agents' unclipped rewards; empty if they are not known."""
         envs = self.worker.sub_environments()
         env = envs[self.env_id] if self.env_id < len(envs) else None
         return getattr(env, "unclipped", None) or {}
 
     def keep_rewards(self, chunk: object) -> None:
-        """Keeps the rewards of a chunk as the environment gave them, whatever is learned from."""
+        """Remembers the environment's rewards of a chunk, which callbacks may change."""
         self._kept_rewards.append((chunk, self._returns(chunk)))
 
     def _returns(self, chunk: object) -> dict[Any, float]:
@@ -119,36 +119,36 @@ class LegacyEpisode:
 
     @property
     def batch_builder(self) -> Any:
-        """What was sampled of the episode since the last batch, by policy; a copy."""
+        """A copy of the steps since the last batch, by policy."""
         return batch_builder_of(self._chunk, self.policy_for)
 
     def new_batch_builder(self) -> BatchBuilder:
-        """What collects steps of one's own, by agent, for `add_extra_batch`."""
+        """Returns a builder for the user's own steps by agent, for `add_extra_batch`."""
         return BatchBuilder(self.policy_map)
 
     def add_extra_batch(self, batch: AnyBatch) -> None:
-        """Lets the trainer learn from steps of one's own, beside those of the next sample.
+        """Adds the user's own steps to the next sample.
 
         Args:
-            batch: Observations, actions, rewards, `dones`, and what the policy computes of each
-                step; of a trainer with one policy.
+            batch: Observations, actions, rewards, `dones`, and the policy's outputs for each step;
+                of a trainer with one policy.
 
         Raises:
-            GoneError: There are several policies.
-            CompatError: The batch lacks what the policy computes.
+            GoneError: The trainer has several policies.
+            CompatError: The batch lacks an output of the policy.
         """
         self.worker.extra_episodes += extra_episodes(batch, self._chunk)
 
     def get_agents(self) -> list[Any]:
-        """The agents that have taken part so far."""
+        """Returns the agents that have appeared so far."""
         return list(_by_agent(self._chunk))
 
-    def last_change_of(self, agent_id: object) -> Any:
-        """What is another value each time that the environment says something of an agent.
+    def change_marker(self, agent_id: object) -> Any:
+        """Returns a value that changes each time the environment returns something for an agent.
 
         Returns:
-            None, where it has said nothing of the agent in its last step. Ray repeats the last
-            observation and info of an agent that waited when the episode ended.
+            The value, or None if the last step returned nothing for the agent. Ray repeats the last
+            observation and info of an agent that was waiting when the episode ended.
         """
         part = self._of(agent_id)
         if part is None:
@@ -163,7 +163,7 @@ class LegacyEpisode:
         return id(part), part.t, len(part.observations)
 
     def agent_index(self, agent_id: object) -> int:
-        """The place of an agent among those of its environment."""
+        """Returns the index of an agent in its environment."""
         return self.get_agents().index(agent_id)
 
     @property
@@ -174,7 +174,7 @@ class LegacyEpisode:
 
     @property
     def policy_mapping_fn(self) -> Any:
-        """Which policy an agent has, as (agent id, episode) says."""
+        """The function from (agent id, episode) to a policy id."""
         return self.worker.policy_mapping_fn
 
     @property
@@ -184,103 +184,103 @@ class LegacyEpisode:
 
     @property
     def started(self) -> bool:
-        """Whether the environment was reset: an episode begins with that."""
+        """True: the environment was reset."""
         return True
 
     @property
     def is_faulty(self) -> bool:
-        """Whether the environment failed: then Ray drops the episode, and nobody is told."""
+        """False: Ray drops the episodes of failed environments."""
         return False
 
     @property
     def total_env_steps(self) -> int:
-        """The environment steps so far."""
+        """The number of environment steps so far."""
         return self.length
 
     @property
     def total_agent_steps(self) -> int:
-        """The steps of all agents so far."""
+        """The number of steps of all agents so far."""
         return sum(int(part.t) for part in _by_agent(self._chunk).values())
 
     @property
     def active_env_steps(self) -> int:
-        """The environment steps since the last sample."""
+        """The number of environment steps since the last sample."""
         return len(self._chunk)
 
     @property
     def active_agent_steps(self) -> int:
-        """The steps of all agents since the last sample."""
+        """The number of steps of all agents since the last sample."""
         return sum(len(part) for part in _by_agent(self._chunk).values())
 
     def has_init_obs(self, agent_id: object = None) -> bool:
-        """Whether an agent, or any, has observed something."""
+        """Whether an agent, by default any, has an observation."""
         return bool(_by_agent(self._chunk)) if agent_id is None else self._of(agent_id) is not None
 
     def policy_for(self, agent_id: object = ONLY_AGENT, refresh: bool = False) -> str:  # noqa: ARG002
-        """The policy that acts for the agent, in the whole episode."""
+        """Returns the agent's policy, which is the same for the complete episode."""
         return str(self._chunk.module_for(agent_id)) if self._multi_agent else ONLY_POLICY
 
     def last_observation_for(self, agent_id: object = ONLY_AGENT) -> Any:
-        """The agent's last observation as the policy sees it (filtered), or None."""
+        """Returns the agent's last observation after filters, or None."""
         episode = self._of(agent_id)
         return None if episode is None else episode.get_observations(-1)
 
     def last_raw_obs_for(self, agent_id: object = ONLY_AGENT) -> Any:
-        """The agent's last observation as the environment gave it, or None.
+        """Returns the environment's last observation for the agent, or None.
 
         Raises:
-            GoneError: A filter or preprocessor has replaced it, and nothing keeps the original.
+            GoneError: A filter or preprocessor has replaced it.
         """
         raw = getattr(self.worker.sub_environments()[self.env_id], "last_raw_obs", None)
         if raw is not None:
             return raw.get(agent_id) if self._multi_agent else raw
         if not self.worker.keeps_observations():
             raise GoneError(
-                "Today's filters replace the observation in the episode.",
+                "The original observation is lost: a filter or preprocessor has replaced it.",
                 where="episode.last_raw_obs_for()",
-                fix="keep it in the environment, or use last_observation_for()",
+                fix="store it in the environment, or call last_observation_for()",
             )
         return self.last_observation_for(agent_id)
 
     def last_info_for(self, agent_id: object = ONLY_AGENT) -> Any:
-        """The agent's last info, or None."""
+        """Returns the agent's last info, or None."""
         episode = self._of(agent_id)
         return None if episode is None else episode.get_infos(-1)
 
     def last_action_for(self, agent_id: object = ONLY_AGENT) -> Any:
-        """The agent's last action, zeros before the first."""
+        """Returns the agent's last action, or zeros."""
         return self._action(agent_id, -1)
 
     def prev_action_for(self, agent_id: object = ONLY_AGENT) -> Any:
-        """The agent's action before its last one, else zeros."""
+        """Returns the agent's second last action, or zeros."""
         return self._action(agent_id, -2)
 
     def last_reward_for(self, agent_id: object = ONLY_AGENT) -> float:
-        """The agent's last reward, 0 before the first."""
+        """Returns the agent's last reward, or 0."""
         return self._reward(agent_id, -1)
 
     def prev_reward_for(self, agent_id: object = ONLY_AGENT) -> float:
-        """The agent's reward before its last one, else 0."""
+        """Returns the agent's second last reward, or 0."""
         return self._reward(agent_id, -2)
 
     def rnn_state_for(self, agent_id: object = ONLY_AGENT) -> list[Any]:
-        """The agent's last recurrent state, as the flat list that it was."""
+        """Returns the agent's last recurrent state as a flat list."""
         state = self.last_extra_action_outs_for(agent_id).get("state_out", [])
         return flatten_state(state, batched=False)
 
     def last_extra_action_outs_for(self, agent_id: object = ONLY_AGENT) -> dict[str, Any]:
-        """What the policy computed along with the last action."""
+        """Returns the policy's other outputs for the last action."""
         episode = self._of(agent_id)
         outputs = {} if episode is None else episode.extra_model_outputs
-        told = {k: episode.get_extra_model_outputs(k, -1) for k, v in outputs.items() if len(v)}
-        if "action_logp" in told:
-            told["action_prob"] = np.exp(told["action_logp"])
-        if told:
-            told |= self._value(agent_id, episode)
-        return told
+        extras = {k: episode.get_extra_model_outputs(k, -1) for k, v in outputs.items() if len(v)}
+        if "action_logp" in extras:
+            extras["action_prob"] = np.exp(extras["action_logp"])
+        if extras:
+            extras |= self._value(agent_id, episode)
+        return extras
 
     def _value(self, agent_id: object, episode: Any) -> dict[str, Any]:
-        """What the critic, which env runners don't ask, says of what the last action was for."""
+        """Computes the critic's value before the last action, which env runners do not."""
         import tree
 
         policy = self.policy_map[self.policy_for(agent_id)]
@@ -291,7 +291,7 @@ class LegacyEpisode:
         return {name: found[name][0] for name in ("vf_preds",) if name in found}
 
     def last_pi_info_for(self, agent_id: object = ONLY_AGENT) -> dict[str, Any]:
-        """The older name of `last_extra_action_outs_for`."""
+        """Returns `last_extra_action_outs_for()`, by its older name."""
         return self.last_extra_action_outs_for(agent_id)
 
     def last_done_for(self, agent_id: object = ONLY_AGENT) -> bool:
@@ -300,17 +300,17 @@ class LegacyEpisode:
         return bool(episode is not None and episode.is_done)
 
     def last_terminated_for(self, agent_id: object = ONLY_AGENT) -> bool:
-        """Whether the agent has come to its end."""
+        """Whether the agent is terminated."""
         episode = self._of(agent_id)
         return bool(episode is not None and episode.is_terminated)
 
     def last_truncated_for(self, agent_id: object = ONLY_AGENT) -> bool:
-        """Whether the agent's episode was cut."""
+        """Whether the agent is truncated."""
         episode = self._of(agent_id)
         return bool(episode is not None and episode.is_truncated)
 
     def record(self) -> EpisodeRecord:
-        """What the driver has to know at the end."""
+        """Returns the record of the episode for the driver."""
         return EpisodeRecord(
             self.length,
             self.total_reward,
@@ -326,7 +326,7 @@ class LegacyEpisode:
     def __getattr__(self, name: str) -> Any:
         if name in GONE["episode"] or name.startswith("_"):
             raise missing(self, "episode", name)
-        # Callbacks that already know today's episodes find their methods here.
+        # The methods of Ray's own episodes, for new callbacks.
         return getattr(self._chunk, name)
 
     @property
@@ -351,20 +351,20 @@ class LegacyEpisode:
 
 
 def _by_agent(chunk: object) -> dict[Any, Any]:
-    """The single-agent episodes of a chunk."""
+    """Returns the single-agent episodes of a chunk by agent."""
     if hasattr(chunk, "agent_episodes"):
         return dict(chunk.agent_episodes)
     return {ONLY_AGENT: chunk}
 
 
 def terminate_truncated(chunk: SingleAgentEpisode) -> None:
-    """Lets an episode that was cut, or a chunk that is the last of one, be over, in place.
+    """Marks a truncated episode, or the last chunk of one, as terminated, in place.
 
-    The old `step` had one flag, `done`, for an end and for a cut. Algorithms expect something after
-    a cut, and nothing after an end.
+    The old `step` had only `done` for both. Algorithms use the value of the last observation of
+    truncated episodes, and 0 for terminated ones.
 
     Args:
-        chunk: A `SingleAgentEpisode`, or a `MultiAgentEpisode` with those of its agents.
+        chunk: A `SingleAgentEpisode`, or a `MultiAgentEpisode` with its agents' episodes.
     """
     for part in (chunk, *getattr(chunk, "agent_episodes", {}).values()):
         if part.is_truncated:

@@ -1,4 +1,4 @@
-"""Custom evaluation functions, and what they used: `collect_episodes`, `summarize_episodes`.
+"""Custom evaluation functions, with `collect_episodes` and `summarize_episodes` for them.
 
 Ray 0.8 – 2.x had them in `rllib/evaluation/metrics.py`.
 """
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @public("rllib_compat.adapters")
 class EvaluationFunction:
-    """A legacy evaluation function, called as today's Ray does.
+    """A legacy evaluation function that the installed Ray can call.
 
     Args:
         function: Takes the trainer and its evaluation workers, and returns a dict of metrics.
 
     Attributes:
-        trainer: The legacy trainer, once there is one; else the function gets what Ray gives.
-        metrics: What the function has returned last: today's Ray does not put it into the result.
+        trainer: The legacy trainer, which the function is called with; None: with Ray's arguments.
+        metrics: The function's last metrics, which the installed Ray leaves out of the result.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -38,24 +38,24 @@ class EvaluationFunction:
         self.metrics: dict[str, Any] = {}
 
     def __call__(self, algorithm: object = None, group: object = None) -> Any:
-        """Evaluates.
+        """Calls the function.
 
         Returns:
-            The metrics; on the new API stack with the steps of environment and agents, too, for
-            which the episodes in the metrics are counted.
+            The metrics; on the new API stack also the environment and agent steps, computed from
+            the episodes in the metrics.
         """
         if self.trainer is None:
             return self.function(algorithm, group)
         metrics = self.function(self.trainer, self.trainer.evaluation_workers)
         if algorithm is None or isinstance(metrics, tuple):
-            return metrics  # the old API stack, or a function of today
+            return metrics  # the old API stack, or a function for the new one
         self.metrics = dict(metrics)
         length, episodes = metrics.get("episode_len_mean"), metrics.get("episodes_this_iter")
         steps = int(length * episodes) if length and episodes else 0
         return metrics, max(1, steps), max(1, steps)  # Ray 2.40 takes no zero
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the trainer: configs are sent to workers, and kept in checkpoints."""
+        """Leaves out the trainer: configs are sent to workers and saved in checkpoints."""
         return {**self.__dict__, "trainer": None, "metrics": {}}
 
 
@@ -65,16 +65,16 @@ def collect_episodes(
     to_be_collected: Sequence[Any] = (),
     timeout_seconds: float = 180,
 ) -> tuple[list[EpisodeRecord], list[Any]]:
-    """Takes the episodes that ended in workers since they were last asked for.
+    """Collects the episodes that have ended in workers since the last call.
 
     Args:
         local_worker: `workers.local_worker()`, or None.
         remote_workers: `workers.remote_workers()`, or some of them.
-        to_be_collected: What an earlier call could not wait for.
-        timeout_seconds: How long to wait for remote workers.
+        to_be_collected: References that an earlier call returned as not ready.
+        timeout_seconds: How long to wait for remote workers, in s.
 
     Returns:
-        The episodes, and what could not be waited for.
+        The episodes, and the references that were not ready in time.
     """
     import ray
 
@@ -96,7 +96,7 @@ def collect_metrics(
     timeout_seconds: float = 180,
     keep_custom_metrics: bool = False,
 ) -> dict[str, Any]:
-    """Summarizes the episodes that `collect_episodes` takes."""
+    """Collects episodes with `collect_episodes`, and summarizes them."""
     arguments = (local_worker, remote_workers, to_be_collected, timeout_seconds)
     episodes, _ = collect_episodes(*arguments)
     return summarize_episodes(episodes, keep_custom_metrics=keep_custom_metrics)
@@ -107,12 +107,12 @@ def summarize_episodes(
     new_episodes: Sequence[EpisodeRecord] | None = None,
     keep_custom_metrics: bool = False,
 ) -> dict[str, Any]:
-    """The legacy keys of a result for some episodes.
+    """Summarizes episodes as the legacy keys of a result.
 
     Args:
         episodes: The episodes to summarize.
-        new_episodes: Those among them that count as of this iteration; all by default.
-        keep_custom_metrics: Whether custom metrics stay lists, one value an episode.
+        new_episodes: Those of this iteration; all by default.
+        keep_custom_metrics: Whether custom metrics stay lists with one value per episode.
     """
     new = episodes if new_episodes is None else new_episodes
     times = [episode.perf_stats for episode in new if episode.perf_stats]
@@ -125,7 +125,7 @@ def summarize_episodes(
 
 
 def _records_of(env_runner: EnvRunner) -> list[EpisodeRecord]:
-    """The episodes of a runner, with its times where it is no worker of the old API stack."""
+    """Takes an env runner's episodes; on the new API stack with its sampling times."""
     if hasattr(env_runner, "module"):
         return worker_of(env_runner).get_metrics()
     return take_records(env_runner)

@@ -1,4 +1,4 @@
-"""How old policies explored and today's do not: noise on weights, and any action of a space."""
+"""Exploration that Ray's modules lack: parameter noise, and random actions of any space."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ PARAMETER_NOISE = EXPLORING[-1]
 
 @public("rllib_compat.adapters")
 class ParameterNoise(ConnectorV2):  # type: ignore[misc]  # Ray has no types
-    """Gives modules other noise at the beginning of each episode, larger or smaller than before.
+    """Draws new parameter noise at the start of each episode, and adapts its deviation.
 
-    It is in the env-to-module pipeline, behind what changes observations. All episodes of an
-    env runner have the noise of the one that began last, as they had. The deviations of several
-    env runners are averaged where Ray merges what connectors know; old workers kept their own.
-    Modules say in their `model_config` with what `initial_stddev` they begin.
+    It is in the env-to-module pipeline, after the connectors that change observations. As in old
+    Rays, all episodes of an env runner have the noise of the one that started last. Where Ray
+    merges the states of connectors, the deviations of env runners are averaged; old workers kept
+    their own. The `model_config` of a module has the `initial_stddev`.
     """
 
     needs_no_batch = True
@@ -48,9 +48,9 @@ class ParameterNoise(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         **kwargs: object,
     ) -> None:
         super().__init__(input_observation_space, input_action_space, **kwargs)
-        #: Policy → the deviation of its next noise; "" where there is one for all.
+        #: Policy → the deviation of its next noise; "" for the only policy.
         self._deviations: dict[str, float] = {}
-        #: Episodes of agents that have ended before their environment's.
+        #: Ids of single-agent episodes that have ended before their environment's.
         self._ended: set[str] = set()
 
     def __call__(
@@ -62,18 +62,18 @@ class ParameterNoise(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         explore: object = None,
         **_: object,
     ) -> Any:
-        """Looks which episodes have ended, and which begin."""
+        """Adapts the deviation where an episode has ended, and draws noise where one starts."""
         if explore:
             found = list(
                 self.single_agent_episode_iterator(episodes, agents_that_stepped_only=False)
             )
             for episode in found:
                 if episode.id_ not in self._ended:
-                    self._look_at(episode, rl_module)
+                    self._update_noise(episode, rl_module)
             self._ended = {episode.id_ for episode in found if episode.is_done}
         return batch
 
-    def _look_at(self, episode: Any, rl_module: Any) -> None:
+    def _update_noise(self, episode: Any, rl_module: Any) -> None:
         name = episode.module_id or ""
         module = rl_module[name] if name and name in rl_module else rl_module
         settings = module.model_config.get(PARAMETER_NOISE)
@@ -88,15 +88,15 @@ class ParameterNoise(ConnectorV2):  # type: ignore[misc]  # Ray has no types
             module.renew_weight_noise(deviation)
 
     def get_state(self, *_: object, **__: object) -> dict[str, Any]:
-        """The deviations."""
+        """Returns the deviation of each policy."""
         return {"deviations": dict(self._deviations)}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Goes on with other deviations."""
+        """Sets the deviation of each policy."""
         self._deviations = dict(state.get("deviations", {}))
 
     def merge_states(self, states: list[Mapping[str, Any]]) -> dict[str, Any]:
-        """The averages of several env runners' deviations; of a policy that none knows, its own."""
+        """Averages env runners' deviations; a policy in none of the states keeps its own."""
         found: dict[str, list[float]] = {}
         for state in states:
             for name, deviation in state["deviations"].items():
@@ -112,23 +112,23 @@ def with_parameter_noise(
     spaces: object = None,
     device: object = None,
 ) -> list[Any]:
-    """Makes the connectors between environment and module, that of the noise last.
+    """Creates the env-to-module connectors, with `ParameterNoise` as the last.
 
     Args:
         inner: The config's own `env_to_module_connector`, if any.
         env: The env runner's environment, or None.
-        spaces: Its spaces, where the environment lives elsewhere. Ray 2.40 does not pass any.
-        device: Where the module computes.
+        spaces: The environment's spaces, if it is in another process. Ray 2.40 passes none.
+        device: The module's device.
     """
     own = connectors.make_connectors(inner, env, spaces, device)
     return [*own, ParameterNoise()]
 
 
 def use_legacy_exploration(config: AlgorithmConfig) -> None:
-    """Gives a config of DQN the modules, and the connector, that its model config asks for."""
-    asked = {key for told in exploration_settings(config).values() for key in told}
+    """Sets the module class and the connector that a DQN config's exploration settings need."""
+    asked = {key for settings in exploration_settings(config).values() for key in settings}
     if not asked or getattr(config, "default_module_class", None) is not None:
-        return  # modules of algorithms that have their own explore so themselves
+        return  # the algorithm's own modules explore like this themselves
     from rllib_compat.networks.modules.q import ExploringQModule
 
     modules.set_module_class(config, ExploringQModule)
@@ -137,35 +137,34 @@ def use_legacy_exploration(config: AlgorithmConfig) -> None:
 
 
 def change_weight_noise(config: AlgorithmConfig) -> None:
-    """Puts the connector behind those of a config, once."""
+    """Adds `ParameterNoise` to a config's env-to-module connectors, unless it is there."""
     made = connectors.env_to_module_factory(config)
     if not (isinstance(made, partial) and made.func is with_parameter_noise):
         config.env_runners(env_to_module_connector=partial(with_parameter_noise, made))
 
 
 def exploration_settings(config: AlgorithmConfig) -> dict[str, dict[str, Any]]:
-    """What a config tells modules of how they explore, beside epsilon.
+    """Returns a config's exploration settings for modules, other than epsilon.
 
     Returns:
-        By policy, and by "" what it tells all of them.
+        The settings by policy; those for all policies by "".
     """
-    told = modules.told_model_configs(config)
-    return {policy: exploring(one) for policy, one in told.items()}
+    return {p: exploring(model) for p, model in modules.model_configs_by_policy(config).items()}
 
 
 @public("rllib_compat.adapters")
 class RandomActions(Random):  # type: ignore[misc]  # Ray has no types
-    """Draws actions from the action space, whatever it is made of, on the old API stack.
+    """Draws random actions from any action space, also a Tuple or Dict, on the old API stack.
 
-    Ray's own does it on torch where an action is one array; on TensorFlow, which old configs meant
-    by default, a Tuple or Dict of them was as good.
+    On torch, Ray's own class needs an action that is one array. On TensorFlow, the default
+    framework of old configs, it took a Tuple or Dict, too.
     """
 
     def get_torch_exploration_action(self, action_dist: Any, explore: bool) -> Any:
-        """Draws an action for each row of the batch; what is likeliest where nothing is explored.
+        """Draws an action for each row of the batch, or takes the likeliest without exploration.
 
         Returns:
-            The actions, and zeros in the place of log-probabilities.
+            The actions, and zeros as their log-probabilities.
         """
         actions = action_dist.deterministic_sample()
         count = len(tree.flatten(actions)[0])

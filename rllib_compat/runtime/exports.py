@@ -1,4 +1,4 @@
-"""Networks as files that are no checkpoints of a whole training: TorchScript, ONNX, modules."""
+"""Exports an RLModule: as TorchScript, as ONNX, or as a module checkpoint."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 
 def write_model(module: RLModule, folder: str, onnx: int | None) -> Path:
-    """Writes a network.
+    """Writes a module's network as TorchScript or ONNX.
 
     Args:
         module: The `RLModule`.
         folder: The folder to write into.
-        onnx: The opset of `model.onnx`; without, `model.pt` is TorchScript, as Ray 1.13 wrote it.
+        onnx: The opset of `model.onnx`; None writes TorchScript to `model.pt`, as Ray 1.13 did.
 
     Returns:
-        The file.
+        The path of the file.
 
     Raises:
-        CompatError: What ONNX needs is not installed, or observations are no arrays.
+        CompatError: A package that ONNX needs is not installed, or observations are not arrays.
     """
     if getattr(module.observation_space, "shape", None) is None:
         raise CompatError(
-            "Only networks that take an array can be written as a graph of torch or ONNX.",
+            "TorchScript and ONNX take one array, and this module's observations are not one.",
             where="export_policy_model()",
-            fix="use export_policy_checkpoint(), which writes any module",
+            fix="call export_policy_checkpoint(), which writes any module",
         )
     if onnx is None:
         path = make_folder(folder) / "model.pt"
@@ -62,18 +62,17 @@ def write_checkpoint(module: RLModule, folder: str) -> Path:
 
 
 def make_folder(folder: str) -> Path:
-    """A folder, made where it is not there."""
+    """Creates a folder if it does not exist, and returns its path."""
     path = local_path(folder)
     path.mkdir(parents=True, exist_ok=True)
     return path
 
 
 def _network(module: RLModule) -> tuple[Any, tuple[Any, ...]]:
-    """A module as a function of tensors, and a batch of two that it takes.
+    """Wraps a module as a function of tensors, with example arguments for a batch of two.
 
-    It takes observations and each part of a state as policies have it, and gives what actions are
-    chosen by (the inputs of the action distribution, or the Q-values of the actions) and each part
-    of the state after.
+    The function takes observations and each part of a recurrent state. It returns the inputs of the
+    action distribution (or the Q-values of the actions) and each part of the next state.
     """
     import torch
 
@@ -97,11 +96,11 @@ def _network(module: RLModule) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _write_torchscript(module: RLModule, path: Path) -> None:
-    """Writes what `torch.jit.load` reads and calls as a `ModelV2`: (input_dict, state, seq_lens).
+    """Writes TorchScript with the arguments of a `ModelV2`: (input_dict, state, seq_lens).
 
-    `input_dict["obs"]` is a batch of observations as connectors hand them to the module. What has a
-    state takes one step of each sequence; what has none gives back any state, which may not be
-    empty. `seq_lens` means nothing.
+    `input_dict["obs"]` is a batch of observations as connectors pass them to the module. A
+    recurrent network takes one step of each sequence; any other returns the state that it was
+    given, which must not be empty. `seq_lens` is ignored.
     """
     import torch
 
@@ -116,19 +115,19 @@ def _write_torchscript(module: RLModule, path: Path) -> None:
             self,
             input_dict: dict[str, torch.Tensor],
             given: list[torch.Tensor],
-            seq_lens: torch.Tensor,  # noqa: ARG002 - so are models called
+            seq_lens: torch.Tensor,  # noqa: ARG002 - an argument of every ModelV2
         ) -> Any:
             out, *after = self.network(input_dict["obs"], *(given if state else ()))
             return out, after or given
 
     arguments = ({"obs": obs}, state or [torch.ones(2)], torch.ones(2, dtype=torch.int32))
     with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the tracer's own; nothing of it is about the graph
+        warnings.simplefilter("ignore")  # the tracer's; none is about the graph
         torch.jit.trace(Model(), arguments, strict=False).save(str(path))
 
 
 def _write_onnx(module: RLModule, path: Path, *, opset: int) -> None:
-    """Writes a network with the inputs `obs`, `state_in_0`, …; the outputs `output`, `state_out_0`.
+    """Writes ONNX with inputs `obs`, `state_in_0`, … and outputs `output`, `state_out_0`, ….
 
     Args:
         module: The `RLModule`.
@@ -143,7 +142,7 @@ def _write_onnx(module: RLModule, path: Path, *, opset: int) -> None:
     inputs = ["obs", *(f"state_in_{i}" for i in range(count))]
     outputs = ["output", *(f"state_out_{i}" for i in range(count))]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter's own; nothing of it is about the graph
+        warnings.simplefilter("ignore")  # the exporter's; none is about the graph
         torch.onnx.export(
             network,
             arguments,

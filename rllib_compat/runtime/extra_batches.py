@@ -1,4 +1,4 @@
-"""Steps of a callback's own that a trainer learns from: `episode.new_batch_builder()` and on."""
+"""Steps that a callback adds for training: `new_batch_builder()` and `add_extra_batch()`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _WHERE = "episode.add_extra_batch()"
 
 
 class BatchBuilder:
-    """Collects steps agent by agent, and makes a batch of each policy's (Ray 0.5 – 1.13).
+    """Collects steps of agents, and builds a batch for each policy (Ray 0.5 – 1.13).
 
     Args:
         policies: The policies by id; each postprocesses the steps of its agents.
 
     Attributes:
-        count: How many steps of the environment they are; whoever adds steps counts them.
+        count: The number of environment steps, which the caller sets.
     """
 
     def __init__(self, policies: Mapping[str, Any]) -> None:
@@ -33,11 +33,11 @@ class BatchBuilder:
         self.count = 0
 
     def total(self) -> int:
-        """How many steps of agents are not in a batch yet."""
+        """The number of agent steps that are not in a batch yet."""
         return sum(map(len, self._rows.values()))
 
     def has_pending_agent_data(self) -> bool:
-        """Whether there are any."""
+        """Whether `total()` is not 0."""
         return bool(self._rows)
 
     def add_values(self, agent_id: object, policy_id: str, **values: object) -> None:
@@ -46,12 +46,12 @@ class BatchBuilder:
         Args:
             agent_id: The agent.
             policy_id: Its policy.
-            **values: The step: `obs`, `actions`, `rewards`, `dones` and what else there is.
+            **values: The columns of the step: `obs`, `actions`, `rewards`, `dones` and others.
         """
         self._rows.setdefault((agent_id, policy_id), []).append(values)
 
     def postprocess_batch_so_far(self, episode: Any = None) -> None:
-        """Lets the policies postprocess what was added since the last time."""
+        """Lets the policies postprocess the steps that were added since the last call."""
         from ray.rllib.policy.sample_batch import SampleBatch
 
         rows, self._rows = self._rows, {}
@@ -67,10 +67,10 @@ class BatchBuilder:
             self._made.setdefault(policy, []).append(made)
 
     def build_and_reset(self, episode: Any = None) -> Any:
-        """The batches by policy, a `MultiAgentBatch`, of all that was added.
+        """Builds a `MultiAgentBatch` of all steps that were added, and starts a new one.
 
         Args:
-            episode: The episode that the policies are told.
+            episode: The episode for the policies' `postprocess_trajectory`.
         """
         from ray.rllib.policy.sample_batch import MultiAgentBatch, concat_samples
 
@@ -82,21 +82,21 @@ class BatchBuilder:
 
 
 def extra_episodes(batch: AnyBatch, chunk: Any) -> list[Any]:
-    """The episodes of an extra batch, like those that a runner has sampled.
+    """Converts an extra batch to episodes like those that an env runner samples.
 
     Args:
-        batch: Observations, actions, rewards, `dones`, and what the policy computes of each step.
-        chunk: An episode of the runner.
+        batch: Observations, actions, rewards, `dones`, and the policy's outputs for each step.
+        chunk: An episode of the env runner.
 
     Raises:
-        GoneError: There are several policies.
-        CompatError: The batch lacks what the policy computes.
+        GoneError: The trainer has several policies.
+        CompatError: The batch lacks an output of the policy.
     """
     if hasattr(chunk, "agent_episodes"):
         raise GoneError(
-            "Of several policies, samples are episodes of the environment alone.",
+            "With several policies, a batch cannot be added to the samples.",
             where=_WHERE,
-            fix="return more episodes from a connector instead",
+            fix="add episodes in a connector instead",
         )
     (steps,) = batch.as_multi_agent().policy_batches.values()
     computed = {name for name, column in chunk.extra_model_outputs.items() if len(column)}
@@ -107,6 +107,6 @@ def extra_episodes(batch: AnyBatch, chunk: Any) -> list[Any]:
         raise CompatError(
             f"The batch lacks {', '.join(lacking)}.",
             where=_WHERE,
-            fix="add what policy.compute_actions() gives beside the actions",
+            fix="add the columns that policy.compute_actions() returns as its third value",
         )
     return episodes_of_batch(columns, _WHERE)

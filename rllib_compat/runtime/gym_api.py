@@ -1,4 +1,4 @@
-"""Single-agent environments of the old gym API inside today's gymnasium."""
+"""Adapts single-agent environments of the old gym API to gymnasium."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 class LegacyEnvWrapper:
-    """An environment around a legacy one, which answers whatever this one does not know.
+    """A wrapper around a legacy environment, which has the attributes that the wrapper lacks.
 
     Attributes:
         env: The legacy environment.
-        wraps_legacy_env: Tells the adapters from environments of today.
+        wraps_legacy_env: True, which distinguishes adapters from other environments.
     """
 
     env: Any
     wraps_legacy_env = True
 
     def render(self, mode: str | None = None) -> Any:
-        """Renders as the wrapped environment does, which took the mode here."""
+        """Renders the wrapped environment, whose `render` takes the mode."""
         return self.env.render() if mode is None else self.env.render(mode=mode)
 
     def close(self) -> None:
@@ -46,20 +46,19 @@ class LegacyEnvWrapper:
 
 
 def metadata_of(env: object) -> dict[str, Any]:
-    """The metadata of a legacy environment, complete as gymnasium wants it."""
+    """Returns a legacy environment's metadata, with the keys that gymnasium requires."""
     return {"render_modes": [], **(getattr(env, "metadata", None) or {})}
 
 
-# RLlib's own kinds of environments that are neither gym nor multi-agent ones, by a method that
-# only they have, and what took their place.
+# A method that only one kind of RLlib's environments has → that kind, and its replacement.
 OTHER_KINDS = {
     "send_actions": "RLlib's BaseEnv; write a gymnasium.Env or a MultiAgentEnv",
 }
 
 
 def adapt_single_agent(env: object, settings: EnvSettings) -> gymnasium.Env[Any, Any]:
-    """Wraps `env` unless it is a gymnasium environment already and nothing else is asked."""
-    if settings.plain and isinstance(env, gymnasium.Env) and has_todays_api(env):
+    """Wraps `env`, unless it is a gymnasium environment and no setting needs an adapter."""
+    if settings.plain and isinstance(env, gymnasium.Env) and has_gymnasium_api(env):
         seen = spaces.from_object(env.observation_space)
         if settings.old_stack or not has_lists(seen):
             return env
@@ -67,16 +66,16 @@ def adapt_single_agent(env: object, settings: EnvSettings) -> gymnasium.Env[Any,
 
 
 class GymAdapter(LegacyEnvWrapper, gymnasium.Env[Any, Any]):
-    """A gymnasium environment around one of the old API.
+    """A gymnasium environment around an environment of the old API.
 
-    Attributes that gymnasium does not know are the wrapped environment's own.
+    Attributes that gymnasium lacks are the wrapped environment's.
 
     Args:
         env: The environment: `reset() -> obs`, a `step` with four values, spaces of any gym.
         settings: Horizon, reward clipping and the like.
 
     Raises:
-        LegacyEnvError: It fits no API that gym or gymnasium ever had.
+        LegacyEnvError: The environment has no API of gym or gymnasium.
     """
 
     def __init__(self, env: Any, settings: EnvSettings) -> None:
@@ -91,9 +90,9 @@ class GymAdapter(LegacyEnvWrapper, gymnasium.Env[Any, Any]):
         self._settings = settings
         self._length = 0
         self.last_raw_obs: Any = None
-        # What was got in this episode, by agent, where rewards are clipped for the learner.
+        # The unclipped rewards of this episode by agent, if rewards are clipped for the learner.
         self.unclipped: dict[str, float] = {}
-        # Where a soft horizon left the environment; the next episode goes on from there.
+        # The observation and info at a soft horizon, where the next episode continues.
         self._continue_from: tuple[Any, dict[str, Any]] | None = None
 
     def reset(
@@ -109,7 +108,7 @@ class GymAdapter(LegacyEnvWrapper, gymnasium.Env[Any, Any]):
         return self._cast(obs), info
 
     def step(self, action: object) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Takes one step; four values become five."""
+        """Takes one step, and returns gymnasium's five values."""
         obs, reward, terminated, truncated, info = step(self.env, action)
         self.last_raw_obs = obs
         obs, info = self._cast(obs), dict(info or {})
@@ -127,12 +126,12 @@ class GymAdapter(LegacyEnvWrapper, gymnasium.Env[Any, Any]):
 
 
 def reset(env: Any, seed: int | None, options: Any) -> tuple[Any, Any]:
-    """Resets an environment of any age; what it takes and returns decides."""
+    """Resets an environment of any gym API, by its signature and return values."""
     if not takes_seed(env):
         if seed is not None and hasattr(env, "seed"):
             env.seed(seed)
         result = env.reset()
-        # `reset(self, **_)` of today names no seed, and returns two values all the same.
+        # gymnasium's `reset(self, **_)` has no parameter `seed`, and returns two values, too.
         if not isinstance(env, gymnasium.Env):
             return result, {}
     else:
@@ -144,14 +143,14 @@ def reset(env: Any, seed: int | None, options: Any) -> tuple[Any, Any]:
 
 
 def step(env: Any, action: Any) -> tuple[Any, Any, bool, bool, Any]:
-    """Steps an environment of any age; `dones` of four values are split as gym's TimeLimit told."""
+    """Steps an environment of any gym API; gym's TimeLimit marks truncated episodes."""
     result = env.step(action)
     if len(result) == 5:
         obs, reward, terminated, truncated, info = result
         return obs, reward, bool(terminated), bool(truncated), info
     if len(result) != 4:
         raise LegacyEnvError(
-            f"{type(env).__name__}.step() returned {len(result)} values.",
+            f"{type(env).__name__}.step() returned {len(result)} values instead of 4 or 5.",
             where="$.env",
             fix="return (obs, reward, done, info), or gymnasium's five values",
         )
@@ -161,18 +160,18 @@ def step(env: Any, action: Any) -> tuple[Any, Any, bool, bool, Any]:
 
 
 def takes_seed(env: object) -> bool:
-    """Whether `reset` takes `seed` and `options`; wrappers pass on what the innermost takes."""
+    """Whether the innermost environment's `reset` takes `seed` and `options`."""
     *_, innermost = _layers(env)
     return takes(innermost.reset, "seed", "options")
 
 
 def takes(method: Callable[..., Any], *names: str) -> bool:
-    """Whether a method has parameters of all these names."""
+    """Whether a method has parameters with all these names."""
     return set(names) <= inspect.signature(method).parameters.keys()
 
 
-def has_todays_api(env: object) -> bool:
-    """Whether `reset` and `step` are gymnasium's, through all wrappers."""
+def has_gymnasium_api(env: object) -> bool:
+    """Whether `reset` and `step` have gymnasium's API, through all wrappers."""
     return takes_seed(env) and not any(
         getattr(layer, "is_old_api", False) for layer in _layers(env)
     )
@@ -186,14 +185,14 @@ def _layers(env: object) -> Iterator[Any]:
 
 
 def clip(reward: float, limit: bool | float | None) -> float:
-    """The reward as the learner is to see it."""
+    """Clips a reward for the learner."""
     if limit is True:
         return float(np.sign(reward))
     return float(np.clip(reward, -limit, limit)) if limit else reward
 
 
 def caster(space: gymnasium.Space[Any]) -> Any:
-    """What makes an observation fit its space: gym did not mind lists and other float types."""
+    """Returns a function that casts observations to a space: gym allowed lists and any dtype."""
     if isinstance(space, gymnasium.spaces.Box):
         dtype, shape = space.dtype, space.shape
         return lambda obs: np.asarray(obs, dtype).reshape(shape)
@@ -209,10 +208,10 @@ def caster(space: gymnasium.Space[Any]) -> Any:
 def adapt_observation_space(
     space: Space[Any], settings: EnvSettings
 ) -> tuple[gymnasium.Space[Any], Any]:
-    """The gymnasium space of an environment's observations, and what makes them fit it.
+    """Returns the gymnasium space of observations, and a function that casts them to it.
 
-    Lists of varying length become vectors; the old API stack has a preprocessor of its own for
-    them, and custom models that take them apart again.
+    Lists of varying length become vectors, except on the old API stack, which has a preprocessor
+    for them and custom models that unpack them.
     """
     record = spaces.from_object(space)
     if record is None or settings.old_stack or not has_lists(record):
@@ -224,13 +223,13 @@ def adapt_observation_space(
 
 
 def to_gymnasium(space: object, name: str) -> gymnasium.Space[Any]:
-    """The gymnasium space of any gym's space."""
+    """Converts a space of any gym to gymnasium's."""
     if isinstance(space, gymnasium.Space):
         return space
     record = spaces.from_object(space)
     if record is None:
         raise LegacyEnvError(
-            f"The {name} {space!r} is not of a kind that gym or gymnasium had.",
+            f"The {name} {space!r} is not a space of gym or gymnasium.",
             where=f"$.env → {name}",
             fix="use Box, Discrete, MultiDiscrete, MultiBinary, Tuple, Dict or RLlib's Repeated",
         )
@@ -238,10 +237,10 @@ def to_gymnasium(space: object, name: str) -> gymnasium.Space[Any]:
 
 
 def check(env: object, *names: str) -> None:
-    """Raises one clear error where `env` lacks what every environment has.
+    """Checks that `env` has the attributes that an environment needs.
 
     Raises:
-        LegacyEnvError: It lacks one of `names`.
+        LegacyEnvError: It lacks one of `names`, or is of an unsupported kind.
     """
     other = next((what for method, what in OTHER_KINDS.items() if hasattr(env, method)), None)
     missing = [name for name in names if getattr(env, name, None) is None]
@@ -251,5 +250,5 @@ def check(env: object, *names: str) -> None:
             if other
             else f"{type(env).__name__} has no {' and no '.join(missing)}.",
             where="$.env",
-            fix="an environment has reset(), step(), observation_space and action_space",
+            fix="pass an environment with reset(), step(), observation_space and action_space",
         )

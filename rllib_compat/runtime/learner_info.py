@@ -1,4 +1,4 @@
-"""What learners tell, by the names and in the form that the Ray of a config had for it."""
+"""Learner statistics (`info/learner`) by the names and in the structure of a config's Ray."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from packaging.version import Version
 
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 
-#: Since this Ray, a policy tells more than numbers: its numbers are below `learner_stats`.
+#: Since this Ray, a policy's numbers are below `learner_stats`.
 _NESTED = Version("1.3")
-#: Since this Ray, the only policy of a trainer is named, too.
+#: Since this Ray, a single policy has its id, too.
 NAMED = Version("1.0")
-#: The keys of algorithms whose optimizers replayed.
+#: The config keys of algorithms with a replay buffer.
 _REPLAYING = ("buffer_size", "replay_buffer_size")
 
 
 class LearnerInfo(dict[str, Any]):
-    """What is below `info/learner`, as a dict that also knows the paths of other Rays.
+    """The dict below `info/learner`, which can also be read by the paths of other Rays.
 
-    The last of them was `info/learner/<policy>/learner_stats/<name>`; up to Ray 1.2 there was no
-    `learner_stats`, and up to 0.8, with one policy, no id either.
+    The last path was `info/learner/<policy>/learner_stats/<name>`. Until Ray 1.2, there was no
+    `learner_stats`; until 0.8, a single policy had no id either.
     """
 
     def __missing__(self, name: str) -> Any:
-        """Looks where newer releases had the value, or older ones."""
+        """Looks the name up where newer or older Rays had it."""
         for inner in ("learner_stats", ONLY_POLICY):
             if name != inner and dict.__contains__(self, inner):
                 return self[inner][name]
@@ -34,11 +34,11 @@ class LearnerInfo(dict[str, Any]):
         raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:
-        """Whether the value is here or there; what goes over all of them finds each once."""
+        """Whether the value is at any of the paths; iteration has each only once."""
         return self.get(name) is not None or dict.__contains__(self, name)
 
     def get(self, name: Any, default: object = None) -> Any:
-        """The value, here or there, or the default."""
+        """Returns the value at any of the paths, or the default."""
         try:
             return self[name]
         except KeyError:
@@ -46,50 +46,50 @@ class LearnerInfo(dict[str, Any]):
 
 
 def names_only_policy(algorithm: str, config: Mapping[str, Any]) -> bool:
-    """Whether results of Ray 0.5 – 0.8 named the only policy of a trainer.
+    """Whether results of Ray 0.5 – 0.8 had the id of a single policy.
 
-    Optimizers that replayed did, and PPO's for TensorFlow.
+    Those of optimizers with a replay buffer did, and PPO's on TensorFlow.
     """
     torch = config.get("use_pytorch") or config.get("framework") == "torch"
     return (algorithm == "PPO" and not torch) or not config.keys().isdisjoint(_REPLAYING)
 
 
-def arrange(told: LearnerInfo, ray: Version | None, *, named: bool) -> LearnerInfo:
-    """Arranges what policies have told as a Ray did.
+def arrange(by_policy: LearnerInfo, ray: Version | None, *, named: bool) -> LearnerInfo:
+    """Arranges statistics of policies in the structure of a Ray.
 
     Args:
-        told: Policy → what it told, `learner_stats` and more.
-        ray: The Ray; None: the last one.
-        named: Whether the name of an only policy was told, too, by Rays that left it out.
+        by_policy: Policy → its `learner_stats` and other values.
+        ray: The Ray; None: the last legacy one.
+        named: Whether a single policy has its id also in Rays that may leave it out.
     """
-    _complete(told)
+    _complete(by_policy)
     if ray is None or ray >= _NESTED:
-        return told
-    numbers = {policy: numbers_of(of_policy) for policy, of_policy in told.items()}
+        return by_policy
+    numbers = {policy: numbers_of(of_policy) for policy, of_policy in by_policy.items()}
     if ray < NAMED and not named and set(numbers) == {ONLY_POLICY}:
         return LearnerInfo(numbers[ONLY_POLICY])
     return LearnerInfo(numbers)
 
 
 def numbers_of(of_policy: Any) -> Any:
-    """The numbers that a policy has told, and what its model has, as until Ray 1.2."""
+    """Returns a policy's numbers and its model's metrics, as until Ray 1.2."""
     stats = dict.get(of_policy, "learner_stats") if isinstance(of_policy, dict) else None
     return (
         of_policy if stats is None else LearnerInfo({**stats, "model": of_policy.get("model", {})})
     )
 
 
-def _is_numbers(told: Mapping[str, Any]) -> bool:
-    return any(isinstance(value, (int, float)) for value in told.values())
+def _is_numbers(stats: Mapping[str, Any]) -> bool:
+    return any(isinstance(value, (int, float)) for value in stats.values())
 
 
-def _complete(told: Mapping[str, Any]) -> None:
-    """Adds what old policies told beside `learner_stats`; models tell nothing of their own."""
-    for of_policy in told.values():
+def _complete(by_policy: Mapping[str, Any]) -> None:
+    """Adds the values that old policies returned beside `learner_stats`, empty or 0."""
+    for of_policy in by_policy.values():
         stats = dict.get(of_policy, "learner_stats") if isinstance(of_policy, dict) else None
         if not isinstance(stats, dict):
             continue
-        stats.setdefault("allreduce_latency", 0.0)  # nobody else has gradients
+        stats.setdefault("allreduce_latency", 0.0)
         for name in ("custom_metrics", "model"):
             of_policy.setdefault(name, {})
         of_policy.setdefault(
@@ -97,7 +97,7 @@ def _complete(told: Mapping[str, Any]) -> None:
         )
 
 
-# A learner's value of today → its legacy name, as in info/learner/<policy>/learner_stats.
+# The current name of a learner's value → its legacy name, below `learner_stats`.
 LEARNER_STATS = {
     "default_optimizer_learning_rate": "cur_lr",
     "curr_kl_coeff": "cur_kl_coeff",
@@ -110,14 +110,14 @@ LEARNER_STATS = {
     "td_error_mean": "mean_td_error",
     "pi_loss": "policy_loss",
 }
-# The same for SAC and CQL, whose losses had names of their own.
+# The same for the losses of SAC and CQL.
 ACTOR_CRITIC_STATS = {"policy_loss": "actor_loss", "qf_loss": "critic_loss"}
 
-# What learners tell by its old name already: the rates that this iteration has used, while those of
-# today's names are the next one's.
+# Values that learners log by their old names: the rates of this iteration. By the current names,
+# Ray logs those of the next one.
 USED = ("cur_lr", "entropy_coeff", "cur_kl_coeff")
 
-# What a learner says of each module that it holds, trained in this iteration or not.
+# Values that a learner logs for each of its modules, also for those that it has not trained.
 HELD = {
     "num_trainable_parameters",
     "num_non_trainable_parameters",
@@ -128,9 +128,9 @@ HELD = {
 
 
 def learner_stats(stats: Mapping[str, Any]) -> dict[str, Any]:
-    """The values by their legacy names; loggers find today's names below `learners`."""
+    """Returns a learner's values by their legacy names."""
     names = LEARNER_STATS | (ACTOR_CRITIC_STATS if "alpha_value" in stats else {})
     found = {names.get(name, name): value for name, value in stats.items()}
-    if "qf_twin_loss" in stats:  # one number for both critics
+    if "qf_twin_loss" in stats:  # old Rays logged the mean of both critics
         found["critic_loss"] = (stats["qf_loss"] + stats["qf_twin_loss"]) / 2
     return found | {name: stats[name] for name in USED if name in stats}

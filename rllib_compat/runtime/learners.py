@@ -1,7 +1,7 @@
-"""What old policies did while they learned, done by today's learners.
+"""Learner mixins for what old policies did during training.
 
-`on_learn_on_batch` is called before each update, optimizers are told what no setting of today's
-`AlgorithmConfig` tells them, and results have the rates that were used and the steps that were.
+They call `on_learn_on_batch` before each update, create optimizers that no setting of
+`AlgorithmConfig` can create, and log the rates and steps of each update.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ OPTIMIZER = "legacy_optimizer"
 
 
 def use_callback_learner(config: AlgorithmConfig) -> None:
-    """Gives a config with callbacks that want to see train batches the learner that calls them."""
+    """Adds `CallbackLearner`, if a config's callbacks handle `on_learn_on_batch`."""
     if getattr(config.callbacks_class, "handles_learn_on_batch", False):
         prepend_learner_class(CallbackLearner, "Callback", config)
 
 
 def use_legacy_optimizer(config: AlgorithmConfig) -> None:
-    """Gives a config with a `legacy_optimizer` the learner that makes such optimizers."""
+    """Adds `OptimizerLearner`, if a config has a `legacy_optimizer`."""
     if config.learner_config_dict.get(OPTIMIZER):
         prepend_learner_class(OptimizerLearner, "Optimizer", config)
 
 
 def use_one_batch_learner(config: AlgorithmConfig) -> None:
-    """Gives CQL with a learner in its process the one that takes what CQL hands it."""
+    """Adds `OneBatchLearner`, if a config is CQL's with a local learner."""
     from ray.rllib.algorithms.cql import CQLConfig
 
     if not config.num_learners and isinstance(config, CQLConfig):
@@ -46,7 +46,7 @@ def use_one_batch_learner(config: AlgorithmConfig) -> None:
 
 
 def use_discrete_learner(config: AlgorithmConfig) -> None:
-    """Gives SAC the learner of discrete actions, where the installed Ray's learns none."""
+    """Adds `DiscreteSACLearner` to SAC, if the installed Ray's SAC lacks discrete actions."""
     from ray.rllib.algorithms.sac import SAC
 
     if config.algo_class is SAC and not releases.trains_discrete_sac():
@@ -56,33 +56,33 @@ def use_discrete_learner(config: AlgorithmConfig) -> None:
 
 
 def use_reporting_learner(config: AlgorithmConfig) -> None:
-    """Gives a config the learner that tells what it has used and counts what was sampled."""
+    """Adds `ReportingLearner`."""
     prepend_learner_class(ReportingLearner, "Reporting", config)
     if learners.learns_in_thread(config):
         prepend_learner_class(learners.ThreadErrorLearner, "Open", config)
 
 
 def prepend_learner_class(
-    first: type, word: str, config: AlgorithmConfig, **members: object
+    first: type, prefix: str, config: AlgorithmConfig, **members: object
 ) -> None:
-    """Gives a config a learner class that has `first` before its own, once.
+    """Derives a config's learner class from `first` and its own, unless it is derived already.
 
     Args:
         first: The class.
-        word: What its name begins with.
+        prefix: The prefix of the new class's name.
         config: The config.
-        **members: What else the class has.
+        **members: Other members of the new class.
     """
     base = config.learner_class
     if issubclass(base, first):
         return
-    made = type(f"{word}{base.__name__}", (first, base), {"__module__": __name__, **members})
+    made = type(f"{prefix}{base.__name__}", (first, base), {"__module__": __name__, **members})
     configs.set_learner_class(config, made)
 
 
 @public("rllib_compat.adapters")
 class OptimizerLearner:
-    """Makes the optimizers that the config asks for; the first base of a learner class.
+    """A mixin that creates the optimizers of a config; the first base of a learner class.
 
     `learner_config_dict["legacy_optimizer"]` holds the `name` of a class (Adam, which Ray makes by
     default, RMSprop, or TensorFlowRMSprop) and its arguments but for the learning rate.
@@ -93,20 +93,20 @@ class OptimizerLearner:
     def register_optimizer(
         self, *, optimizer: torch.optim.Optimizer, params: Iterable[Any], **kwargs: object
     ) -> None:
-        """Registers the optimizer that old policies had in the place of Ray's own."""
-        told = dict(self.config.learner_config_dict[OPTIMIZER])
-        kind = OPTIMIZERS[told.pop("name", "Adam")]
+        """Registers the legacy optimizer instead of Ray's own."""
+        arguments = dict(self.config.learner_config_dict[OPTIMIZER])
+        kind = OPTIMIZERS[arguments.pop("name", "Adam")]
         rate = optimizer.param_groups[0]["lr"]
         super().register_optimizer(  # type: ignore[misc]  # of the real learner
-            optimizer=kind(list(params), lr=rate, **told), params=params, **kwargs
+            optimizer=kind(list(params), lr=rate, **arguments), params=params, **kwargs
         )
 
 
 @public("rllib_compat.adapters")
 class CallbackLearner:
-    """Calls `on_learn_on_batch` before each update; the first base of a learner class.
+    """A mixin that calls `on_learn_on_batch` before each update; the first base of a learner class.
 
-    A learner lives in a process of its own, and has callbacks objects of its own there.
+    A learner in another process has its own callbacks objects there.
     """
 
     config: Any
@@ -117,18 +117,18 @@ class CallbackLearner:
         if not hasattr(self, "_legacy_callbacks"):
             self._legacy_callbacks = self.config.callbacks_class()
         for module_id in batch:
-            self._tell(module_id, batch[module_id])
+            self._call_callbacks(module_id, batch[module_id])
         return super()._update(batch, **kwargs)  # type: ignore[misc]  # of the real learner
 
-    def _tell(self, module_id: str, batch: MutableMapping[str, Any]) -> None:
+    def _call_callbacks(self, module_id: str, batch: MutableMapping[str, Any]) -> None:
         from ray.rllib.policy.sample_batch import SampleBatch
 
         module, learner = self.module[module_id].unwrapped(), cast("Learner", self)
         policy = LegacyPolicy(module_id, module, self.config, learner=learner)
-        # Structures (recurrent states) have no column of their own that a callback could read.
+        # Structured columns (recurrent states) are left out.
         columns = {name: _array(column) for name, column in batch.items()}
         flat = {name: column for name, column in columns.items() if column is not None}
-        # Ray has put a step behind each chunk for its last value, which is not learned from.
+        # Ray appends a step to each chunk for its last value, and masks its loss.
         mask = flat.get(learners.LOSS_MASK)
         real: Any = slice(None) if mask is None or mask.ndim > 1 or mask.all() else mask
         legacy = SampleBatch({name: column[real].copy() for name, column in flat.items()})
@@ -158,15 +158,15 @@ def _like(tensor: torch.Tensor | np.ndarray[Any, Any], array: np.ndarray[Any, An
 
 @public("rllib_compat.adapters")
 class ReportingLearner(learners.StepCountingLearner):
-    """Tells the rates that an update was made with, by their old names; a first base.
+    """A mixin that logs the rates of an update by their old names; a first base.
 
-    Ray moves on in schedules and KL coefficients first, and reports those of the next update.
+    Ray advances schedules and KL coefficients first, and logs those of the next update.
     """
 
     metrics: Any
 
     def after_gradient_based_update(self, *, timesteps: object) -> None:
-        """Tells what was used, then moves on."""
+        """Logs the rates of this update, then lets Ray advance them."""
         for key, rate in learners.rates_in_use(self).items():
             self.metrics.log_value(key, rate, window=1)
         super().after_gradient_based_update(timesteps=timesteps)  # type: ignore[misc]
@@ -174,10 +174,10 @@ class ReportingLearner(learners.StepCountingLearner):
 
 @public("rllib_compat.adapters")
 class OneBatchLearner:
-    """Learns from a train batch where an iterator over recordings belongs; a first base.
+    """A mixin that takes a train batch instead of an iterator over recordings; a first base.
 
-    `CQL.training_step` of Ray 2.44 – 2.60 hands over whatever it has sampled as `data_iterators`,
-    and raises `KeyError: 0` where an iteration is one batch, as it always was.
+    `CQL.training_step` of Ray 2.44 – 2.60 passes its sample as `data_iterators`, and raises
+    `KeyError: 0` if an iteration is one batch.
     """
 
     def update(self, training_data: object = None, **kwargs: object) -> Any:
@@ -188,17 +188,17 @@ class OneBatchLearner:
 
 
 class TensorFlowRMSprop(torch.optim.Optimizer):
-    """RMSprop of TensorFlow's graphs (`tf.compat.v1.train`), and with a momentum that of Keras.
+    """RMSprop of TensorFlow (`tf.compat.v1.train`), or with a momentum that of Keras.
 
-    Torch adds epsilon to the root, not below it, and multiplies the whole sum by the rate.
+    Torch adds epsilon to the root, not below it, and multiplies the momentum by the rate, too.
 
     Args:
-        params: What it optimizes.
+        params: The parameters.
         lr: The learning rate.
-        alpha: How slowly the mean moves.
-        momentum: How much of the step before is added to a step.
+        alpha: The decay of the mean of the squared gradients.
+        momentum: The weight of the previous step.
         eps: The epsilon.
-        first: What the mean of the squared gradients begins with: 1 in graphs, 0 in Keras.
+        first: The initial mean of the squared gradients: 1 in `tf.compat.v1`, 0 in Keras.
     """
 
     def __init__(
@@ -215,7 +215,7 @@ class TensorFlowRMSprop(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[..., Any] | None = None) -> Any:
-        """Makes a step."""
+        """Makes one optimizer step."""
         loss = None if closure is None else closure()
         for group in self.param_groups:
             for weight in group["params"]:

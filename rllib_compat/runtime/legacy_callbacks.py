@@ -1,4 +1,4 @@
-"""What legacy callbacks look like: the dict of functions, the class, and their signatures."""
+"""The forms of legacy callbacks: the dict of functions, the class, and their signatures."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 RayCallbacks = episodes.callback_class()
 
-# The names that only today's callbacks take; a method that asks for them gets them as they are.
+# Arguments that only callbacks of the installed Ray have; their methods get Ray's own arguments.
 TODAY = {"env_runner", "metrics_logger", "rl_module", "prev_episode_chunks"}
 
 
 @public("rllib_compat.adapters")
 class DefaultCallbacks:
-    """The base class that legacy callbacks derive from, and the home of the dict form.
+    """The base class of legacy callbacks, which also calls the functions of the dict form.
 
     Args:
         legacy_callbacks_dict: Functions by event, each taking one `info` dict.
@@ -82,7 +82,7 @@ class DefaultCallbacks:
         )
 
     def on_sample_end(self, *, worker: object, samples: object, **_: Any) -> None:
-        """Runs after each sample of a runner."""
+        """Runs after each sample of an env runner."""
         self._call("on_sample_end", worker=worker, evaluator=worker, samples=samples)
 
     def on_learn_on_batch(
@@ -102,10 +102,10 @@ class DefaultCallbacks:
         """Runs when the trainer is complete."""
 
     def on_algorithm_init(self, *, algorithm: object, **_: Any) -> None:
-        """Runs when the trainer is complete, by its name of Ray 2.x."""
+        """Runs when the trainer is complete, by its name in Ray 2.x."""
 
     def on_environment_created(self, **_: Any) -> None:
-        """Runs for each environment, as today's Ray calls it."""
+        """Runs for each environment, by its name in the installed Ray."""
 
     def on_episode_created(self, **_: Any) -> None:
         """Runs before the environment's reset."""
@@ -127,10 +127,10 @@ class DefaultCallbacks:
         self._call("on_train_result", trainer=trainer, agent=trainer, result=result)
 
     def on_checkpoint_saved(self, *, trainer: object, checkpoint_dir: str) -> None:
-        """Runs when a trainer, or an algorithm without one, has saved; no Ray called that."""
+        """Runs when a trainer or algorithm has saved; an event of this package."""
 
     def on_checkpoint_restored(self, *, trainer: object, checkpoint_dir: str) -> None:
-        """Runs when a trainer has restored a checkpoint; no Ray told its place."""
+        """Runs when a trainer or algorithm has restored a checkpoint; an event of this package."""
 
     def _call(self, event: str, **info: object) -> None:
         function = self.legacy_callbacks.get(event)
@@ -139,16 +139,16 @@ class DefaultCallbacks:
 
 
 class MultiCallbacks(list[Any]):
-    """Several callbacks at once: a list of their classes, which is all that the config needs."""
+    """Several callbacks: a list of their classes, for the config."""
 
     IS_CALLBACK_CONTAINER = True
 
 
 def resolve(source: object) -> Any:
-    """The class or the dict of functions behind what a config gives.
+    """Returns the class or the dict of functions of a config's callbacks.
 
     Raises:
-        ConfigError: It is neither, a name that nothing has, or a dict with a name that no Ray had.
+        ConfigError: They are neither, cannot be imported, or have an event that no Ray had.
     """
     if isinstance(source, str):
         source = _import_callbacks(source)
@@ -156,18 +156,18 @@ def resolve(source: object) -> Any:
         unknown = [name for name in source if name not in CALLBACK_EVENTS]
         if unknown:
             raise ConfigError(
-                f"No Ray called the events {', '.join(map(repr, unknown))}.",
+                f"The callbacks have unknown events: {', '.join(map(repr, unknown))}.",
                 where="$.callbacks",
-                fix=f"the events are {', '.join(CALLBACK_EVENTS)}",
+                fix=f"use only these events: {', '.join(CALLBACK_EVENTS)}",
             )
         return {event: function for event, function in source.items() if function is not None}
     if isinstance(source, DefaultCallbacks) and callable(source):
-        return source  # with arguments of its own; calling it makes another one
+        return source  # an instance with its own arguments, whose call returns a copy
     if not isinstance(source, type):
         raise ConfigError(
-            f"Callbacks can't be of type {type(source).__name__}.",
+            f"The callbacks are of type {type(source).__name__}.",
             where="$.callbacks",
-            fix="give a class, a dict of functions, or the dotted name of a class",
+            fix="pass a class, a dict of functions, or the dotted name of a class",
         )
     return source
 
@@ -178,26 +178,26 @@ def _import_callbacks(path: str) -> Any:
         return import_attribute(module, name)
     except ImportError as error:
         raise ConfigError(
-            f"The callbacks {path!r} can't be imported: {error}.",
+            f"The callbacks {path!r} cannot be imported: {error}.",
             where="$.callbacks",
-            fix="give a class, a dict of functions, or the dotted name of a class",
+            fix="pass a class, a dict of functions, or the dotted name of a class",
         ) from error
 
 
 def instantiate(source: Any) -> Any:
-    """The object with the methods to call; a class may ask for the dict that it never gets."""
+    """Returns the object whose methods are called."""
     return DefaultCallbacks(source) if isinstance(source, Mapping) else source()
 
 
 def handles(source: object, event: str) -> bool:
-    """Whether a class or a dict has a function of its own for an event."""
+    """Whether a class or a dict handles an event."""
     if isinstance(source, Mapping):
         return event in source
     return any(True for _ in methods(source, (event,)))
 
 
 def methods(obj: object, names: tuple[str, ...]) -> list[Callable[..., Any]]:
-    """The methods of those names that do anything: neither Ray's own nor an empty dict form."""
+    """Returns the methods of these names that do anything: overridden ones and dict functions."""
     found = []
     for name in names:
         method = getattr(obj, name, None)
@@ -213,7 +213,7 @@ def methods(obj: object, names: tuple[str, ...]) -> list[Callable[..., Any]]:
 
 
 def adapt_signature(method: Callable[..., Any]) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
-    """Calls `method` with what it takes of Ray's own values and the legacy ones over them."""
+    """Wraps `method` to take Ray's values and the legacy ones, which have precedence."""
     parameters = inspect.signature(method).parameters
     if TODAY & parameters.keys():
         return lambda values, _: method(**values)
@@ -234,7 +234,7 @@ _METHODS = {
 
 
 def handles_checkpoints(callbacks: object) -> bool:
-    """Whether an object of callbacks does something when a checkpoint was saved or restored."""
+    """Whether a callbacks object handles saved or restored checkpoints."""
     return isinstance(callbacks, DefaultCallbacks) and any(
         getattr(type(callbacks), event) is not getattr(DefaultCallbacks, event)
         for event in ("on_checkpoint_saved", "on_checkpoint_restored")
@@ -244,41 +244,41 @@ def handles_checkpoints(callbacks: object) -> bool:
 def call_back_on_checkpoints(
     algorithm: Any, saved: Callable[[Any, str], None], restored: Callable[[Any, str], None]
 ) -> None:
-    """Calls functions after each checkpoint that an algorithm saves, and that it restores.
+    """Wraps an algorithm's methods to call functions after it saves and restores checkpoints.
 
-    No Ray tells its callbacks where an algorithm's checkpoints are.
+    No Ray passes the folder of a checkpoint to callbacks.
 
     Args:
-        algorithm: The algorithm, of either API stack. No trainer owns it, which would tell.
-        saved: It gets the algorithm and the checkpoint's folder.
+        algorithm: The algorithm, of either API stack, without a trainer, which calls them itself.
+        saved: Called with the algorithm and the checkpoint's folder.
         restored: Likewise.
     """
     names = _METHODS[bool(algorithm.config.enable_rl_module_and_learner)]
-    for name, tell in zip(names, (saved, restored), strict=True):
-        setattr(algorithm, name, _reporting_method(algorithm, getattr(algorithm, name), tell))
+    for name, notify in zip(names, (saved, restored), strict=True):
+        setattr(algorithm, name, _notifying(algorithm, getattr(algorithm, name), notify))
 
 
-def _reporting_method(
-    algorithm: Algorithm, method: Callable[..., Any], tell: Callable[[Any, str], None]
+def _notifying(
+    algorithm: Algorithm, method: Callable[..., Any], notify: Callable[[Any, str], None]
 ) -> Any:
     @functools.wraps(method)
-    def call_and_tell(*args: object, **kwargs: Any) -> Any:
+    def call_and_notify(*args: object, **kwargs: Any) -> Any:
         found = method(*args, **kwargs)
         folder = Path(found if isinstance(found, (str, Path)) else [*args, *kwargs.values()][0])
         if folder.is_dir():
-            tell(algorithm, str(folder))
+            notify(algorithm, str(folder))
         else:
-            logger.warning("Callbacks do not hear of %s: it is not on this machine.", folder)
+            logger.warning("No callback is called for %s: it is not on this machine.", folder)
         return found
 
-    return call_and_tell
+    return call_and_notify
 
 
 class Curriculum(DefaultCallbacks):
-    """Callbacks that set tasks (`env_task_fn` of Ray 1.4 – 2.40); each call makes another one.
+    """Callbacks that set tasks (`env_task_fn` of Ray 1.4 – 2.40); a call returns a copy.
 
     Args:
-        function: From (the result, an environment, its context) to the environment's task.
+        function: Returns a task for (the result, an environment, its context).
     """
 
     def __init__(self, function: Callable[[Any, Any, Any], Any]) -> None:
@@ -286,11 +286,11 @@ class Curriculum(DefaultCallbacks):
         self.function = function
 
     def __call__(self) -> Curriculum:
-        """One for another process."""
+        """Returns a copy, for another process."""
         return Curriculum(self.function)
 
     def on_train_result(self, *, trainer: Any, result: dict[str, Any], **_: Any) -> None:
-        """Asks for the task of each environment that samples, and sets those that are new."""
+        """Sets the tasks of environments that have changed."""
         algorithm = getattr(trainer, "algorithm", trainer)
         set_tasks = partial(_set_tasks, self.function, dict(result))
         env_runners.foreach_env_runner(algorithm.env_runner_group, set_tasks)
@@ -303,9 +303,9 @@ def _set_tasks(
         env = user_env(env)
         if not hasattr(env, "set_task"):
             raise ConfigError(
-                f"`env_task_fn` is set, and {type(env).__name__} has no set_task().",
+                f"The config has `env_task_fn`, and {type(env).__name__} has no set_task().",
                 where="$.env_task_fn",
-                fix="give the environment get_task() and set_task(), or leave the key out",
+                fix="add get_task() and set_task() to the environment, or remove the key",
             )
         task = function(result, env, context)
         if env.get_task() != task:

@@ -1,8 +1,8 @@
-"""The model of Ray 0.8 – 2.x (`ModelV2`) around today's `RLModule`.
+"""The model of Ray 0.8 – 2.x (`ModelV2`) around an `RLModule`.
 
-A model is a torch module with the very layers of the `RLModule`, so that `parameters()`,
-`state_dict()`, hooks and `children()` are that module's; `model.rl_module` is the module itself,
-and what a model does not know, the module answers.
+A model is a torch module that shares the layers of the `RLModule`, so that `parameters()`,
+`state_dict()`, hooks and `children()` are the module's. `model.rl_module` is the module, which also
+has the attributes that the model lacks.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from rllib_compat.runtime.recurrent_states import flatten_state, initial_state, 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import RLModule
 
-#: How the names of layers begin that follow others: policies had a second model for those.
+#: The prefixes of target layers' names: policies had a second model for those.
 _TARGETS = ("_target_", "target_")
 
 
 class Computed(NamedTuple):
-    """What a model computes of a batch.
+    """The outputs of a model for a batch.
 
     Attributes:
-        output: What the model gives, `[B, …]` or `[B, T, …]`.
-        values: Computes what is expected after the observations; None: nothing does.
-        state: The state after the batch, as the module has it.
+        output: The model's output, `[B, …]` or `[B, T, …]`.
+        values: Computes the values of the observations; None: the model has no critic.
+        state: The state after the batch, in the module's form.
     """
 
     output: Any
@@ -43,23 +43,23 @@ class Computed(NamedTuple):
 
 
 class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no types
-    """A model as legacy code calls it: `model({"obs": …}, state, seq_lens)` (Ray 0.8 – 2.x).
+    """The model that legacy code calls: `model({"obs": …}, state, seq_lens)` (Ray 0.8 – 2.x).
 
-    It gives what actions are chosen by, and `value_function()` what is expected.
+    It returns the inputs of the action distribution, and `value_function()` the values.
 
     Args:
-        module: The module; it has a critic where it is the learner's.
-        observation_space: What the policy takes.
+        module: The module; a learner's has a critic.
+        observation_space: The policy's observation space.
         model_config: The legacy model config.
-        outputs: How many numbers actions are chosen by.
+        outputs: The number of inputs of the action distribution.
 
     Attributes:
         rl_module: The module.
-        free_log_std: Whether the standard deviation of actions is a parameter of its own.
+        free_log_std: Whether the standard deviation of actions does not depend on observations.
         vf_share_layers: Whether actor and critic share layers.
     """
 
-    #: What policies of the algorithm called their model.
+    #: The name of the model in policies of the algorithm.
     called: ClassVar[str] = "default_model"
 
     def __init__(
@@ -95,16 +95,16 @@ class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no 
         """Computes the model's output.
 
         Args:
-            input_dict: `obs` `[B, …]`, or `obs_flat` where an observation has parts. With a state,
-                as many steps of each sequence as the longest has, one sequence after the other.
-            state: The state before each sequence, as `get_initial_state` has it, with a batch axis.
-            seq_lens: How many steps each sequence has, `[sequences]`; None: one each.
+            input_dict: `obs` `[B, …]`, or `obs_flat` if an observation has parts. With a state, the
+                concatenated sequences, padded to the longest.
+            state: The initial state of each sequence, as of `get_initial_state` with a batch axis.
+            seq_lens: The length of each sequence, `[sequences]`; None: 1.
 
         Returns:
             The output `[B, num_outputs]`, and the state after each sequence.
 
         Raises:
-            AssertionError: A recurrent model got no state, as ever.
+            AssertionError: A recurrent model got no state; old models raised this, too.
         """
         obs = input_dict["obs_flat"] if "obs_flat" in input_dict else input_dict["obs"]
         batch: dict[str, Any] = {"obs": self._tensor(obs)}
@@ -112,7 +112,7 @@ class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no 
             found = self._compute(batch)
             self._values = found.values
             return found.output, []
-        assert len(state), "A recurrent model takes a state; begin with get_initial_state()."
+        assert len(state), "A recurrent model needs a state: pass get_initial_state() at first."
         count = len(state[0]) if seq_lens is None else len(seq_lens)
         batch["obs"] = batch["obs"].reshape(count, -1, *batch["obs"].shape[1:])
         batch["state_in"] = nest_state(self.rl_module, map(self._tensor, state))
@@ -121,45 +121,45 @@ class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no 
         return found.output.flatten(0, 1), flatten_state(found.state)
 
     def value_function(self) -> torch.Tensor:
-        """What is expected after the observations of the last call, `[B]`.
+        """Returns the values of the observations of the last call, `[B]`.
 
         Raises:
-            NotImplementedError: Models of this algorithm have none, or nothing was computed yet.
-            CompatError: This module is one that only acts; its critic is in the learner's process.
+            NotImplementedError: The model has no critic, or was not called yet.
+            CompatError: The critic is in the learner's process.
         """
         if self._values is None:
-            raise NotImplementedError("There is no value function of this model, or no call yet.")
+            raise NotImplementedError("The model has no value function, or was not called yet.")
         values: torch.Tensor = self._values().reshape(-1)
         return values
 
     def from_batch(self, train_batch: Any, is_training: bool = True) -> Any:
-        """The model's output for a batch (Ray 0.8 – 1.13).
+        """Computes the output for a batch (Ray 0.8 – 1.13).
 
         Args:
-            train_batch: The batch; states are its `state_in_0`, ….
-            is_training: Whether it is told that this is for learning.
+            train_batch: The batch, with states as `state_in_0`, ….
+            is_training: Whether the batch is marked as one for training.
         """
         if hasattr(train_batch, "set_training"):
             train_batch.set_training(is_training)
         return self(train_batch)
 
     def get_initial_state(self) -> list[torch.Tensor]:
-        """The state that an episode begins with, without a batch axis; empty without any."""
+        """Returns the initial state without a batch axis, which may be empty."""
         return [torch.as_tensor(part) for part in initial_state(self.rl_module)]
 
     @property
     def inference_view_requirements(self) -> dict[str, Any]:
-        """The columns that it needs to act (Ray 1.0)."""
+        """The columns that the model needs for acting (Ray 1.0)."""
         views: dict[str, Any] = self.view_requirements
         return views
 
     def variables(self, as_dict: bool = False) -> Any:
-        """The parameters: a list, or a dict by name."""
+        """Returns the parameters as a list, or as a dict by name."""
         named = dict(self.named_parameters())
         return named if as_dict else list(named.values())
 
     def _compute(self, batch: dict[str, Any]) -> Computed:
-        """Computes a batch in the module's form."""
+        """Computes the outputs for a batch in the module's form."""
         module = self.rl_module
         if modules.chooses_by_q_values(module):
             out = modules.q_outputs(module, batch)
@@ -176,7 +176,7 @@ class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no 
         return Computed(output, values, out.get("state_out", ()))
 
     def _describe_memory(self, config: Mapping[str, Any]) -> None:
-        """Sets what models with a memory told of it."""
+        """Sets the attributes of recurrent models and those with attention."""
         self.action_space_struct = policy_parts.struct_of(self.action_space)
         self.__dict__["action_dim"] = int(np.prod(self.action_space.shape))
         self.cell_size = config.get("lstm_cell_size")
@@ -188,7 +188,7 @@ class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no 
         )
 
     def _count_outputs(self, given: int) -> int | None:
-        """How many numbers an output has."""
+        """Returns the size of the output, or None."""
         return given
 
     @property
@@ -216,27 +216,27 @@ class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no 
 
 
 def values_of(module: Any, batch: dict[str, Any], embeddings: object = None) -> Any:
-    """What a module's critic expects after observations, `[B]` or `[B, T]`.
+    """Computes the values of a module's critic, `[B]` or `[B, T]`.
 
     Args:
         module: The module.
         batch: The batch in the module's form.
-        embeddings: What the same pass has computed already.
+        embeddings: The embeddings that the same forward pass has computed.
 
     Raises:
-        CompatError: The module is one that only acts.
+        CompatError: The module has no critic, since it only acts.
     """
     if getattr(module, "inference_only", False):
         raise CompatError(
-            "The critic is with the learners, in other processes.",
+            "The critic is in the learners' processes.",
             where="value_function()",
-            fix="leave `num_learners` out of the config; the learner is in this process then",
+            fix="remove `num_learners` from the config: then the learner is in this process",
         )
     return module.compute_values(batch, embeddings)
 
 
 class QModel(LegacyModel):
-    """The model of DQN's policies: it gives features, of which Q-values are computed.
+    """The model of DQN's policies: it returns features, from which Q-values are computed.
 
     Sources: `agents/dqn/dqn_torch_model.py` (0.8 – 1.13).
     """
@@ -246,7 +246,7 @@ class QModel(LegacyModel):
 
     @property
     def dueling(self) -> bool:
-        """Whether the value of a state is computed beside the advantages of actions."""
+        """Whether the network computes the state's value and the advantages of actions."""
         return bool(getattr(self.rl_module, "uses_dueling", False))
 
     @property
@@ -256,34 +256,34 @@ class QModel(LegacyModel):
 
     @property
     def value_module(self) -> Any:
-        """The layers of the state's value; None without."""
+        """The layers of the state's value; None without dueling."""
         return self.rl_module.vf if self.dueling else None
 
     @property
     def v_min(self) -> float:
-        """The least value of a distributional network."""
+        """The smallest value of a distributional network."""
         return float(getattr(self.rl_module, "v_min", -10.0))
 
     @property
     def v_max(self) -> float:
-        """The greatest value of a distributional network."""
+        """The largest value of a distributional network."""
         return float(getattr(self.rl_module, "v_max", 10.0))
 
     @property
     def sigma0(self) -> float:
-        """The first deviation of noisy layers; 0 without."""
+        """The initial deviation of noisy layers; 0 without them."""
         return float(dict(self.rl_module.model_config).get("sigma0") or 0.0)
 
     def get_q_value_distributions(self, model_out: torch.Tensor) -> tuple[Any, ...]:
-        """What Q-values are made of.
+        """Computes the parts of Q-values.
 
         Args:
-            model_out: What the model gave, `[B, num_outputs]`.
+            model_out: The model's output, `[B, num_outputs]`.
 
         Returns:
-            The advantages of the actions `[B, actions]`, and for each of their atoms the logits and
-            probabilities `[B, actions, atoms]`; of a network that is not distributional, ones. Of a
-            distributional one: advantages, the support, logits and probabilities.
+            The advantages `[B, actions]`, and the logits and probabilities of atoms `[B, actions,
+            atoms]`, which are ones. Of a distributional network: advantages, atoms, logits and
+            probabilities.
         """
         advantages = self.rl_module.af(model_out)
         if self.rl_module.num_atoms > 1:
@@ -294,11 +294,11 @@ class QModel(LegacyModel):
         return advantages, ones, ones
 
     def get_advantages_or_q_values(self, model_out: torch.Tensor) -> Any:
-        """The advantages of actions, or without dueling their Q-values (Ray 0.8)."""
+        """Computes the advantages of actions, or their Q-values without dueling (Ray 0.8)."""
         return self.get_q_value_distributions(model_out)[0]
 
     def get_state_value(self, model_out: torch.Tensor) -> Any:
-        """The value of the state beside the advantages, `[B, 1]`; 1 in a network that has none."""
+        """Computes the value of the state, `[B, 1]`; 1 without dueling."""
         if not self.dueling:
             return torch.ones_like(model_out[:, :1])
         return self.rl_module.vf(model_out)
@@ -315,7 +315,7 @@ class QModel(LegacyModel):
 
 
 class SACModel(LegacyModel):
-    """The model of SAC's policies: it gives observations, which its networks take.
+    """The model of SAC's policies: it returns observations, the input of its networks.
 
     Sources: `agents/sac/sac_torch_model.py` (0.8 – 1.13).
     """
@@ -325,76 +325,76 @@ class SACModel(LegacyModel):
 
     @property
     def discrete(self) -> bool:
-        """Whether actions are choices."""
+        """Whether actions are discrete."""
         return hasattr(self.action_space, "n")
 
     @property
     def action_dim(self) -> int:
-        """How many numbers an action has, or how many choices there are."""
+        """The size of an action, or the number of discrete actions."""
         space = self.action_space
         return int(space.n if self.discrete else np.prod(space.shape))
 
     @property
     def obs_ins(self) -> int:
-        """How many numbers an observation has (Ray 0.8 – 1.0, as the next two)."""
+        """The size of an observation (Ray 0.8 – 1.0, as the next two)."""
         return int(np.prod(self.obs_space.shape))
 
     @property
     def action_ins(self) -> int | None:
-        """How many numbers of actions critics take; None where actions are discrete."""
+        """The size of the critics' input of actions; None for discrete actions."""
         return None if self.discrete else self.action_dim
 
     @property
     def action_outs(self) -> int:
-        """How many numbers actions are chosen by."""
+        """The number of inputs of the action distribution."""
         return self.action_dim if self.discrete else 2 * self.action_dim
 
     def get_q_values(self, model_out: torch.Tensor, actions: Any = None) -> tuple[Any, list[Any]]:
-        """What the first critic says.
+        """Computes the Q-values of the first critic.
 
         Args:
-            model_out: What the model gave.
-            actions: Actions `[B, n]`; None where they are discrete.
+            model_out: The model's output.
+            actions: Actions `[B, n]`; None if they are discrete.
 
         Returns:
-            Q-values `[B, 1]`, or `[B, actions]` of discrete actions; and no state.
+            Q-values `[B, 1]`, or `[B, actions]` for discrete actions; and an empty state.
         """
-        return self._says("qf", model_out, actions), []
+        return self._q_values("qf", model_out, actions), []
 
     def get_twin_q_values(
         self, model_out: torch.Tensor, actions: Any = None
     ) -> tuple[Any, list[Any]]:
-        """What the second critic says, likewise."""
-        return self._says("qf_twin", model_out, actions), []
+        """Computes the Q-values of the second critic, likewise."""
+        return self._q_values("qf_twin", model_out, actions), []
 
     def get_action_model_outputs(
         self, model_out: torch.Tensor, *_: object
     ) -> tuple[Any, list[Any]]:
-        """What actions are chosen by, and no state (Ray 1.13)."""
+        """Computes the inputs of the action distribution, and an empty state (Ray 1.13)."""
         out = modules.network_forward(self.rl_module)({"obs": self._tensor(model_out)})
         return out["action_dist_inputs"], []
 
     def get_policy_output(self, model_out: torch.Tensor) -> Any:
-        """What actions are chosen by (Ray 0.8 – 1.12)."""
+        """Computes the inputs of the action distribution (Ray 0.8 – 1.12)."""
         return self.get_action_model_outputs(model_out)[0]
 
     def policy_variables(self) -> list[torch.Tensor]:
-        """The parameters of the actor."""
+        """Returns the parameters of the actor."""
         return self._parameters_of("pi")
 
     def q_variables(self) -> list[torch.Tensor]:
-        """The parameters of both critics."""
+        """Returns the parameters of both critics."""
         twin = self._parameters_of("qf_twin") if self.rl_module.twin_q else []
         return self._parameters_of("qf") + twin
 
-    def _says(self, critic: str, model_out: torch.Tensor, actions: Any) -> Any:
+    def _q_values(self, critic: str, model_out: torch.Tensor, actions: Any) -> Any:
         batch = {"obs": self._tensor(model_out)}
         if actions is not None:
             batch["actions"] = self._tensor(actions)
-        said = getattr(self.rl_module, critic)(
+        found = getattr(self.rl_module, critic)(
             getattr(self.rl_module, f"{critic}_encoder")(batch)["encoder_out"]
         )
-        return said[:, None] if said.dim() == 1 else said
+        return found[:, None] if found.dim() == 1 else found
 
     def _parameters_of(self, name: str) -> list[torch.Tensor]:
         parts = getattr(self.rl_module, name), getattr(self.rl_module, f"{name}_encoder")
@@ -410,7 +410,7 @@ class SACModel(LegacyModel):
 def make_model(
     module: RLModule, observation_space: Any, model_config: Mapping[str, Any], outputs: int
 ) -> LegacyModel:
-    """The model of the policy that had such a module's network; see `LegacyModel`."""
+    """Creates the model of the algorithm that a module belongs to; see `LegacyModel`."""
     kind = LegacyModel
     if hasattr(module, "pi_encoder"):
         kind = SACModel

@@ -1,4 +1,4 @@
-"""Old-style multi-agent environments as today's `MultiAgentEnv`."""
+"""Adapters from old multi-agent environments to the installed Ray's `MultiAgentEnv`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ALL = "__all__"
 
 
 def is_multi_agent(env: object) -> bool:
-    """Whether `env` says itself that it has many agents."""
+    """Whether `env` is derived from Ray's `MultiAgentEnv`."""
     return isinstance(env, MultiAgentEnv)
 
 
 def adapt_multi_agent(env: object, settings: EnvSettings) -> MultiAgentEnv:
-    """Wraps `env` unless it is a complete `MultiAgentEnv` of today and nothing else is asked."""
+    """Wraps `env`, unless it is a complete `MultiAgentEnv` and no setting needs an adapter."""
     _adapt_inside_groups(env)
     complete = (
         isinstance(env, MultiAgentEnv)
@@ -42,13 +42,13 @@ def adapt_multi_agent(env: object, settings: EnvSettings) -> MultiAgentEnv:
 
 
 def _adapt_inside_groups(env: object) -> None:
-    """Lets Ray's `GroupAgentsWrapper`, which is of today's API, stand around an old environment.
+    """Adapts an old environment inside Ray's `GroupAgentsWrapper`, which takes the current API.
 
-    `with_agent_groups` makes one, wherever in an environment it is called.
+    `with_agent_groups` adds that wrapper at any depth of an environment.
     """
     layer = env
     while (inner := getattr(layer, "env", None)) is not None:
-        adapted = getattr(inner, "wraps_legacy_env", False) or gym_api.has_todays_api(inner)
+        adapted = getattr(inner, "wraps_legacy_env", False) or gym_api.has_gymnasium_api(inner)
         if isinstance(layer, GroupAgentsWrapper) and not adapted:
             layer.env = MultiAgentAdapter(inner, _settings_of_members(layer))
             return
@@ -56,7 +56,7 @@ def _adapt_inside_groups(env: object) -> None:
 
 
 def _settings_of_members(groups: GroupAgentsWrapper) -> EnvSettings:
-    """Gives agents in groups the parts of the spaces that their group was given."""
+    """Returns settings in which each agent has its part of the spaces of its group."""
     spaces: dict[Any, tuple[Any, Any]] = {}
     for group, agents in groups.groups.items():
         pair = [
@@ -73,18 +73,18 @@ def _settings_of_members(groups: GroupAgentsWrapper) -> EnvSettings:
 
 
 class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
-    """A `MultiAgentEnv` of today around one of the old API.
+    """A `MultiAgentEnv` around an environment of the old API.
 
-    The old API named neither the agents nor their spaces. Agents are those that the environment
-    declares, else those that the first `reset` brings, and any that shows up later. The space of
-    an agent is its own, else its policy's, else the environment's single one.
+    The old API declared neither agents nor their spaces. The agents are those that the environment
+    declares, else those that the first `reset` returns, and any that appear later. An agent's space
+    is its own, else its policy's, else the environment's single one.
 
     Args:
         env: The environment: dicts by agent, `dones["__all__"]`.
         settings: Horizon, policies' spaces, policy mapping and the like.
 
     Raises:
-        LegacyEnvError: It lacks `reset` or `step`, or an agent has no space.
+        LegacyEnvError: The environment lacks `reset` or `step`, or an agent has no space.
     """
 
     def __init__(self, env: object, settings: EnvSettings) -> None:
@@ -95,13 +95,13 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
         self._settings = settings
         self._length = 0
         self.last_raw_obs: dict[Any, Any] = {}
-        # What was got in this episode, by agent, where rewards are clipped for the learner.
+        # The unclipped rewards of this episode by agent, if rewards are clipped for the learner.
         self.unclipped: dict[Any, float] = {}
         self._continue_from: tuple[Any, dict[Any, Any]] | None = None
         self.observation_spaces: dict[Any, gymnasium.Space[Any]] = {}
         self.action_spaces: dict[Any, gymnasium.Space[Any]] = {}
         self._casts: dict[Any, Any] = {}
-        # The agents of the last observation, in its order: actions are given in that order, too.
+        # The agents of the last observation in its order, which is also that of the actions.
         self._observing: list[Any] = []
         self.agents: list[Hashable] = []
         self.possible_agents: list[Hashable] = []
@@ -115,7 +115,7 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
             )
         self._one_agent = agents == [ONLY_AGENT] and ONLY_AGENT not in _declared_agents(env)
         for agent in agents:
-            self._meet(agent)
+            self._add_agent(agent)
         self.observation_space = gymnasium.spaces.Dict(self.observation_spaces)
         self.action_space = gymnasium.spaces.Dict(self.action_spaces)
 
@@ -129,7 +129,7 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
             return obs, infos
         obs, infos = gym_api.reset(self.env, seed, options)
         for agent in self.agents:
-            self._look_at(agent)  # a callback may have made another game of it
+            self._update_spaces(agent)  # a callback may have changed the environment
         if self._one_agent:
             obs, infos = {ONLY_AGENT: obs}, {ONLY_AGENT: infos}
         obs = self._adapt_observations(obs)
@@ -138,7 +138,7 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
     def step(
         self, action_dict: dict[Any, Any]
     ) -> tuple[dict[Any, Any], dict[Any, float], dict[Any, bool], dict[Any, bool], dict[Any, Any]]:
-        """Takes one step; `dones` become terminations and truncations."""
+        """Takes one step; converts `dones` to terminations and truncations."""
         obs, rewards, terminateds, truncateds, infos = self._step(action_dict)
         obs = self._adapt_observations(obs)
         infos = _for_agents(infos, obs)
@@ -158,13 +158,13 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
         return obs, rewards, terminateds, truncateds, infos
 
     def get_observation_space(self, agent_id: object) -> gymnasium.Space[Any]:
-        """The agent's observation space as it is now; episodes ask before the reset."""
-        self._look_at(agent_id)
+        """Returns the agent's current observation space; episodes call this before the reset."""
+        self._update_spaces(agent_id)
         return self.observation_spaces[agent_id]
 
     def get_action_space(self, agent_id: object) -> gymnasium.Space[Any]:
-        """The agent's action space as it is now."""
-        self._look_at(agent_id)
+        """Returns the agent's current action space."""
+        self._update_spaces(agent_id)
         return self.action_spaces[agent_id]
 
     def _step(self, actions: dict[Any, Any]) -> Any:
@@ -184,7 +184,7 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
             raise LegacyEnvError(
                 f"{type(self.env).__name__}.step() returned dones without `{ALL}`.",
                 where="$.env",
-                fix=f"set dones[{ALL!r}] to say whether the episode is over",
+                fix=f"return dones[{ALL!r}]: True when the episode has ended",
             )
         return obs, rewards, terminateds, truncateds, infos
 
@@ -198,21 +198,21 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
         obs = self._apply_observation_fn(obs)
         for agent in obs:
             if agent not in self._casts:
-                self._meet(agent)
+                self._add_agent(agent)
         return {agent: self._casts[agent](value) for agent, value in obs.items()}
 
     def _apply_observation_fn(self, obs: Mapping[Any, Any]) -> Mapping[Any, Any]:
         if self._settings.observation_fn is None:
             return obs
-        nobody = dict.fromkeys(("worker", "base_env", "policies", "episode"))
-        return self._settings.observation_fn(agent_obs=dict(obs), **nobody)
+        absent = dict.fromkeys(("worker", "base_env", "policies", "episode"))
+        return self._settings.observation_fn(agent_obs=dict(obs), **absent)
 
-    def _meet(self, agent: Hashable) -> None:
-        self._look_at(agent)
+    def _add_agent(self, agent: Hashable) -> None:
+        self._update_spaces(agent)
         self.agents.append(agent)
         self.possible_agents.append(agent)
 
-    def _look_at(self, agent: Hashable) -> None:
+    def _update_spaces(self, agent: Hashable) -> None:
         observation, action = _agent_spaces(self.env, agent, self._settings)
         seen, cast = gym_api.adapt_observation_space(observation, self._settings)
         self.observation_spaces[agent], self._casts[agent] = seen, cast
@@ -224,14 +224,14 @@ def _all(obs: Mapping[Any, Any]) -> dict[Any, bool]:
 
 
 def _for_agents(infos: Mapping[Any, Any] | None, obs: Mapping[Any, Any]) -> dict[Any, Any]:
-    """The infos of agents that observe something; today's Ray takes no others."""
+    """Returns the infos of agents with an observation; the installed Ray rejects others."""
     return {agent: dict(info or {}) for agent, info in (infos or {}).items() if agent in obs}
 
 
 def _declared_agents(env: object) -> list[Hashable]:
     for name in ("possible_agents", "agents", "_agent_ids"):
         agents = getattr(env, name, None)
-        # An old environment may well have an attribute `agents` that holds something else.
+        # The attribute `agents` of an old environment may hold something else.
         if agents and isinstance(agents, (list, tuple, set)) and _are_ids(agents):
             return sorted(agents, key=str) if isinstance(agents, set) else list(agents)
     return []
@@ -242,7 +242,7 @@ def _are_ids(agents: Iterable[Any]) -> bool:
 
 
 def _agent_spaces(env: object, agent: Hashable, settings: EnvSettings) -> tuple[Any, Any]:
-    """Observation and action space of an agent: its own, its policy's, or everybody's."""
+    """Returns an agent's observation and action space: its own, its policy's or the shared one."""
     policy = call_mapping(settings.policy_mapping_fn, agent) if settings.policy_mapping_fn else None
     of_policy = (None, None) if policy is None else settings.policy_spaces.get(policy, (None, None))
     found = []
@@ -255,24 +255,24 @@ def _agent_spaces(env: object, agent: Hashable, settings: EnvSettings) -> tuple[
         named = policy is not None and policy not in settings.policy_spaces
         if space is None and named and settings.policy_spaces:
             raise LegacyEnvError(
-                f"The policy {policy!r} of agent {agent!r} is not here; there are "
-                f"{', '.join(map(repr, list(settings.policy_spaces)[:10]))}.",
+                f"The mapping function gives agent {agent!r} the policy {policy!r}, which is not "
+                f"one of {', '.join(map(repr, list(settings.policy_spaces)[:10]))}.",
                 where="$.multiagent.policy_mapping_fn",
                 fix="map the agent to one of these, or give the environment spaces for each agent "
                 "and add a module for the policy",
             )
         if space is None:
             raise LegacyEnvError(
-                f"Nothing says what the {name} of agent {agent!r} is.",
+                f"Neither the environment nor the config has the {name} of agent {agent!r}.",
                 where="$.multiagent.policies",
-                fix=f"give the policy's spaces in the config, or set env.{name}",
+                fix=f"set the policy's spaces in the config, or env.{name}",
             )
         found.append(space)
     return found[0], found[1]
 
 
 def _of_agent(by_agent: object, agent: Hashable) -> Any:
-    """An agent's space; nobody minded if agents were numbers here and texts there."""
+    """Returns an agent's space; ids may be numbers in one place and strings in another."""
     if not isinstance(by_agent, Mapping):
         return None
     if agent in by_agent:
@@ -281,7 +281,7 @@ def _of_agent(by_agent: object, agent: Hashable) -> Any:
 
 
 def call_mapping(mapping: Callable[..., Any], agent: Hashable, episode: object = None) -> Any:
-    """Calls a policy mapping function of any era: `(agent_id)`, then `(agent_id, episode, …)`."""
+    """Calls a policy mapping function of any Ray: `(agent_id)` or `(agent_id, episode, …)`."""
     import inspect
 
     try:
@@ -292,16 +292,16 @@ def call_mapping(mapping: Callable[..., Any], agent: Hashable, episode: object =
 
 
 class LiveSpaces(Mapping[Any, Any]):
-    """The spaces of an environment's agents as connectors want them: without the outer classes.
+    """A mapping of an environment's agents to their current spaces, in the form for connectors.
 
-    Today's connectors ask once, when they are made, what the agents' spaces are. Environments of
-    old could bring new agents at any time, and a callback can give them another game. So the
-    connectors' tables of spaces become views on those of the environment.
+    Ray's connectors read the agents' spaces once, when they are created. Old environments could add
+    agents at any time, and a callback can change their spaces. So the connectors get this view on
+    the environment's spaces.
 
     Args:
         env: The environment.
         name: "action_spaces" or "observation_spaces".
-        changes: What connectors in front make of a space.
+        changes: Functions that change a space as the connectors before do.
     """
 
     def __init__(
@@ -333,7 +333,7 @@ class LiveSpaces(Mapping[Any, Any]):
 
 
 def track_agent_spaces(env_runner: EnvRunner) -> None:
-    """Makes a runner's connectors look at the spaces that its environment has now."""
+    """Makes an env runner's connectors follow the current spaces of its environment."""
     from rllib_compat.runtime.observation_connectors import LegacyObservations
 
     env = env_runner.env

@@ -1,8 +1,8 @@
-"""Connectors of the env-to-module pipeline that replace an episode's last observation.
+"""Env-to-module connectors that replace an episode's last observation.
 
-Each writes into the episode, so that learners see the same, and changes the episode's observation
-space with it: the episode would refuse what is not of its space. `connectors.py` says which of them
-a config gets.
+Each writes the new observation into the episode, so that learners see the same. It also sets the
+episode's observation space, since an episode rejects an observation outside its space.
+`connectors.py` decides which of them a config gets.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def with_floats(space: gym.Space[Any]) -> gym.Space[Any]:
-    """The same space with floats in the place of integers."""
+    """Returns the space with its integer parts as float32."""
     if isinstance(space, gym.spaces.Dict):
         return gym.spaces.Dict({k: with_floats(part) for k, part in space.spaces.items()})
     if not has_integers(space):
@@ -49,10 +49,10 @@ def with_floats(space: gym.Space[Any]) -> gym.Space[Any]:
 
 @public("rllib_compat.adapters")
 class FloatSpace(ConnectorV2):  # type: ignore[misc]  # Ray has no types
-    """Makes float32 of observations of integers, and says so of their space.
+    """Casts integer observations, and their space, to float32.
 
-    Ray's modules take no others, as its old models did. Its filter asks a space of integers for
-    infinite bounds, so it needs the space of floats, too.
+    Ray's modules take only floats, as its old models did. So does its filter, which sets infinite
+    bounds on the space.
     """
 
     needs_no_batch = True
@@ -62,7 +62,7 @@ class FloatSpace(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         input_observation_space: gym.Space[Any],
         input_action_space: gym.Space[Any],  # noqa: ARG002 (Ray passes it by name)
     ) -> gym.Space[Any]:
-        """The same space with floats in the place of integers."""
+        """Returns the space with its integer parts as float32."""
         return with_floats(input_observation_space)
 
     def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **_: object) -> Any:
@@ -78,7 +78,7 @@ class FloatSpace(ConnectorV2):  # type: ignore[misc]  # Ray has no types
 
 @public("rllib_compat.adapters")
 class LegacyObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no types
-    """Preprocesses observations, or the parts of them that a preprocessor changes."""
+    """Applies a legacy preprocessor to the parts of observations that it changes."""
 
     needs_no_batch = True
     replaces_observations = True
@@ -92,7 +92,7 @@ class LegacyObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         input_observation_space: gym.Space[Any],
         input_action_space: object,  # noqa: ARG002 (Ray passes it by name)
     ) -> gym.Space[Any]:
-        """The same space with floats in the place of what is changed."""
+        """Returns the space of the preprocessed observations."""
         space: gym.Space[Any] = space_after(self._preprocessor, input_observation_space)
         return space
 
@@ -108,7 +108,7 @@ class LegacyObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         return batch
 
     def preprocess(self, space: object, observation: Any) -> Any:
-        """What becomes of an observation of a space."""
+        """Preprocesses an observation of a space."""
         if isinstance(space, gym.spaces.Dict):
             return {key: self.preprocess(part, observation[key]) for key, part in space.items()}
         if isinstance(space, gym.spaces.Tuple):
@@ -122,42 +122,43 @@ class LegacyObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no types
 
 
 def space_after(preprocessor: LegacyPreprocessor, space: object) -> Any:
-    """The space of what a preprocessor makes of a space's observations."""
+    """Returns the space of a space's observations after a preprocessor."""
     if isinstance(space, gym.spaces.Dict):
         return gym.spaces.Dict({k: space_after(preprocessor, v) for k, v in space.items()})
     if isinstance(space, gym.spaces.Tuple):
         return gym.spaces.Tuple([space_after(preprocessor, part) for part in space])
     shape = _shape_after(preprocessor, space)
-    # RLlib said -1 to 1 of all that it preprocessed, and did not keep to it.
+    # RLlib declared -1 to 1 for all preprocessed observations, which may lie outside.
     return space if shape is None else gym.spaces.Box(-np.inf, np.inf, shape, np.float32)
 
 
 def changes(preprocessor: LegacyPreprocessor, space: object) -> bool:
-    """Whether a space has anything that a preprocessor changes."""
+    """Whether a preprocessor changes any part of a space."""
     return space is not None and space_after(preprocessor, space) != space
 
 
 def _shape_after(preprocessor: LegacyPreprocessor, space: Any) -> tuple[int, ...] | None:
-    """The shape of what a preprocessor makes of arrays of a space; None: it changes nothing."""
+    """Returns the shape of a space's arrays after a preprocessor; None: it changes nothing."""
     if isinstance(space, gym.spaces.MultiDiscrete):
         return None if preprocessor.encodes_choices else space.shape
     known = isinstance(space, gym.spaces.Box) and preprocessor.changes(space.shape)
     return preprocessor.shape(space.shape) if known else None
 
 
-def with_original(made: Any, seen: Any) -> Any:
-    """Lets a space that a connector has made tell the one before all connectors.
+def set_original_space(made: Any, seen: Any) -> Any:
+    """Sets the `original_space` of a space that a connector has made, and returns the space.
 
-    So did `original_space` of old Rays: networks for observations of several parts cut the flat
-    vector again, and have convolutions for the images in it.
+    As in old Rays, `original_space` is the space before all connectors. Networks for observations
+    of several parts need it to split the flat vector, and to build convolutions for images in it.
 
     Args:
-        made: The space, or a Dict of one for each agent; it is changed.
-        seen: What the connector got, likewise.
+        made: The space that the connector returns, or a Dict of one for each agent; changed in
+            place.
+        seen: The space that the connector was given, likewise.
     """
     if isinstance(made, gym.spaces.Dict) and isinstance(seen, gym.spaces.Dict):
         for agent, space in made.spaces.items():
-            with_original(space, seen[agent])
+            set_original_space(space, seen[agent])
     elif made is not None and made is not seen:
         made.original_space = getattr(seen, "original_space", seen)
     return made
@@ -168,7 +169,7 @@ _FlattenObservations: Any = connectors.flatten_observations()
 
 @public("rllib_compat.adapters")
 class FlattenObservations(_FlattenObservations):  # type: ignore[misc]  # Ray has no types
-    """Makes flat vectors of observations."""
+    """Flattens observations; see `set_original_space`."""
 
     needs_no_batch = True
 
@@ -179,19 +180,19 @@ class FlattenObservations(_FlattenObservations):  # type: ignore[misc]  # Ray ha
         made = super().recompute_output_observation_space(
             input_observation_space, input_action_space
         )
-        return with_original(made, input_observation_space)
+        return set_original_space(made, input_observation_space)
 
 
 @public("rllib_compat.adapters")
 class OriginalSpace(ConnectorV2):  # type: ignore[misc]
-    """Stands behind connectors that forget what a space was made of, and changes nothing else.
+    """Restores the `original_space` that the connectors before it lost; changes nothing else.
 
     Args:
         original: The space before all connectors, or a Dict of one for each agent.
     """
 
     def __init__(self, *spaces: object, original: object, **kwargs: object) -> None:
-        self._original = original  # before the base class, which asks for the space that goes out
+        self._original = original  # first: the base class computes the output space
         super().__init__(*spaces, original=original, **kwargs)
 
     def recompute_output_observation_space(
@@ -199,33 +200,32 @@ class OriginalSpace(ConnectorV2):  # type: ignore[misc]
         input_observation_space: object,
         input_action_space: object,  # noqa: ARG002 (Ray passes it by name)
     ) -> Any:
-        """The same space, which has the original."""
-        return with_original(copy.deepcopy(input_observation_space), self._original)
+        """Returns the space with its `original_space`."""
+        return set_original_space(copy.deepcopy(input_observation_space), self._original)
 
     def __call__(self, *, batch: Mapping[str, Any], **_: object) -> Any:
-        """The batch as it came."""
+        """Returns the batch unchanged."""
         return batch
 
 
 @public("rllib_compat.adapters")
 class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
-    """Puts previous actions `[n k]` and rewards `[n]` behind each observation, as one vector.
+    """Appends previous actions `[n k]` and rewards `[n]` to each observation, as one vector.
 
-    Ray's own `PrevActionsPrevRewards` makes actions one-hot, and all zeros before the first step.
-    RLlib's recurrent models took flattened actions as they were, which are 0 then: the first of the
-    choices. It also makes dicts, which learners of Ray 2.40 can't cut into sequences.
+    Ray's own `PrevActionsPrevRewards` encodes actions as one-hot, all zeros before the first step.
+    RLlib's recurrent models took flattened actions unchanged, where 0 means the first choice. It
+    also returns dicts, which learners of Ray 2.40 cannot split into sequences.
 
-    It is in the env-to-module pipeline, behind what changes the observation itself. The vector
-    is written into the episode, so that learners see the same.
+    It comes after the connectors that change the observation itself.
 
     Args:
-        input_observation_space: The space of what comes in.
+        input_observation_space: The space of observations.
         input_action_space: The space of actions.
-        actions: How many previous actions, oldest first.
-        rewards: How many previous rewards, oldest first.
-        one_hot: Whether a choice is as many numbers as there are choices, as new networks see it;
-            the old ones make them themselves.
-        multi_agent: Whether spaces are by agent.
+        actions: The number of previous actions, oldest first.
+        rewards: The number of previous rewards, oldest first.
+        one_hot: Whether discrete actions are one-hot, as new networks take them; old networks
+        encode them themselves.
+        multi_agent: Whether spaces are given by agent.
     """
 
     needs_no_batch = True
@@ -242,7 +242,7 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         multi_agent: bool = False,
         **kwargs: object,
     ) -> None:
-        # Before the base class, which asks for the space of what goes out.
+        # First: the base class computes the output space.
         self._actions, self._rewards, self._multi_agent = actions, rewards, multi_agent
         self._one_hot = one_hot
         super().__init__(input_observation_space, input_action_space, **kwargs)
@@ -250,7 +250,7 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     def recompute_output_observation_space(
         self, input_observation_space: Any, input_action_space: Any
     ) -> Any:
-        """The space of what goes out; None as long as that of what comes in is not known."""
+        """Returns the output space, or None while the input space is not known."""
         if input_observation_space is None or input_action_space is None:
             return None
         if not self._multi_agent:
@@ -280,7 +280,7 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         return batch
 
     def _last_actions(self, episode: SingleAgentEpisode, space: Space[Any]) -> Any:
-        """The last actions one after the other; zeros for those before the first step."""
+        """Concatenates the last actions, with zeros for those before the first step."""
         have = min(episode.actions.len_incl_lookback(), self._actions)
         taken = [episode.get_actions(-i) for i in range(have, 0, -1)]
         flat = [flatten_to_single_ndarray(action) for action in taken]
@@ -295,19 +295,19 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         parts = parts if self._one_hot else (0,) * len(parts)
         size = int(np.prod(observation.shape)) + Previous(self._actions, self._rewards, parts).size
         made = gym.spaces.Box(-np.inf, np.inf, (size,), np.float32)
-        return with_original(made, observation)
+        return set_original_space(made, observation)
 
 
-#: The key of a filter's state for all that it has itself seen.
+#: The key of a filter's state for the statistics of its own env runner.
 SEEN = "seen"
-#: ... and for the type of integers that it cuts what it gives to.
+#: The key of a filter's state for the integer type of its output.
 INTEGERS = "integers"
 
 
 def integer_type(space: Any) -> str | None:
-    """The type of integers that a filter of an old Ray took of a space; None: it took floats.
+    """Returns the integer type in which a filter of an old Ray took a space; None: as floats.
 
-    Of several parts, and of choices, vectors of floats were made first.
+    Tuple, Dict and Discrete spaces were flattened to vectors of floats before the filter.
     """
     whole = isinstance(space, gym.spaces.MultiBinary) or (
         isinstance(space, gym.spaces.Box) and has_integers(space)
@@ -317,13 +317,13 @@ def integer_type(space: Any) -> str | None:
 
 @public("rllib_compat.adapters")
 class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray has no types
-    """Ray's filter, with which several env runners add up what each of them has seen, once.
+    """Ray's filter, which counts each observation of several env runners once when they are merged.
 
-    Ray 2.40 - 2.47 adds up all that each has seen whenever they report it. Later ones take what
-    new observations have moved the mean by for their mean, so that means fall towards 0.
+    Ray 2.40 - 2.47 adds all observations of each env runner at each report. Later Rays take the
+    change of the mean for the mean of the new observations, so that means fall towards 0.
 
-    Each state reports all that its env runner has seen, and what of it was counted is known here:
-    IMPALA and APPO drop some of the states that they get, and get others late.
+    Each state has the statistics of all observations of its env runner, and this object remembers
+    which it has counted: IMPALA and APPO drop some states, and receive others late.
     """
 
     needs_no_batch = True
@@ -331,16 +331,16 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
     def __init__(self, *spaces: object, **settings: object) -> None:
         super().__init__(*spaces, **settings)
         connectors.merge_states_by_class()
-        #: The type that a filter cuts what it gives to, where that is one of integers.
+        #: Policy → the integer type of the filter's output, if it is one.
         self._integers: dict[str | None, str] = {}
         self._observations: Any = None
         self._counted: dict[str, list[Any]] = {}
 
     def keep_integers(self, space: gymnasium.Space[Any] | None) -> None:
-        """Cuts what it makes of integers to integers again, as filters did from Ray 1.10 on.
+        """Truncates filtered integer observations to integers, as filters did since Ray 1.10.
 
         Args:
-            space: What observations are before all connectors, or a Dict of one for each agent.
+            space: The space before all connectors, or a Dict of one for each agent.
         """
         self._observations = space
         if not self._multi_agent and (kind := integer_type(space)) is not None:
@@ -348,11 +348,11 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
 
     @property
     def integers(self) -> str | None:
-        """The type of integers that one agent's observations are cut to; None: they are floats."""
+        """The integer type of a single agent's filtered observations; None: they are floats."""
         return self._integers.get(None)
 
     def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **others: Any) -> Any:
-        """Replaces each episode's last observation by the normalised one."""
+        """Normalizes each episode's last observation."""
         batch = super().__call__(batch=batch, episodes=episodes, **others)
         if self.integers is not None:
             for episode in episodes:
@@ -361,45 +361,46 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
         return batch
 
     def get_state(self, *args: object, **kwargs: object) -> Any:
-        """The statistics, and all that was seen here."""
+        """Returns the statistics, and those of this env runner's own observations."""
         state = super().get_state(*args, **kwargs)
-        for key, told in self._filters.items():
-            state[key][SEEN] = connectors.filter_report(told)
+        for key, own in self._filters.items():
+            state[key][SEEN] = connectors.filter_report(own)
             if key in self._integers:
                 state[key][INTEGERS] = self._integers[key]
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Takes statistics."""
+        """Sets the statistics."""
         super().set_state(state)
-        self._integers |= {k: told[INTEGERS] for k, told in state.items() if INTEGERS in told}
+        self._integers |= {k: own[INTEGERS] for k, own in state.items() if INTEGERS in own}
 
     def merge_states(self, states: list[Mapping[str, Any]]) -> Any:
-        """Adds what several env runners have seen."""
+        """Adds the observations of several env runners that were not counted yet."""
         if self._filters is None:
             self._init_new_filters()
         for state in states:
-            for key, told in state.items():
-                connectors.count_report(self._filters[key], told[SEEN], self._counted)
+            for key, own in state.items():
+                connectors.count_report(self._filters[key], own[SEEN], self._counted)
         return self.get_state()
 
 
 @public("rllib_compat.adapters")
 class PolicyMeanStdFilter(MeanStdFilter):
-    """Normalises observations by running statistics of all agents that have a policy.
+    """Normalizes observations by running statistics for each policy.
 
-    Ray's own has them for each agent. Which agents have which policy is known only to the mapping
-    function, and only as the agents appear; the filter therefore asks each episode.
+    Ray's own filter has statistics for each agent. Only the mapping function knows an agent's
+    policy, and only once the agent has appeared; so the filter gets the policy from the episode.
     """
 
     def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **_: object) -> Any:
-        """Replaces each agent's last observation by the normalised one."""
+        """Normalizes each agent's last observation."""
         filters = self._by_policy()
         for episode in episodes:
             for agent in self.single_agent_episode_iterator([episode]):
                 module_id = episode.module_for(agent.agent_id)
                 if module_id not in filters:
-                    # The agent's own space may be that of all agents (Ray's FlattenObservations).
+                    # After Ray's FlattenObservations, `agent.observation_space` may be that of all
+                    # agents.
                     space = self.input_observation_space[agent.agent_id]
                     filters[module_id] = self._new_filter(_shape(space))
                 if self._observations is not None:
@@ -413,12 +414,12 @@ class PolicyMeanStdFilter(MeanStdFilter):
         return batch
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Takes the statistics of each policy."""
+        """Sets the statistics of each policy."""
         self._require(state)
         super().set_state(state)
 
     def merge_states(self, states: list[Mapping[str, Any]]) -> Any:
-        """Adds what several env runners saw; policies may differ in their observations."""
+        """Adds the observations of several env runners, policy by policy."""
         for state in states:
             self._require(state)
         return super().merge_states(states)
@@ -436,7 +437,7 @@ class PolicyMeanStdFilter(MeanStdFilter):
         return Filter(shape, self.de_mean_to_zero, self.de_std_to_one, self.clip_by_value)
 
     def _require(self, state: Mapping[str, Any]) -> None:
-        """Makes sure that there is a filter for each policy of a state."""
+        """Creates the filters that a state has and this object lacks."""
         filters = self._by_policy()
         for module_id, own in state.items():
             if module_id not in filters:
@@ -444,7 +445,7 @@ class PolicyMeanStdFilter(MeanStdFilter):
 
 
 def _shape(space: object) -> Any:
-    """The shape of each part of an observation; None for those that are not normalised."""
+    """Returns the shape of each part of an observation; None: the part is not normalized."""
     return tree.map_structure(_of_part, get_base_struct_from_space(space))
 
 
@@ -455,7 +456,7 @@ def _of_part(space: Space[Any]) -> Any:
 
 @public("rllib_compat.adapters")
 class GroupedObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no types
-    """Makes arrays of what the agents of a group observe, and writes them into the episode."""
+    """Combines the observations of a group's agents into arrays."""
 
     def __init__(
         self,
@@ -465,7 +466,7 @@ class GroupedObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no type
         multi_agent: bool = True,
         **kwargs: object,
     ) -> None:
-        # Before the base class, which asks for the space of what goes out.
+        # First: the base class computes the output space.
         self._multi_agent = multi_agent
         self._groupings: dict[Any, Grouping] = {}
         super().__init__(input_observation_space, input_action_space, **kwargs)
@@ -475,7 +476,7 @@ class GroupedObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no type
         input_observation_space: Any,
         input_action_space: object,  # noqa: ARG002 (Ray passes it by name)
     ) -> Any:
-        """The space of what goes out; None as long as that of what comes in is not known."""
+        """Returns the output space, or None while the input space is not known."""
         self._groupings.clear()
         if input_observation_space is None:
             return None
@@ -489,7 +490,7 @@ class GroupedObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no type
         for episode in _parts_that_stepped(episodes):
             observation = episode.get_observations(-1)
             if isinstance(observation, Mapping):
-                continue  # Ray 2.48, for one, passes the last one of an episode twice
+                continue  # some Rays (2.48) pass an episode's last observation twice
             before, after = self.input_observation_space, self.observation_space
             if self._multi_agent:
                 before, after = before[episode.agent_id], after[episode.agent_id]
@@ -503,7 +504,7 @@ class GroupedObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no type
 
 
 def _parts_that_stepped(episodes: list[Any]) -> Iterator[Any]:
-    """The agents' parts of episodes, of those agents that have just stepped."""
+    """Yields the single-agent episodes of the agents that have just stepped."""
     for episode in episodes:
         if not hasattr(episode, "agent_episodes"):
             yield episode

@@ -1,6 +1,6 @@
-"""What only the old API stack knows: some events of callbacks, and execution plans.
+"""Callback events and execution plans that only the old API stack has.
 
-Ray calls the events with legacy objects already, under the legacy names.
+Ray calls these events with legacy objects, by their legacy names.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 
 class OldStackEvents:
-    """The events of a `CallbackAdapter` that only the old API stack knows."""
+    """A mixin with the events of `CallbackAdapter` that only the old API stack has."""
 
     def _fire(self, event: str, values: dict[str, Any], legacy: dict[str, Any]) -> None:
         raise NotImplementedError
 
     def on_sub_environment_created(self, **kwargs: object) -> None:
-        """Passes one of the worker's environments on, without any wrapper of this package."""
+        """Calls the callbacks with an environment, without this package's wrappers."""
         env = kwargs["sub_environment"]
         mine = {"sub_environment": user_env(env) if hasattr(env, "unwrapped") else env}
         self._fire("on_environment_created", kwargs, mine)
 
     def on_create_policy(self, **kwargs: object) -> None:
-        """Passes a policy on."""
+        """Calls the callbacks with a new policy."""
         self._fire("on_create_policy", kwargs, {})
 
     def on_postprocess_trajectory(self, **kwargs: Any) -> None:
-        """Passes an agent's trajectory on; since Ray 2.1, the originals have the policy's id."""
+        """Calls the callbacks with a trajectory; Ray 2.1 added the policy's id to the originals."""
         originals = {agent: given[-2:] for agent, given in kwargs["original_batches"].items()}
         self._fire("on_postprocess_trajectory", kwargs, {"original_batches": originals})
 
     def on_sample_batch(self, **kwargs: object) -> None:
-        """Passes a sample on; that of one policy for all was not kept by policy until Ray 2.0."""
+        """Calls the callbacks with a sample; until Ray 2.0, a single policy's was not by policy."""
         old_stack.add_legacy_batch_names()
         samples = kwargs["samples"]
         by_policy = getattr(samples, "policy_batches", {})
@@ -48,18 +48,18 @@ class OldStackEvents:
         self._fire("on_sample_end", kwargs, {"samples": samples})
 
     def on_learn_on_batch(self, **kwargs: object) -> None:
-        """Passes a policy's train batch on."""
+        """Calls the callbacks with a policy's train batch."""
         self._fire("on_learn_on_batch", kwargs, {})
 
 
 class RunningPlan:
-    """Takes the steps of an algorithm of the old API stack, one item of the plan each.
+    """An execution plan that takes the training steps of an algorithm of the old API stack.
 
     Args:
-        plan: The execution plan: makes an iterator of results from (workers, config).
+        plan: The function from (workers, config) to an iterator of results.
         workers: `trainer.workers`.
         config: The legacy config.
-        algorithm: The algorithm, whose counters the plan counts on.
+        algorithm: The algorithm, whose counters the plan uses.
 
     Attributes:
         result: The newest result of the plan.
@@ -78,31 +78,31 @@ class RunningPlan:
         self._items = plan(workers, config)
 
     def __call__(self) -> Any:
-        """Takes a step.
+        """Takes one step: the next item of the plan.
 
         Returns:
-            What the policies tell of what they learned.
+            The policies' statistics.
 
         Raises:
-            CompatError: The plan has come to its end.
+            CompatError: The plan has no more items.
         """
         try:
             item = old_stack.next_of_plan(self._algorithm, self._items)
         except StopIteration as error:
             raise CompatError(
-                "The execution plan has come to its end.",
+                "The execution plan has ended: its iterator has no more results.",
                 where="trainer.train()",
-                fix="train for no more iterations than the plan has",
+                fix="call train() only as often as the plan yields a result",
             ) from error
         self.result = dict(item) if isinstance(item, Mapping) else {}
         return dict(self.result.get("info", {}).get("learner", {}))
 
     def complete(self, result: dict[str, Any]) -> None:
-        """Puts into an algorithm's result what the plan's has, and what was made of it."""
+        """Merges the plan's newest result into an algorithm's result."""
         for key, value in self.result.items():
             if key == "info":
-                told = {name: v for name, v in value.items() if name != "learner"}
-                result.setdefault(key, {}).update(told)
+                others = {name: v for name, v in value.items() if name != "learner"}
+                result.setdefault(key, {}).update(others)
             elif isinstance(value, Mapping) and isinstance(result.get(key), dict):
                 result[key].update(value)
             else:

@@ -1,7 +1,8 @@
-"""Names of old Rays on objects of the old API stack, which are Ray's own, or the user's.
+"""Old attributes of objects of the old API stack, which are Ray's own or the user's.
 
-The new stack's objects are this package's, and have them. These lack what Ray has dropped since: it
-is answered here, or by the sentences of `registry/legacy_api.py`.
+Objects of the new API stack are this package's, and have these attributes themselves. Attributes
+that Ray has removed from the old stack are added here, or raise the errors of
+`registry/legacy_api.py`.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Any
 from rllib_compat.formats.msgpack.codec import pack, unpack
 from rllib_compat.registry.legacy_api import missing
 
-#: Where a module of torch has its parts, which are looked for as missing attributes, too.
+#: Where `torch.nn.Module.__getattr__` finds parts, which this module's `__getattr__` replaces.
 _PARTS = ("_parameters", "_buffers", "_modules")
 
-#: Name → what it is of an object.
+#: Name → a function that returns its value for an object.
 Names = Mapping[str, Callable[[Any], Any]]
 
 POLICY: Names = {
@@ -66,8 +67,8 @@ WORKER: Names = {
 }
 
 
-def answer_to_old_names() -> None:
-    """Lets policies, models and policy maps of this process answer to them."""
+def add_old_names() -> None:
+    """Adds the old attributes to Ray's policies, models and policy maps in this process."""
     from ray.rllib.models.modelv2 import ModelV2
     from ray.rllib.policy.policy import Policy
     from ray.rllib.policy.policy_map import PolicyMap
@@ -77,27 +78,27 @@ def answer_to_old_names() -> None:
         (ModelV2, "model", MODEL),
         (PolicyMap, "policy_map", POLICY_MAP),
     ):
-        cls.__getattr__ = _answering(kind, names)
+        cls.__getattr__ = _getter(kind, names)
 
 
-def answer(of: object, kind: str, names: Names, name: str) -> Any:
-    """What an object has by an old name.
+def get_old_attribute(of: object, kind: str, names: Names, name: str) -> Any:
+    """Returns an old attribute of an object.
 
     Raises:
-        AttributeError: There is none; a `GoneError`, if an old object had it.
+        AttributeError: There is none. It is a `GoneError` if an old object had it.
     """
     if name in names:
         return names[name](of)
     raise missing(of, kind, name)
 
 
-def _answering(kind: str, names: Names) -> Callable[[Any, str], Any]:
+def _getter(kind: str, names: Names) -> Callable[[Any, str], Any]:
     def get(of: Any, name: str) -> Any:
         state = of.__dict__
         for parts in _PARTS:
             if name in state.get(parts, ()):
                 return state[parts][name]
-        return answer(of, kind, names, name)
+        return get_old_attribute(of, kind, names, name)
 
     return get
 

@@ -1,8 +1,8 @@
-"""A stand-in for the environment of a checkpoint, where this machine has not got it.
+"""A placeholder for the environment of a checkpoint, if this machine lacks it.
 
-A converted checkpoint has to be loaded by `Algorithm.from_checkpoint`, which makes environments,
-on machines where only the weights matter. `LegacyEnvByName` makes the real one where its name is
-known, and otherwise one that has the right spaces and says what to do when it is stepped.
+`Algorithm.from_checkpoint` creates environments, also on machines where only the weights are
+needed. `LegacyEnvByName` creates the real one if its name is registered, otherwise a placeholder
+with its spaces, which raises an error when it is reset or stepped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.env_settings import STORED, EnvSettings
-from rllib_compat.runtime.envs import find_creator, make_env, why_not_here
+from rllib_compat.runtime.envs import find_creator, make_env, why_not_importable
 
 
 def placeholder_env(
@@ -27,7 +27,7 @@ def placeholder_env(
     action_space: spaces.Space,
     env_config: Mapping[str, Any] | None = None,
 ) -> tuple[type, dict[str, Any]]:
-    """The `env` and `env_config` of a single-agent checkpoint.
+    """Returns the `env` and `env_config` of a single-agent checkpoint.
 
     Args:
         name: The environment's name in the legacy config, if any.
@@ -44,9 +44,9 @@ def placeholder_multi_agent_env(
     policy_spaces: Mapping[str, tuple[spaces.Space, spaces.Space]],
     env_config: Mapping[str, Any] | None = None,
 ) -> tuple[type, dict[str, Any]]:
-    """The `env` and `env_config` of a multi-agent checkpoint.
+    """Returns the `env` and `env_config` of a multi-agent checkpoint.
 
-    The placeholder has one agent a policy, of the same name. Ray's check of multi-agent
+    The placeholder has an agent for each policy, with the same id. Ray's check of multi-agent
     environments steps them once, so the config needs `disable_env_checking=True`.
 
     Args:
@@ -60,12 +60,12 @@ def placeholder_multi_agent_env(
 
 @public("rllib_compat.adapters")
 class LegacyEnvByName:
-    """Makes the environment that `env_config` names, or a placeholder with its spaces.
+    """A class whose call creates the environment that `env_config` names, or a placeholder.
 
-    Ray pickles this class by reference, so that a converted checkpoint holds no code.
+    Ray pickles this class by reference, so that a converted checkpoint has no code.
     """
 
-    #: `adapt_env` has nothing to add.
+    #: `adapt_env` returns this class unchanged.
     is_adapted = True
 
     def __new__(cls, context: EnvContext) -> Any:  # noqa: D102
@@ -74,7 +74,7 @@ class LegacyEnvByName:
         name, policies = stored["name"], stored.get("policies")
         creator = None if name is None else find_creator(name, trusted=False)
         has_spaces = policies is not None or "spaces" in stored
-        if creator is not None and not (has_spaces and why_not_here(name)):
+        if creator is not None and not (has_spaces and why_not_importable(name)):
             settings = EnvSettings(
                 creator,
                 multi_agent=policies is not None,
@@ -88,7 +88,7 @@ class LegacyEnvByName:
 
 
 class Placeholder(gymnasium.Env[Any, Any]):
-    """Has the spaces, and no world behind them."""
+    """An environment that only has spaces."""
 
     def __init__(
         self, name: str | None, observation_space: spaces.Space, action_space: spaces.Space
@@ -98,16 +98,16 @@ class Placeholder(gymnasium.Env[Any, Any]):
         self._name = name
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> NoReturn:  # noqa: ARG002
-        """Says that there is no environment."""
+        """Raises the error that the environment is missing."""
         _missing(self._name)
 
     def step(self, action: object) -> NoReturn:  # noqa: ARG002
-        """Says that there is no environment."""
+        """Raises the error that the environment is missing."""
         _missing(self._name)
 
 
 class MultiAgentPlaceholder(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
-    """Has one agent a policy with the policy's spaces, and no world behind them."""
+    """A multi-agent environment that only has the spaces of policies, with an agent for each."""
 
     def __init__(
         self, name: str | None, policies: Mapping[str, tuple[spaces.Space, spaces.Space]]
@@ -121,22 +121,21 @@ class MultiAgentPlaceholder(MultiAgentEnv):  # type: ignore[misc]  # Ray has no 
         self._name = name
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> NoReturn:  # noqa: ARG002
-        """Says that there is no environment."""
+        """Raises the error that the environment is missing."""
         _missing(self._name)
 
     def step(self, action_dict: object) -> NoReturn:  # noqa: ARG002
-        """Says that there is no environment."""
+        """Raises the error that the environment is missing."""
         _missing(self._name)
 
 
 def _missing(name: str | None) -> NoReturn:
     shown = name or "…"
-    why = name and why_not_here(name)
-    found = f"can't be made here ({why.rstrip('.')})" if why else "is not known on this machine"
-    fix = "install what is missing" if why else f"call ray.tune.register_env({shown!r}, creator)"
+    why = name and why_not_importable(name)
+    found = f"cannot be created ({why.rstrip('.')})" if why else "is not registered"
+    fix = "install the package" if why else f"call ray.tune.register_env({shown!r}, creator)"
     raise LegacyEnvError(
-        f"The checkpoint's environment `{shown}` {found}; weights can be used without it, training "
-        "can not.",
+        f"The checkpoint's environment `{shown}` {found} on this machine, and training needs it.",
         where="$.env",
-        fix=f"{fix} before Algorithm.from_checkpoint(…), then continue training",
+        fix=f"{fix} before Algorithm.from_checkpoint(…)",
     )

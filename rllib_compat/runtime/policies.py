@@ -1,7 +1,7 @@
-"""The policy object of Ray 0.5 – 2.x around today's `RLModule` and the learner that trains it.
+"""The policy object of Ray 0.5 – 2.x around an `RLModule` and the learner that trains it.
 
-A policy holds no second copy of anything: it acts with the module of the env runner, judges and
-learns with that of the learner, where that is in this process, and asks its trainer for the rest.
+A policy has no copies: it acts with the env runner's module, computes values and learns with the
+learner's module, if that is in this process, and gets everything else from its trainer.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     import torch
 
     from rllib_compat.ray_versions.types import AlgorithmConfig, Learner, RLModule
+    from rllib_compat.runtime.critic_modules import CriticModules
     from rllib_compat.runtime.models import LegacyModel
     from rllib_compat.runtime.policy_learning import PolicyLearning
     from rllib_compat.runtime.policy_owner import PolicyOwner
-    from rllib_compat.runtime.whole_modules import WholeModules
 
-#: What policies told beside the statistics of a step.
-_OF_LEARNING = ("td_error", "mean_td_error")
+#: Values that policies returned beside `learner_stats`.
+_TD_ERRORS = ("td_error", "mean_td_error")
 
 
 class LegacyPolicy(ActingPolicy):
@@ -38,9 +38,9 @@ class LegacyPolicy(ActingPolicy):
         policy_id: Its id; the module has the same one.
         module: The `RLModule` that acts.
         config: The algorithm's config.
-        owner: What reaches the trainer; None where there is none in this process.
-        learner: The learner that holds the module, where there is no owner to ask.
-        whole: What has its critic, and a learner, where there is neither; None: nothing.
+        owner: The trainer's view of its policies; None in another process.
+        learner: The learner with the module, if there is no owner.
+        critics: The critics and learner, if there is neither; None: there are none.
     """
 
     def __init__(
@@ -51,30 +51,30 @@ class LegacyPolicy(ActingPolicy):
         *,
         owner: PolicyOwner | None = None,
         learner: Learner | None = None,
-        whole: WholeModules | None = None,
+        critics: CriticModules | None = None,
     ) -> None:
         super().__init__(policy_id, module, config, owner=owner)
         self._learner = learner
-        self._whole = whole
+        self._critics = critics
         self._buffers: dict[int, Any] = {}
 
-    # What it tells of its training
+    # Training state
 
     @property
     def model(self) -> LegacyModel:
-        """Its network as a `ModelV2`; `model.rl_module` is the learner's module, if it is here."""
-        if self._model is None and (learner := self._learner_in_reach()) is not None:
+        """Its network as a `ModelV2`; `model.rl_module` is a local learner's module."""
+        if self._model is None and (learner := self._find_learner()) is not None:
             super().model.__dict__ |= learners.temperature(learner, self.policy_id)
         return super().model
 
     @property
     def model_gpu_towers(self) -> list[LegacyModel]:
-        """The one model: learners are several where there are several devices."""
+        """A list with the model: with several devices there are several learners instead."""
         return [self.model]
 
     @property
     def multi_gpu_param_groups(self) -> list[set[int]]:
-        """For each optimizer, the places of its parameters among those of the model."""
+        """For each optimizer, the indices of its parameters among those of the model."""
         places = {id(held): at for at, held in enumerate(self.model.parameters())}
         return [
             {
@@ -88,7 +88,7 @@ class LegacyPolicy(ActingPolicy):
 
     @property
     def cur_lr(self) -> float:
-        """The learning rate of its optimizer, of a policy that has one."""
+        """The learning rate of its optimizer, if it has exactly one."""
         optimizers = self.optimizer()
         if len(optimizers) != 1:
             raise missing(self, "policy", "cur_lr")
@@ -96,12 +96,12 @@ class LegacyPolicy(ActingPolicy):
 
     @property
     def lr_schedule(self) -> Any:
-        """What its learning rate follows, by timesteps; the learner's rate is `cur_lr`."""
+        """The schedule of its learning rate by timesteps; the current rate is `cur_lr`."""
         return self._schedule("lr")
 
     @property
     def entropy_coeff_schedule(self) -> Any:
-        """What `entropy_coeff` follows, likewise."""
+        """The schedule of `entropy_coeff` by timesteps."""
         return self._schedule("entropy_coeff")
 
     @property
@@ -118,24 +118,24 @@ class LegacyPolicy(ActingPolicy):
 
     @property
     def kl_target(self) -> float:
-        """What PPO's KL coefficient follows."""
+        """The target of PPO's KL divergence."""
         if not hasattr(self._config, "kl_target"):
             raise missing(self, "policy", "kl_target")
         return float(self._config.kl_target)
 
     def update_kl(self, sampled_kl: float) -> float:
-        """Moves PPO's KL coefficient, and returns it.
+        """Updates PPO's KL coefficient, and returns it.
 
         Args:
-            sampled_kl: How far the policy has gone. The coefficient grows by half beyond twice the
-                target, and is halved below half of it.
+            sampled_kl: The measured KL divergence. Above twice the target, the coefficient is
+                multiplied by 1.5; below half the target, it is halved.
         """
         value, target = self.kl_coeff, self.kl_target
         value *= 1.5 if sampled_kl > 2 * target else 0.5 if sampled_kl < 0.5 * target else 1.0
-        learners.set_coefficient(self._learner_here(), self.policy_id, "kl_coeff", value)
+        learners.set_coefficient(self._require_learner(), self.policy_id, "kl_coeff", value)
         return value
 
-    # How it learns
+    # Learning
 
     def postprocess_trajectory(
         self,
@@ -143,51 +143,51 @@ class LegacyPolicy(ActingPolicy):
         other_agent_batches: Any = None,  # noqa: ARG002
         episode: Any = None,  # noqa: ARG002
     ) -> Any:
-        """Adds to the steps of one chunk of an episode what is learned from, and returns them.
+        """Adds the columns for training to one chunk of an episode, in place, and returns it.
 
-        With a critic: `advantages` and `value_targets`. What replays: rewards and next observations
-        of `n_step` steps, and `weights`.
+        With a critic, these are `advantages` and `value_targets`. With a replay buffer, rewards and
+        next observations become those of `n_step` steps, and `weights` are added.
         """
         postprocess(sample_batch, self._config, self._value_after)
         return sample_batch
 
     def loss(self, model: Any, dist_class: Any, train_batch: Any) -> torch.Tensor:  # noqa: ARG002
-        """The learner's loss of a batch, whatever `model` and `dist_class` are given."""
+        """Computes the learner's loss of a batch; ignores `model` and `dist_class`."""
         found: torch.Tensor = self._learning().loss(train_batch)
         return found
 
     def compute_gradients(self, postprocessed_batch: Any) -> tuple[list[Any], dict[str, Any]]:
-        """The clipped gradients of a batch's loss.
+        """Computes the clipped gradients of a batch's loss.
 
         Returns:
             A tensor for each parameter, None for those that the loss does not depend on; and
             `learner_stats`.
         """
-        gradients, told = self._learning().gradients(postprocessed_batch)
-        for name in _OF_LEARNING:
-            told.pop(name, None)
-        return gradients, {"learner_stats": self._with_rates(told)}
+        gradients, stats = self._learning().gradients(postprocessed_batch)
+        for name in _TD_ERRORS:
+            stats.pop(name, None)
+        return gradients, {"learner_stats": self._with_rates(stats)}
 
     def apply_gradients(self, gradients: Sequence[Any]) -> None:
-        """Makes a step of the optimizers with gradients as `compute_gradients` gave them."""
+        """Makes a step of the optimizers with the gradients of `compute_gradients`."""
         self._learning().apply(gradients)
         self._changed()
 
     def learn_on_batch(self, postprocessed_batch: Any) -> dict[str, Any]:
-        """Makes one step with a batch as workers sample it.
+        """Makes one optimizer step with a batch that workers have sampled.
 
         Returns:
-            `learner_stats`, and what else old policies told.
+            `learner_stats` and the other values that old policies returned.
         """
         learning = self._learning()
-        gradients, told = learning.gradients(postprocessed_batch)
+        gradients, stats = learning.gradients(postprocessed_batch)
         learning.apply(gradients)
         self._changed()
-        more = {name: told.pop(name) for name in _OF_LEARNING if name in told}
+        more = {name: stats.pop(name) for name in _TD_ERRORS if name in stats}
         if "td_error" in more:
             more["td_error"] = np.ravel(in_numpy(more["td_error"])).astype(np.float32)
         return {
-            "learner_stats": self._with_rates(told),
+            "learner_stats": self._with_rates(stats),
             **more,
             "model": self.model.metrics(),
             "custom_metrics": {},
@@ -195,16 +195,16 @@ class LegacyPolicy(ActingPolicy):
         }
 
     def load_batch_into_buffer(self, batch: Any, buffer_index: int = 0) -> int:
-        """Keeps a batch for `learn_on_loaded_batch`; returns how many steps it has."""
+        """Stores a batch for `learn_on_loaded_batch`, and returns its number of steps."""
         self._buffers[buffer_index] = batch
         return _count(batch)
 
     def get_num_samples_loaded_into_buffer(self, buffer_index: int = 0) -> int:
-        """How many steps the batch in a buffer has."""
+        """Returns the number of steps of the batch in a buffer."""
         return _count(self._buffers[buffer_index]) if buffer_index in self._buffers else 0
 
     def learn_on_loaded_batch(self, offset: int = 0, buffer_index: int = 0) -> dict[str, Any]:
-        """Learns from a batch that was loaded: from `offset` on, as many steps as a minibatch."""
+        """Learns from a minibatch of a loaded batch, which starts at `offset`."""
         batch = self._buffers[buffer_index]
         size = self._config.minibatch_size or _count(batch)
         whole = offset == 0 and size >= _count(batch)
@@ -213,14 +213,14 @@ class LegacyPolicy(ActingPolicy):
     def learn_on_batch_from_replay_buffer(
         self, replay_actor: Any, policy_id: str
     ) -> dict[str, Any]:
-        """Learns from what a replay actor gives for a policy."""
+        """Learns from a batch of a replay actor."""
         import ray
 
         batch = ray.get(replay_actor.replay.remote(policy_id=policy_id))
         return {} if batch is None else self.learn_on_batch(batch)
 
     def update_target(self, tau: float | None = None) -> None:
-        """Moves target networks towards the others, by the config's `tau` where none is given."""
+        """Updates the target networks by `tau`, by default the config's."""
         config = self._config
         learners.move_targets(self._learning().module, config.tau if tau is None else tau)
 
@@ -229,30 +229,31 @@ class LegacyPolicy(ActingPolicy):
         return self._learning().optimizers
 
     def extra_grad_process(self, optimizer: Any, loss: Any) -> dict[str, Any]:  # noqa: ARG002
-        """Nothing: the learner clips gradients."""
+        """Returns an empty dict: the learner clips gradients."""
         return {}
 
     def extra_compute_grad_fetches(self) -> dict[str, Any]:
-        """What is told beside gradients: nothing of its own."""
+        """Returns empty `learner_stats`."""
         return {"learner_stats": {}}
 
     def extra_grad_info(self, train_batch: Any) -> dict[str, Any]:  # noqa: ARG002
-        """What is told of the last update."""
+        """Returns the statistics of the last update."""
         return dict(self.model.tower_stats)
 
     def get_tower_stats(self, stats_name: str) -> list[Any]:
-        """What the loss left in the model under a name; a list of one, as there is one model."""
+        """Returns a list with the model's statistic of a name."""
         stats = self.model.tower_stats
         if stats_name not in stats:
-            raise AssertionError(f"No {stats_name!r} among {', '.join(stats) or 'no statistics'}.")
+            known = ", ".join(stats) or "none"
+            raise AssertionError(f"There is no statistic {stats_name!r}; there are: {known}.")
         return [stats[stats_name]]
 
-    # What it saves
+    # State
 
     def get_weights(self) -> dict[str, Any]:
-        """The weights by name, as arrays."""
+        """Returns the weights by name, as arrays."""
         if self._owner is None:
-            whole = self._whole
+            whole = self._critics
             return dict(
                 whole.weights(self.policy_id, self.module) if whole else self.module.get_state()
             )
@@ -262,16 +263,16 @@ class LegacyPolicy(ActingPolicy):
         """Sets the weights by name."""
         if self._owner is not None:
             self._owner.set_weights({self.policy_id: weights})
-        elif self._whole is not None:
-            self._whole.set_weights(self.policy_id, self.module, weights)
+        elif self._critics is not None:
+            self._critics.set_weights(self.policy_id, self.module, weights)
         else:
             self.module.set_state(dict(weights))
 
     def get_state(self) -> dict[str, Any]:
-        """Weights, what its optimizers hold, and how far its training and exploration are."""
+        """Returns weights, optimizer states, and the progress of training and exploration."""
         state: dict[str, Any] = {"global_timestep": self.global_timestep}
         state["weights"] = self.get_weights()
-        if self._learner_in_reach() is not None:
+        if self._find_learner() is not None:
             state["_optimizer_variables"] = self._learning().optimizer_states()
             state["_exploration_state"] = self.get_exploration_state()
             if hasattr(self, "kl_coeff"):
@@ -279,61 +280,61 @@ class LegacyPolicy(ActingPolicy):
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Sets what `get_state` returned; a state of Ray 0.8 – 1.2 has weights among the rest."""
+        """Sets a state of `get_state`; one of Ray 0.8 – 1.2 has the weights at its top level."""
         if (weights := state.get("weights")) is None:
             known = self.get_weights()
             weights = {name: value for name, value in state.items() if name in known} or state
         self.set_weights(weights)
-        if self._learner_in_reach() is not None:
+        if self._find_learner() is not None:
             if "_optimizer_variables" in state:
                 self._learning().set_optimizer_states(state["_optimizer_variables"])
             if "current_kl_coeff" in state and hasattr(self, "kl_coeff"):
                 value = float(state["current_kl_coeff"])
-                learners.set_coefficient(self._learner_here(), self.policy_id, "kl_coeff", value)
+                learners.set_coefficient(self._require_learner(), self.policy_id, "kl_coeff", value)
         self.global_timestep = int(state.get("global_timestep", self.global_timestep))
 
-    # Its parts
+    # Access to learners
 
-    def _learner_in_reach(self) -> Learner | None:
+    def _find_learner(self) -> Learner | None:
         return self._learner or (self._owner.local_learner() if self._owner else None)
 
-    def _learner_here(self) -> Learner:
-        learner = self._learner_in_reach()
-        if learner is None and self._owner is None and self._whole is not None:
-            return self._whole.learner(self.policy_id, self.module)
+    def _require_learner(self) -> Learner:
+        learner = self._find_learner()
+        if learner is None and self._owner is None and self._critics is not None:
+            return self._critics.learner(self.policy_id, self.module)
         if learner is None:
             raise CompatError(
-                f"The policy {self.policy_id!r} is trained in another process.",
+                f"The learner of policy {self.policy_id!r} is in another process.",
                 where="policy",
-                fix="leave `num_learners` out of the config, and ask trainer.get_policy()",
+                fix="remove `num_learners` from the config, and call trainer.get_policy()",
             )
         return learner
 
     def _learning(self) -> PolicyLearning:
         from rllib_compat.runtime.policy_learning import PolicyLearning
 
-        return PolicyLearning(self._learner_here(), self.policy_id)
+        return PolicyLearning(self._require_learner(), self.policy_id)
 
-    def _whole_module(self) -> RLModule:
-        learner = self._learner_in_reach()
+    def _module_with_critic(self) -> RLModule:
+        learner = self._find_learner()
         if learner is None:
-            whole = self._whole
+            whole = self._critics
             return whole.module(self.policy_id, self.module) if whole else self.module
         found: RLModule = learner.module[self.policy_id].unwrapped()
         return found
 
     def _has_critic(self, module: RLModule) -> bool:
-        alone = self._learner_in_reach() is None and module is self.module
+        alone = self._find_learner() is None and module is self.module
         return super()._has_critic(module) and not (alone and modules.unsent_layers(module))
 
     def _changed(self) -> None:
         if self._owner:
             self._owner.weights_changed()
-        elif self._whole and not self._learner:
-            self._whole.take_learned(self.policy_id, self.module)
+        elif self._critics and not self._learner:
+            self._critics.update_from_learner(self.policy_id, self.module)
 
     def _coefficient(self, name: str) -> float:
-        value = learners.coefficient(self._learner_here(), self.policy_id, name)
+        value = learners.coefficient(self._require_learner(), self.policy_id, name)
         if value is None:
             raise missing(self, "policy", name)
         return value
@@ -343,15 +344,15 @@ class LegacyPolicy(ActingPolicy):
             raise missing(self, "policy", f"{name}_schedule")
         return policy_parts.schedule(value)
 
-    def _with_rates(self, told: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_rates(self, stats: Mapping[str, Any]) -> dict[str, Any]:
         used = {"cur_lr": "cur_lr", "cur_kl_coeff": "kl_coeff", "entropy_coeff": "entropy_coeff"}
         rates = {name: getattr(self, own) for name, own in used.items() if hasattr(self, own)}
-        stats = {"allreduce_latency": 0.0, **told, **rates}
+        stats = {"allreduce_latency": 0.0, **stats, **rates}
         self.model.__dict__["tower_stats"] = stats
         return stats
 
     def _value_after(self, batch: Any) -> float:
-        """What is expected after the last step of a chunk: 0 where the episode ended with it."""
+        """Returns the value after the last step of a chunk: 0 if the episode ended with it."""
         columns = dict(batch.items())  # `batch["dones"]` is `terminateds` since Ray 2.1
         ends = columns["terminateds" if "terminateds" in columns else "dones"]
         if bool(np.asarray(ends)[-1]):
@@ -363,5 +364,5 @@ class LegacyPolicy(ActingPolicy):
 
 
 def _count(batch: Any) -> int:
-    """How many steps a batch has, padding among them, as ever."""
+    """Returns a batch's number of steps, including padding as old Rays did."""
     return len(batch["rewards"])

@@ -1,4 +1,4 @@
-"""What old policies were given, as today's modules take it."""
+"""Converts the arguments of old policies to batches for modules."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class PolicyInputs:
-    """Makes a module's batches of what policies were given.
+    """Creates a module's batches from the arguments of a policy.
 
     Args:
         module: The module.
-        config: The algorithm's config, which tells what modules see of the steps before.
+        config: The algorithm's config, with the number of previous steps that modules get.
 
     Attributes:
-        observation_space: What the policy takes: the module's space without the steps before.
+        observation_space: The module's space without previous steps.
     """
 
     def __init__(self, module: RLModule, config: AlgorithmConfig) -> None:
@@ -30,21 +30,21 @@ class PolicyInputs:
         self._actions, self._rewards, self._one_hot = connectors.previous_steps(config)
         self.observation_space = module.observation_space
         if self._actions or self._rewards:
-            beside = self._steps_before(None, None, 1).shape[-1]
-            self.observation_space = connectors.without_steps_before(
-                module.observation_space, beside
+            size = self._previous_steps(None, None, 1).shape[-1]
+            self.observation_space = connectors.space_without_previous_steps(
+                module.observation_space, size
             )
 
     def batch(
         self, obs: Any, state: Sequence[Any] | None = None, actions: Any = None, rewards: Any = None
     ) -> dict[str, Any]:
-        """A batch in the module's form, with a time axis of one step where it has a state.
+        """Creates a batch for the module, with a time axis of one step if it is recurrent.
 
         Args:
             obs: Observations `[B, …]`: an array, a tensor or a list of them.
-            state: The state before; None or nothing: the initial one.
-            actions: The actions before; None: zeros.
-            rewards: The rewards before `[B]`, likewise.
+            state: The recurrent state; None or empty: the initial one.
+            actions: The previous actions; None: zeros.
+            rewards: The previous rewards `[B]`, likewise.
         """
         import torch
         import tree
@@ -53,7 +53,7 @@ class PolicyInputs:
         device = next((p.device for p in parameters), torch.device("cpu"))
         space = self._module.observation_space
         if getattr(space, "shape", None) is not None:
-            obs = self._with_steps_before(stacked(obs), actions, rewards)
+            obs = self._with_previous_steps(stacked(obs), actions, rewards)
             if not isinstance(obs, torch.Tensor) and space.dtype.kind == "f":
                 obs = obs.astype(space.dtype)
         found = tree.map_structure(lambda part: torch.as_tensor(part, device=device), obs)
@@ -66,16 +66,16 @@ class PolicyInputs:
         found = tree.map_structure(lambda part: part[:, None], found)
         return {"obs": found, "state_in": nest_state(self._module, parts)}
 
-    def _with_steps_before(self, obs: Any, actions: Any, rewards: Any) -> Any:
-        """Observations with the steps before behind them, where they have none yet."""
+    def _with_previous_steps(self, obs: Any, actions: Any, rewards: Any) -> Any:
+        """Appends previous steps to observations, unless they have them."""
         if not (self._actions or self._rewards):
             return obs
         if np.shape(obs)[-1] == self._module.observation_space.shape[-1]:
             return obs
         flat = np.asarray(obs).reshape(len(obs), -1)
-        return np.concatenate([flat, self._steps_before(actions, rewards, len(obs))], axis=-1)
+        return np.concatenate([flat, self._previous_steps(actions, rewards, len(obs))], axis=-1)
 
-    def _steps_before(self, actions: Any, rewards: Any, count: int) -> Any:
+    def _previous_steps(self, actions: Any, rewards: Any, count: int) -> Any:
         parts = []
         if self._actions:
             taken = connectors.flat_actions(
@@ -89,15 +89,15 @@ class PolicyInputs:
 
 
 def stacked(values: Any) -> Any:
-    """A list of arrays or numbers as an array; what is one already stays."""
+    """Stacks a list of arrays or numbers; arrays and structures stay."""
     if hasattr(values, "shape") or isinstance(values, (dict, tuple)):
         return values
     if values is None:
-        raise TypeError("There is nothing to compute with: None.")
+        raise TypeError("The observations or actions are None.")
     array = np.asarray([in_numpy(value) for value in values])
     return array.astype(np.float32) if array.dtype == np.float64 else array
 
 
 def in_numpy(value: Any) -> Any:
-    """A tensor as an array; what is none stays."""
+    """Converts a tensor to an array; other values stay."""
     return value.detach().cpu().numpy() if hasattr(value, "detach") else value

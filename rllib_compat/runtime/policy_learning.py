@@ -1,8 +1,8 @@
-"""What policies of old learned by themselves, done by the learner that holds the module.
+"""Learning through a policy: `learn_on_batch` and the like, done by the module's learner.
 
 `compute_gradients`, `apply_gradients`, `learn_on_batch` and `loss` took batches as workers sampled
-and `postprocess_trajectory` completed them (`policy/torch_policy.py` of Ray 0.8 – 2.x). No schedule
-moves by them, no target network and no KL coefficient: execution plans did that.
+and `postprocess_trajectory` completed them (`policy/torch_policy.py` of Ray 0.8 – 2.x). They do not
+advance schedules, target networks or the KL coefficient: execution plans did that.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PolicyLearning:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What these optimizers change, by name: the module's, and coefficients beside it."""
+        """The parameters of these optimizers by name: the module's, and learned coefficients."""
         names = {id(p): name for name, p in self.module.named_parameters()}
         found: dict[str, Any] = {}
         for optimizer in self.optimizers:
@@ -58,33 +58,33 @@ class PolicyLearning:
         return found
 
     def loss(self, batch: Mapping[str, Any]) -> Any:
-        """The loss of a batch, a tensor without any axis."""
+        """Computes the loss of a batch, a scalar tensor."""
         with learners.separate_statistics(self._learner, self._policy_id):
             return self._losses(batch)[self._policy_id]
 
     def gradients(self, batch: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The clipped gradients of a batch's loss, and what is told of it.
+        """Computes the clipped gradients of a batch's loss, and statistics.
 
         Args:
-            batch: The batch; of a recurrent policy in padded sequences with `seq_lens`, or the
-                steps of episodes.
+            batch: The batch; of a recurrent policy as padded sequences with `seq_lens`, or as the
+            steps of episodes.
 
         Returns:
             A tensor for each of `parameters`, None for those that the loss does not depend on; and
             the statistics by their legacy names.
         """
-        with learners.separate_statistics(self._learner, self._policy_id) as told:
+        with learners.separate_statistics(self._learner, self._policy_id) as stats:
             by_reference = self._learner.compute_gradients(self._losses(batch))
             clipped = self._learner.postprocess_gradients(by_reference)
         reference = self._learner.get_param_ref
         found = [clipped.get(reference(p)) for p in self.parameters.values()]
-        return found, learner_stats({n: v for n, v in told.items() if n not in HELD})
+        return found, learner_stats({n: v for n, v in stats.items() if n not in HELD})
 
     def apply(self, gradients: Sequence[Any]) -> None:
         """Makes a step of each optimizer.
 
         Args:
-            gradients: Arrays or tensors as `gradients` gave them; None leaves a parameter as it is.
+            gradients: Arrays or tensors as `gradients` returns them; None skips a parameter.
         """
         given = {}
         for parameter, gradient in zip(self.parameters.values(), gradients, strict=True):
@@ -95,7 +95,7 @@ class PolicyLearning:
         learners.step(self._learner, given)
 
     def optimizer_states(self) -> list[dict[str, Any]]:
-        """What the optimizers hold, as arrays."""
+        """Returns the optimizers' states, as arrays."""
         import tree
 
         return [tree.map_structure(in_numpy, made.state_dict()) for made in self.optimizers]
@@ -112,11 +112,11 @@ class PolicyLearning:
     def _losses(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         if has_advantages(self.config) and "advantages" not in batch:
             raise CompatError(
-                "This batch has no advantages, which need the critic's values.",
+                "The batch has no column `advantages`, and this policy's loss needs it.",
                 where="learn_on_batch()",
-                fix="learn from what workers of trainer.workers sample; or add the `vf_preds` of "
-                "policy.compute_actions() to the steps of each episode, and call "
-                "policy.postprocess_trajectory() with them",
+                fix="pass a batch of trainer.workers.local_worker().sample(); or add `vf_preds` of "
+                "policy.compute_actions() to each episode's batch, and call "
+                "policy.postprocess_trajectory() with it",
             )
         columns = {self._policy_id: self._columns(batch)}
         out = self._learner.module.forward_train(columns)
@@ -124,7 +124,7 @@ class PolicyLearning:
         return losses
 
     def _columns(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """A batch of old as today's losses take it."""
+        """Converts a legacy batch to the columns that Ray's losses take."""
         columns = dict(batch.items())  # `batch["dones"]` is `terminateds` since Ray 2.1
         lengths = columns.pop("seq_lens", None)
         found = {n: c for n, c in columns.items() if n in _STRUCTURES or _is_numeric(c)}
@@ -137,14 +137,14 @@ class PolicyLearning:
         found.setdefault("n_step", np.full(count, n_step if isinstance(n_step, int) else 1.0))
         device = next(self.module.parameters()).device
         tensors = {name: _tensor(column, device) for name, column in found.items()}
-        if "terminateds" in tensors:  # whole numbers in Ray 1.0
+        if "terminateds" in tensors:  # integers in Ray 1.0
             tensors["terminateds"] = tensors["terminateds"].bool()
         if self.module.is_stateful():
             return self._in_sequences(tensors, lengths)
         return {"loss_mask": torch.ones(count, dtype=torch.bool, device=device), **tensors}
 
     def _in_sequences(self, columns: dict[str, Any], lengths: Any) -> dict[str, Any]:
-        """Columns `[sequences, T, …]`, the state before each sequence, and which steps are real."""
+        """Returns columns `[sequences, T, …]`, initial states, and the mask without padding."""
         states = [name for name in columns if name.startswith("state_in_")]
         rest = {n: c for n, c in columns.items() if not n.startswith("state_")}
         if lengths is None:
@@ -174,12 +174,12 @@ def _is_numeric(column: Any) -> bool:
 
 
 def _tensor(column: Any, device: torch.device) -> Any:
-    """A column as a tensor; what is float is float32."""
+    """Converts a column to tensors, and float64 to float32."""
     import tree
 
     def convert(part: Any) -> torch.Tensor:
         if isinstance(part, np.ndarray) and not part.flags.writeable:
-            part = part.copy()  # of Ray's store, where a worker has put it
+            part = part.copy()  # read-only from Ray's object store
         tensor = torch.as_tensor(part, device=device)
         return tensor.float() if tensor.dtype == torch.float64 else tensor
 
@@ -187,7 +187,7 @@ def _tensor(column: Any, device: torch.device) -> Any:
 
 
 def _cut(columns: Mapping[str, Any], longest: int) -> tuple[Array, Array]:
-    """Where the sequences of steps begin, and how long they are: no episode shares one."""
+    """Returns the start and length of each sequence; none spans two episodes."""
     count = len(columns["rewards"])
     begins = np.zeros(count, bool)
     begins[0] = True
@@ -218,5 +218,5 @@ def _repeated(state: Any, count: int) -> Any:
 def _of_array(value: Any) -> Any:
     if not isinstance(value, np.ndarray):
         return value
-    # Ray 2.44 and 2.48 make arrays of lists of names, too.
+    # Ray 2.44 and 2.48 convert lists of names to arrays, too.
     return value.tolist() if value.dtype.kind in "US" else torch.as_tensor(value)

@@ -1,4 +1,4 @@
-"""The policies of a worker by id: the dict of Ray 0.5 – 1.3, and the `PolicyMap` that followed."""
+"""A worker's policies by id: a dict in Ray 0.5 – 1.3, a `PolicyMap` since."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rllib_compat.runtime.policy_owner import PolicyOwner
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import EnvRunner
-    from rllib_compat.runtime.whole_modules import WholeModules
+    from rllib_compat.runtime.critic_modules import CriticModules
 
 
 if TYPE_CHECKING:
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 else:
 
     class _Dict(MutableMapping, dict):
-        """A dict for code that asks, whose items are computed: the dict itself stays empty."""
+        """A dict for `isinstance`, whose items are computed: the dict itself stays empty."""
 
 
 class LegacyPolicies(_Dict):
-    """The policies of a runner by id; each is made when it is asked for.
+    """The policies of an env runner by id; each is created on access.
 
-    What is put into the map of a trainer's worker, or taken out, the learners get and lose, too.
+    Adding or removing a policy of a trainer's local worker does the same in the learners.
 
     Args:
-        env_runner: The runner; its module may be replaced at any time.
-        policies: What lets the policies reach the learners; None where there are none.
-        whole: What has their critics there; None: nothing.
+        env_runner: The env runner; its module may be replaced at any time.
+        policies: The trainer's view of its policies; None in another process.
+        critics: The critics of the policies without a trainer; None: there are none.
     """
 
-    #: What the map of Ray 1.4 – 2.9 kept on disk: nothing is kept there now.
+    #: Where the map of Ray 1.4 – 2.9 stored policies on disk; this one stores none.
     extension = path = ""
     policy_states_are_swappable = False
 
@@ -43,29 +43,29 @@ class LegacyPolicies(_Dict):
         self,
         env_runner: EnvRunner,
         policies: PolicyOwner | None = None,
-        whole: WholeModules | None = None,
+        critics: CriticModules | None = None,
     ) -> None:
         self._env_runner = env_runner
         self._policies = policies
-        self._whole = whole
+        self._critics = critics
 
     def __getitem__(self, policy_id: str) -> LegacyPolicy:
         modules = self._modules()
         policy_id = resolve_policy_id(policy_id, modules)
         config = self._env_runner.config
-        policy = LegacyPolicy(policy_id, modules[policy_id], config, whole=self._whole)
+        policy = LegacyPolicy(policy_id, modules[policy_id], config, critics=self._critics)
         return policy if self._policies is None else self._policies.with_learners(policy)
 
     def __setitem__(self, policy_id: str, policy: LegacyPolicy) -> None:
-        """Adds a policy that begins with the weights of another one, or gives one those weights."""
+        """Adds a policy with the weights of another one, or sets an existing policy's weights."""
         if policy_id in self:
             self[policy_id].set_weights(policy.get_weights())
         else:
-            self._trainers("add_policy").add_policy(policy_id, policy=policy)
+            self._owner("add_policy").add_policy(policy_id, policy=policy)
 
     def __delitem__(self, policy_id: str) -> None:
         """Removes a policy from learners and workers."""
-        self._trainers("remove_policy").remove_policy(policy_id)
+        self._owner("remove_policy").remove_policy(policy_id)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._modules())
@@ -87,19 +87,19 @@ class LegacyPolicies(_Dict):
         observation_space: Any = None,
         action_space: Any = None,
         config_override: Mapping[str, Any] | None = None,
-        merged_config: object = None,  # noqa: ARG002 - it is the trainer's with what is different
+        merged_config: object = None,  # noqa: ARG002 - the trainer's config with the override
     ) -> None:
         """Adds a policy to learners and workers; see `Trainer.add_policy`.
 
         Args:
             policy_id: Its id.
             policy_cls: Its class.
-            observation_space: What its agents observe.
-            action_space: What its agents do.
-            config_override: What is different for this policy, by legacy keys.
-            merged_config: The same with all that is not.
+            observation_space: The observation space of its agents.
+            action_space: The action space of its agents.
+            config_override: The legacy keys that differ for this policy.
+            merged_config: Ignored.
         """
-        self._trainers("add_policy").add_policy(
+        self._owner("add_policy").add_policy(
             policy_id,
             policy_cls,
             observation_space=observation_space,
@@ -124,12 +124,12 @@ class LegacyPolicies(_Dict):
 
     @property
     def capacity(self) -> int:
-        """How many policies are in memory at most."""
+        """The number of policies that fit in memory: all."""
         return len(self)
 
     @property
     def policy_specs(self) -> dict[str, Any]:
-        """What each policy was made of: `PolicySpec`s."""
+        """The `PolicySpec` of each policy."""
         from ray.rllib.policy.policy import PolicySpec
 
         return {
@@ -144,7 +144,7 @@ class LegacyPolicies(_Dict):
 
     @property
     def policy_config(self) -> dict[str, Any]:
-        """The config of the runner."""
+        """The config of the env runner."""
         return dict(self._env_runner.config.to_dict())
 
     @property
@@ -154,7 +154,7 @@ class LegacyPolicies(_Dict):
 
     @property
     def num_workers(self) -> int:
-        """How many remote workers there are."""
+        """The number of remote workers."""
         return int(self._env_runner.config.num_env_runners or 0)
 
     @property
@@ -163,7 +163,7 @@ class LegacyPolicies(_Dict):
         found: int | None = self._env_runner.config.seed
         return found
 
-    def _trainers(self, name: str) -> PolicyOwner:
+    def _owner(self, name: str) -> PolicyOwner:
         if self._policies is None:
             raise missing(self, "remote worker", name)
         return self._policies

@@ -1,4 +1,4 @@
-"""Which policy an agent gets: what mapping functions see, and what stands in for a lost one."""
+"""Policy mapping functions: their legacy arguments, and replacements for those of checkpoints."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rllib_compat.neutral.policy_id import ONLY_POLICY as ONLY_POLICY
 from rllib_compat.neutral.policy_id import SHARED
 from rllib_compat.neutral.public import public
 
-#: Who acts where there is one agent only.
+#: The id of the agent of a single-agent environment.
 ONLY_AGENT = "agent0"
 
-#: What the only policy was called up to Ray 0.5; `compute_action` had it as its default.
+#: The id of a single policy until Ray 0.5, which was the default of `compute_action`.
 _OLDEST_ONLY_POLICY = "default"
 
 
 def resolve_policy_id(policy_id: str, policies: Container[str]) -> str:
-    """What a policy that old code asks for is called here.
+    """Returns the current id of a policy of old code.
 
-    The one policy of many agents was the default one, too, where a config named none.
+    A multi-agent config without policies also had the default policy, which is `SHARED` here.
     """
     if policy_id in policies or policy_id not in (ONLY_POLICY, _OLDEST_ONLY_POLICY):
         return policy_id
@@ -31,7 +31,7 @@ def resolve_policy_id(policy_id: str, policies: Container[str]) -> str:
 
 
 class MappedEpisode:
-    """Today's episode, with the number that mapping functions let decide who plays which side.
+    """An episode with an integer `episode_id`, by which mapping functions assigned policies.
 
     Args:
         episode: A `MultiAgentEpisode`.
@@ -42,7 +42,7 @@ class MappedEpisode:
 
     @property
     def episode_id(self) -> int:
-        """The episode's id as a number."""
+        """The episode's id as an integer."""
         return episode_number(self._episode.id_)
 
     def __getattr__(self, name: str) -> Any:
@@ -52,15 +52,15 @@ class MappedEpisode:
 
 
 def episode_number(episode_id: object) -> int:
-    """An episode's id as the number that it was: any, but the same in each process."""
+    """Converts an episode's id to an integer, the same in each process."""
     return zlib.crc32(str(episode_id).encode())
 
 
 class MappingContext:
-    """What of this process mapping functions may ask for.
+    """The objects of this process that mapping functions may get.
 
     Attributes:
-        worker: The legacy view of the env runner that has begun an episode last.
+        worker: The worker around the env runner that started the last episode.
     """
 
     worker: Any = None
@@ -69,7 +69,7 @@ class MappingContext:
 @public("rllib_compat.adapters")
 @frozen
 class PolicyOfSameName:
-    """Maps an agent to the policy of its own name.
+    """A mapping function from an agent to the policy with its id.
 
     Attributes:
         policies: The ids of the policies.
@@ -78,7 +78,7 @@ class PolicyOfSameName:
     policies: tuple[str, ...]
 
     def __call__(self, agent_id: object, episode: object = None, **kwargs: object) -> str:
-        """The policy's id.
+        """Returns the policy's id.
 
         Raises:
             LegacyEnvError: There is no policy of this name.
@@ -87,11 +87,11 @@ class PolicyOfSameName:
         if str(agent_id) in self.policies:
             return str(agent_id)
         raise LegacyEnvError(
-            f"No policy is named like the agent {agent_id!r}; there are "
+            f"There is no policy {agent_id!r} for the agent of that id; the policies are "
             f"{', '.join(self.policies)}.",
             where="policy_mapping_fn",
-            fix="The checkpoint's mapping function was code and was not executed. Give it again: "
-            "config.multi_agent(policy_mapping_fn=…).",
+            fix="set the mapping function: config.multi_agent(policy_mapping_fn=…); the "
+            "checkpoint's own is code, which is not executed",
         )
 
 
@@ -104,7 +104,7 @@ def policy_by_number(agent_id: object, episode: object = None, **kwargs: object)
 
 @public("rllib_compat.adapters")
 class MappingFn:
-    """A legacy `policy_mapping_fn`, called as today's Ray does: with the agent and its episode.
+    """A legacy `policy_mapping_fn`, which takes the installed Ray's arguments: agent and episode.
 
     Args:
         legacy: A function of (agent_id), (agent_id, episode), (agent_id, episode, worker), with or
@@ -133,9 +133,9 @@ class MappingFn:
     def __call__(
         self, agent_id: Any, episode: object = None, worker: Any = None, **more: Any
     ) -> Any:
-        """The policy of an agent; the new API stack does not say which worker asks."""
+        """Returns the policy of an agent; the new API stack does not pass the worker."""
         worker = worker if worker is not None else MappingContext.worker
-        if hasattr(episode, "id_") and not hasattr(episode, "episode_id"):  # an episode of today
+        if hasattr(episode, "id_") and not hasattr(episode, "episode_id"):  # of the new API stack
             episode = MappedEpisode(episode)
         rest = [("episode", episode), ("worker", worker)]
         count = 2 if self._any_positional else max(0, len(self._positional) - 1)

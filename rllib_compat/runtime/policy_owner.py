@@ -1,4 +1,4 @@
-"""What policies, and maps of them, ask their trainer for."""
+"""The interface of a trainer for its policies."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 class PolicyOwner(Protocol):
-    """What a trainer knows of its policies; a policy of an env runner alone has none."""
+    """The trainer of policies; policies of an env runner in another process have none."""
 
     @property
     def logdir(self) -> str:
         """The folder of the trainer's files."""
 
     def with_learners(self, policy: Any) -> Any:
-        """The same policy, which reaches the learners."""
+        """Returns a policy that uses the learners."""
 
     def add_policy(self, *args: Any, **kwargs: Any) -> Any:
         """Adds a policy to learners and workers."""
@@ -26,25 +26,25 @@ class PolicyOwner(Protocol):
         """Removes a policy from learners and workers."""
 
     def local_learner(self) -> Learner | None:
-        """The learner, where it is in this process."""
+        """Returns the learner, if it is in this process."""
 
     def config_of(self, policy_id: str) -> Mapping[str, Any]:
-        """The legacy config of a policy."""
+        """Returns the legacy config of a policy."""
 
     def callbacks(self) -> Any:
-        """The user's callbacks object."""
+        """Returns the user's callbacks object."""
 
     def timestep(self) -> int:
-        """How many steps of the environment were sampled so far."""
+        """Returns the number of environment steps that were sampled so far."""
 
     def get_weights(self, policies: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
-        """Weights of the learners, by policy and name."""
+        """Returns the learners' weights, by policy and name."""
 
     def set_weights(self, weights: Mapping[str, Mapping[str, Any]]) -> None:
         """Sets weights in learners and workers."""
 
     def refresh(self) -> None:
-        """Gives the env runner of this process the weights that were trained last."""
+        """Sets the newest weights in the env runner of this process."""
 
     def weights_changed(self) -> None:
-        """Says that the learner has other weights now."""
+        """Notes that the learner's weights have changed."""

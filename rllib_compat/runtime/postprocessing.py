@@ -1,4 +1,4 @@
-"""What old policies made of the steps of an episode before they learned from them.
+"""Postprocessing of trajectories, as old policies did it before training.
 
 Sources: `ray/rllib/evaluation/postprocessing.py`, and the `postprocess_trajectory` of each
 algorithm's policies (0.5 – 2.x).
@@ -20,23 +20,23 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def advantages(
     rewards: Array, values: Array, last_value: float, gamma: float, lambda_: float
 ) -> Array:
-    """Estimates how much better the actions of one chunk of an episode were than expected.
+    """Computes the advantages of one chunk of an episode (GAE).
 
     Args:
         rewards: The rewards, one a step.
-        values: What was expected before each step; zeros without a critic.
-        last_value: What is expected after the last step: 0 where the episode ended.
+        values: The value of each observation; zeros without a critic.
+        last_value: The value after the last step: 0 if the episode ended.
         gamma: The discount factor.
-        lambda_: The weight of later steps; 1 makes the discounted return minus `values`.
+        lambda_: The weight of later steps; 1 gives the discounted return minus `values`.
 
     Returns:
-        As many advantages, in float32.
+        An advantage for each step, in float32.
     """
     after = np.append(values[1:], last_value)
-    surprises = rewards.astype(np.float64) + gamma * after - values
+    td_errors = rewards.astype(np.float64) + gamma * after - values
     found, ahead = np.empty(len(rewards)), 0.0
     for step in reversed(range(len(rewards))):
-        found[step] = ahead = surprises[step] + gamma * lambda_ * ahead
+        found[step] = ahead = td_errors[step] + gamma * lambda_ * ahead
     return found.astype(np.float32)
 
 
@@ -45,19 +45,21 @@ def postprocess(
     config: AlgorithmConfig,
     value_after: Callable[[MutableMapping[str, Any]], float],
 ) -> None:
-    """Adds what is learned from to the steps of one chunk of an episode, in place.
+    """Adds the columns for training to one chunk of an episode, in place.
 
     Args:
         batch: The steps.
-        config: The algorithm's config. One with a critic has advantages and value targets, if who
-            sampled had the critic, too; one that replays rewards of `n_step` steps, and weights.
-        value_after: Tells what is expected after the last step.
+        config: The algorithm's config. With a critic, advantages and value targets are added, if
+            the
+        batch has `vf_preds`. With a replay buffer, rewards become those of `n_step` steps, and
+        weights are added.
+        value_after: Returns the value after the last step.
     """
     rewards = np.asarray(batch["rewards"])
     if has_advantages(config):
         critic = bool(getattr(config, "use_critic", True))
         if critic and "vf_preds" not in batch:
-            return  # advantages without the critic's values would be others
+            return  # advantages need the critic's values
         values = np.asarray(batch["vf_preds"]) if critic else np.zeros(len(rewards))
         gae = critic and bool(getattr(config, "use_gae", True))
         lambda_, last = (float(config.lambda_), value_after(batch)) if gae else (1.0, 0.0)
@@ -66,25 +68,25 @@ def postprocess(
         batch["advantages"], batch["value_targets"] = made, targets
     elif hasattr(config, "n_step"):
         if isinstance(config.n_step, int) and config.n_step > 1:
-            look_ahead(batch, config.n_step, config.gamma)
+            apply_n_step(batch, config.n_step, config.gamma)
         if "weights" not in batch:
             batch["weights"] = np.ones(len(rewards), np.float32)
 
 
 def has_advantages(config: AlgorithmConfig) -> bool:
-    """Whether an algorithm learns from advantages, which postprocessing has computed."""
+    """Whether an algorithm learns from the advantages of postprocessing."""
     return hasattr(config, "use_gae") or hasattr(config, "use_critic")
 
 
-def look_ahead(batch: MutableMapping[str, Any], n_step: int, gamma: float) -> None:
-    """Makes each step one of `n_step` steps, in place, as replay buffers took them.
+def apply_n_step(batch: MutableMapping[str, Any], n_step: int, gamma: float) -> None:
+    """Converts steps to transitions of `n_step` steps, in place, as for replay buffers.
 
-    Rewards become discounted sums, and `new_obs` and `dones` those of the last of these steps. Near
-    the end of the batch there are fewer of them, as ever.
+    Rewards become discounted sums, and `new_obs` and `dones` those of the last of these steps.
+    Transitions near the end of the batch have fewer steps, as in old Rays.
 
     Args:
         batch: The steps of one chunk of an episode.
-        n_step: How many.
+        n_step: The number of steps.
         gamma: The discount factor.
     """
     count = len(batch["rewards"])

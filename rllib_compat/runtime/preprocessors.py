@@ -1,17 +1,16 @@
-"""What RLlib's preprocessors made of observations: raw frames, a memory, a MultiDiscrete, lists.
+"""RLlib's preprocessors: of Atari frames and RAM, of MultiDiscrete observations, and of lists.
 
-They went by the shape: images of 210 × 160 × 3 and vectors of 128 numbers, wherever they came from.
-Recorded of Ray 0.8.5, 1.13.0 and 2.3.1 (`tests/legacy/atari/`); in which Ray between them something
-changed was read from its source.
+They applied to any images of 210 × 160 × 3 and vectors of 128 numbers. The tests compare them with
+recordings of Ray 0.8.5, 1.13.0 and 2.3.1 (`tests/legacy/atari/`); the Rays between them in which
+they changed were found in the sources.
 
-Images are `uint8` arrays `[rows, columns]` or `[rows, columns, 3]`. Two functions of OpenCV stand
-here in numpy, equal to the byte, so that it need not be installed: the gray of a colour image, and
-an image's size changed by areas (`INTER_AREA`) or by linear interpolation (`INTER_LINEAR`).
+Images are `uint8` arrays `[rows, columns]` or `[rows, columns, 3]`. Two functions of OpenCV are
+implemented in numpy with equal results, so that OpenCV need not be installed: conversion to
+grayscale, and resizing by areas (`INTER_AREA`) or linear interpolation (`INTER_LINEAR`).
 
-Lists of varying length (RLlib's `Repeated` spaces) became vectors: the list's length, then the
-elements, each of them flattened, and zeros for those that are not there. Source:
-`RepeatedValuesPreprocessor` (Ray 0.8 – 2.x), recorded of Ray 1.13.0
-(`tests/legacy/atari/record_lists.py`).
+Lists of varying length (RLlib's `Repeated` spaces) became vectors: the list's length, the flattened
+elements, and zeros for missing elements (`RepeatedValuesPreprocessor` of Ray 0.8 – 2.x, compared
+with recordings of Ray 1.13.0, `tests/legacy/atari/record_lists.py`).
 """
 
 from __future__ import annotations
@@ -43,30 +42,30 @@ if TYPE_CHECKING:
     from gymnasium import Space as GymSpace
 
 
-#: Red, green and blue in a gray pixel, in units of 2^-15: float32 holds their sums exactly.
+#: The weights of red, green and blue in units of 2^-15, whose sums float32 represents exactly.
 _GRAY = np.array([9798, 19235, 3735], np.float32)
 _GRAY_UNIT = 1 << 15
-#: What linear interpolation multiplies with has so many bits.
+#: The number of bits of the weights of linear interpolation.
 _LINEAR_BITS = 11
-#: Parts of a pixel that are smaller do not count.
+#: Smaller parts of a pixel are ignored.
 _SMALLEST = 1e-3
 
 
 def gray(image: Array) -> Array:
-    """The brightness of a colour image, `[rows, columns]`."""
+    """Converts a color image to grayscale, `[rows, columns]`."""
     weighted = image.astype(np.float32) @ _GRAY
     rounded: Array = (weighted + _GRAY_UNIT // 2) / _GRAY_UNIT
     return rounded.astype(np.uint8)
 
 
 def resize(image: Array, size: tuple[int, int], *, by_area: bool = True) -> Array:
-    """An image in another size.
+    """Resizes an image.
 
     Args:
         image: The image.
         size: Rows and columns.
-        by_area: Whether a pixel is the mean of all that it covers; else it is interpolated between
-            four neighbours. A size that is larger in one direction is interpolated, in its own way.
+        by_area: Whether a pixel is the mean of the area that it covers, else an interpolation of
+            four neighbors. Enlarging in one direction is always an interpolation.
     """
     old = image.shape[:2]
     if old == size:
@@ -81,7 +80,7 @@ def resize(image: Array, size: tuple[int, int], *, by_area: bool = True) -> Arra
 
 
 def _means(image: Array, size: tuple[int, int]) -> Array:
-    """The means of whole pixels."""
+    """Averages blocks of complete pixels."""
     rows, columns = size
     parts = image.reshape(rows, image.shape[0] // rows, columns, -1, *image.shape[2:])
     total = parts.sum((1, 3), dtype=np.uint32)
@@ -94,7 +93,7 @@ def _means(image: Array, size: tuple[int, int]) -> Array:
 
 
 def _average_areas(image: Array, size: tuple[int, int]) -> Array:
-    """The means of pixels that are covered in part, added up in OpenCV's order in float32."""
+    """Averages blocks with partial pixels, summed in float32 in OpenCV's order."""
     left, across = _areas(image.shape[1], size[1])
     top, down = _areas(image.shape[0], size[0])
     wide = _columns(image.astype(np.float32), left, across)
@@ -105,7 +104,7 @@ def _average_areas(image: Array, size: tuple[int, int]) -> Array:
 
 
 def _columns(pixels: Array, which: Array, parts: Array) -> Array:
-    """Each new column: the sum of some old ones, times how much each counts."""
+    """Computes new columns as weighted sums of old ones."""
     trailing = (1,) * (pixels.ndim - 2)
     columns: Array = np.zeros(1, pixels.dtype)
     for old, part in zip(which, parts, strict=True):
@@ -114,15 +113,15 @@ def _columns(pixels: Array, which: Array, parts: Array) -> Array:
 
 
 def _down(part: Array, image: Array) -> Array:
-    """A number for each row of an image."""
+    """Reshapes one number per row for broadcasting with an image."""
     return part.reshape(-1, *(1,) * (image.ndim - 1))
 
 
 @lru_cache
 def _areas(old: int, new: int) -> tuple[Array, Array]:
-    """The old pixels below each new one of a line, `[n, new]`, and how much each of them counts.
+    """Returns the old pixels of each new one in a line, `[n, new]`, and their weights.
 
-    Lines with fewer than the most end in pixels that count nothing.
+    Shorter columns are padded with pixels of weight 0.
     """
     scale = 1 / (new / old)
     lines = []
@@ -133,7 +132,7 @@ def _areas(old: int, new: int) -> tuple[Array, Array]:
         last = min(int(np.floor(end)), old - 1)
         first = min(int(np.ceil(begin)), last)
         line = [(first - 1, (first - begin) / width)] if first - begin > _SMALLEST else []
-        line += [(whole, 1 / width) for whole in range(first, last)]
+        line += [(full, 1 / width) for full in range(first, last)]
         if end - last > _SMALLEST:
             line.append((last, min(end - last, 1.0, width) / width))
         lines.append(line)
@@ -144,11 +143,11 @@ def _areas(old: int, new: int) -> tuple[Array, Array]:
 
 
 def _interpolate(image: Array, size: tuple[int, int], *, edges: bool) -> Array:
-    """Pixels between four neighbours, in whole numbers."""
+    """Interpolates pixels between four neighbors, in integers."""
     left, across = _neighbours(image.shape[1], size[1], edges)
     top, down = _neighbours(image.shape[0], size[0], edges)
     beyond = (left[0] < 0) | (left[0] >= image.shape[1] - 1)
-    across = np.where(beyond, [[1 << _LINEAR_BITS], [0]], across)  # only so in a row
+    across = np.where(beyond, [[1 << _LINEAR_BITS], [0]], across)  # OpenCV does so only in rows
     left, top = left.clip(0, image.shape[1] - 1), top.clip(0, image.shape[0] - 1)
     wide = _columns(image.astype(np.int32), left, across.astype(np.int32)) >> 4
     total: Array = np.full(1, 2, np.int32)
@@ -160,10 +159,10 @@ def _interpolate(image: Array, size: tuple[int, int], *, edges: bool) -> Array:
 
 @lru_cache
 def _neighbours(old: int, new: int, edges: bool) -> tuple[Array, Array]:
-    """The two old pixels around each new one of a line, `[2, new]`, and how much each counts."""
+    """Returns the two old pixels around each new one in a line, `[2, new]`, and their weights."""
     scale = 1 / (new / old)
     places = np.arange(new)
-    if edges:  # an old pixel keeps its value up to where the next new one begins
+    if edges:  # an old pixel keeps its value up to the next new one
         first = np.floor(places * scale).astype(np.intp)
         behind = ((places + 1) - (first + 1) * (new / old)).astype(np.float32)
         behind = np.where(behind <= 0, np.float32(0), behind - np.floor(behind))
@@ -176,12 +175,12 @@ def _neighbours(old: int, new: int, edges: bool) -> tuple[Array, Array]:
 
 
 def has_lists(space: Space | None) -> bool:
-    """Whether a space has lists of varying length in it."""
+    """Whether a space contains lists of varying length."""
     return isinstance(space, Repeated) or (space is not None and any(map(has_lists, space.parts())))
 
 
 def flatten_lists(space: Space, value: Any) -> Any:
-    """The same value with vectors in the place of lists.
+    """Replaces lists in a value with vectors.
 
     Raises:
         LegacyEnvError: A list is longer than its space allows.
@@ -194,12 +193,12 @@ def flatten_lists(space: Space, value: Any) -> Any:
 
 
 def has_integers(space: GymSpace[Any], *, images: bool = True) -> bool:
-    """Whether a space is a Box of integers, or has one for an agent.
+    """Whether a space is a Box of integers, or a Dict with one.
 
     Args:
         space: The space.
-        images: Whether those of three dimensions count: as floats they take four times the memory,
-            in replay buffers, too.
+        images: Whether a Box with three dimensions counts, whose floats would take four times the
+            memory.
     """
     import gymnasium as gym
 
@@ -211,7 +210,7 @@ def has_integers(space: GymSpace[Any], *, images: bool = True) -> bool:
 
 
 def flatten_value(space: Space, value: Any) -> Array:
-    """What RLlib's preprocessors made of a value: one vector, float32.
+    """Flattens a value to a float32 vector, as RLlib's preprocessors did.
 
     Raises:
         LegacyEnvError: A list is longer than its space allows.
@@ -219,9 +218,10 @@ def flatten_value(space: Space, value: Any) -> Array:
     if isinstance(space, Repeated):
         if len(value) > space.max_len:
             raise LegacyEnvError(
-                f"An observation has {len(value)} elements where its space has {space.max_len}.",
+                f"An observation has {len(value)} elements, and its Repeated space at most "
+                f"{space.max_len}.",
                 where="$.env → observation_space",
-                fix="Make the Repeated space's max_len as large as the longest list.",
+                fix="set the Repeated space's max_len to the length of the longest list",
             )
         made = np.zeros(space.flat_size(), np.float32)
         found = [flatten_value(space.child_space, one) for one in value]
@@ -245,28 +245,28 @@ def _one_hot(choice: int, choices: int) -> Array:
     return made
 
 
-#: So many rows above and below were cut off.
+#: The number of rows that were cropped at the top and the bottom.
 _CUT = 25
-#: Smaller images were made in two steps, the first one this large.
+#: Smaller images were resized in two steps, first to this size.
 _FIRST = 84
-#: From this Ray on, a pixel was the mean of those that it covers; before, it was interpolated.
+#: Since this Ray, images are resized by area; before, by interpolation.
 _BY_AREA = Version("1.6")
-#: From this Ray on, a memory was shifted as floats; before, as bytes, where 127 - 128 is 255.
+#: Since this Ray, RAM is shifted as floats; before, as bytes, where 127 - 128 is 255.
 _FLOATS = Version("1.3")
-#: From this Ray on, a MultiDiscrete became one-hot.
+#: Since this Ray, a MultiDiscrete is encoded as one-hot.
 _ONE_HOT = Version("1.2")
 
 
 @frozen
 class LegacyPreprocessor:
-    """What is made of frames, memories and choices, by the keys of `model`.
+    """A preprocessor of frames, RAM and MultiDiscrete, with the settings of `model`.
 
     Attributes:
-        dim: Rows and columns of what a frame becomes.
-        grayscale: Whether it becomes gray.
-        zero_mean: Whether its pixels are shifted by 128 and divided by it; else they are divided
-            by 255. Of colours, the shift was one of bytes: dark pixels became bright ones.
-        legacy_ray: The Ray that does so; None: the last one that did.
+        dim: The rows and columns of a resized frame.
+        grayscale: Whether frames are converted to grayscale.
+        zero_mean: Whether 128 is subtracted from pixels before a division by 128; else they are
+            divided by 255. For colors, the subtraction is one of bytes: dark pixels become bright.
+        legacy_ray: The Ray whose behavior it has; None: the last one with preprocessors.
     """
 
     dim: int = 84
@@ -276,28 +276,28 @@ class LegacyPreprocessor:
 
     @classmethod
     def from_model(cls, model: Mapping[str, Any], legacy_ray: str | None) -> LegacyPreprocessor:
-        """The one that a model's config asks for."""
+        """Creates the preprocessor for a model's config."""
         keys = ("dim", "grayscale", "zero_mean")
         return cls(**{key: model[key] for key in keys if key in model}, legacy_ray=legacy_ray)
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of what becomes of arrays of a shape."""
+        """Returns the shape of preprocessed arrays."""
         return (self.dim, self.dim, 1 if self.grayscale else 3) if shape == ATARI_FRAME else shape
 
     @property
     def encodes_choices(self) -> bool:
-        """Whether a MultiDiscrete becomes one-hot behind one-hot; else it is taken as numbers."""
+        """Whether a MultiDiscrete is encoded as one-hot, else as numbers."""
         return self._since(_ONE_HOT)
 
     def changes(self, shape: object) -> bool:
-        """Whether anything becomes of arrays of a shape."""
+        """Whether it changes arrays of a shape."""
         return shape in (ATARI_FRAME, ATARI_RAM)
 
     def __call__(self, array: Array) -> Array:
-        """What becomes of one array, as float32.
+        """Preprocesses one array to float32.
 
         Raises:
-            NotYetError: A frame of other numbers than bytes.
+            NotYetError: A frame is not of bytes.
         """
         if array.shape == ATARI_FRAME:
             array = self._frame(array)
@@ -308,9 +308,9 @@ class LegacyPreprocessor:
     def _frame(self, frame: Array) -> Array:
         if frame.dtype != np.uint8:
             raise NotYetError(
-                f"Frames of {ATARI_FRAME} are bytes; these are {frame.dtype}.",
+                f"Frames of the shape {ATARI_FRAME} must be uint8; these are {frame.dtype}.",
                 where="observation_space",
-                fix="Give bytes, or preprocess them in a wrapper of the environment.",
+                fix="return uint8, or preprocess the frames in a wrapper of the environment",
             )
         small, by_area = frame[_CUT:-_CUT], self._since(_BY_AREA)
         if self.dim < _FIRST:
@@ -331,6 +331,6 @@ class LegacyPreprocessor:
 
 
 def _center_around_zero(array: Array) -> Array:
-    """Numbers around zero; a byte below 128 becomes one above 127 first."""
+    """Subtracts 128 and divides by 128; of bytes, the subtraction wraps around."""
     made: Array = (array - array.dtype.type(128)) / 128
     return made

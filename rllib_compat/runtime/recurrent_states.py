@@ -1,8 +1,8 @@
-"""Recurrent states as old code has them: flat lists of arrays, `h` before `c`, no axis for layers.
+"""Converts recurrent states to those of old code: flat lists of arrays, `h` before `c`.
 
-Today's modules have nested dicts of them. Ray's LSTMs have an axis for layers before the cells,
-and a dict's leaves come in the order of their names, `c` first. RLlib's models had `[h, c]`, a
-vector of cells each (`models/torch/recurrent_net.py` of Ray 0.8 – 2.x).
+Modules have nested dicts of arrays. Ray's LSTMs have an axis for layers before the cells, and a
+dict's leaves are in the order of their names, `c` first. RLlib's models had `[h, c]`, one vector
+each (`models/torch/recurrent_net.py` of Ray 0.8 – 2.x).
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import numpy as np
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import RLModule
 
-#: What an LSTM of Ray's calls its states, in the order of old.
-_OF_AN_LSTM = ("h", "c")
+#: The names of an LSTM's states in Ray's modules, in the legacy order.
+_LSTM_STATES = ("h", "c")
 
 
 def initial_state(module: RLModule) -> list[Any]:
-    """The state that an episode begins with, as arrays without a batch axis; empty without any."""
+    """Returns a module's initial state as arrays without a batch axis, which may be empty."""
     if not module.is_stateful():
         return []
     return [np.asarray(part) for part in flatten_state(module.get_initial_state(), batched=False)]
 
 
 def state_after_step(state: Any, *, batched: bool = True) -> list[Any]:
-    """What old policies returned as the state, a flat list: of attention, the newest output alone.
+    """Returns the flat state that old policies returned; of attention, only the newest output.
 
-    Old code keeps the memory itself, and puts that output behind the others (`AttentionWrapper` of
-    Ray 1.2 – 2.x).
+    Old code keeps the memory itself, and appends that output to it (`AttentionWrapper` of Ray 1.2 –
+    2.x).
 
     Args:
-        state: The state that a module has computed: nested dicts of tensors or arrays.
+        state: A module's output state: nested dicts of tensors or arrays.
         batched: Whether they have a batch axis, before all others.
     """
     if isinstance(state, dict) and any(str(name).startswith("memory_") for name in state):
@@ -42,7 +42,7 @@ def state_after_step(state: Any, *, batched: bool = True) -> list[Any]:
 
 
 def flatten_state(state: Any, *, batched: bool = True) -> list[Any]:
-    """A module's state as a flat list, in the order of old.
+    """Flattens a module's state to a list in the legacy order.
 
     Args:
         state: The state: nested dicts of tensors or arrays.
@@ -53,12 +53,12 @@ def flatten_state(state: Any, *, batched: bool = True) -> list[Any]:
     if not _is_of_an_lstm(state):
         return list(tree.flatten(state))
     layers = int(batched)
-    parts = [state[name] for name in _OF_AN_LSTM]
+    parts = [state[name] for name in _LSTM_STATES]
     return [p.squeeze(layers) if p.ndim > layers and p.shape[layers] == 1 else p for p in parts]
 
 
 def nest_state(module: RLModule, state: Iterable[Any], *, batched: bool = True) -> Any:
-    """What `flatten_state` gave, as the module takes it.
+    """Converts a state of `flatten_state` to the module's form.
 
     Args:
         module: The module.
@@ -71,10 +71,10 @@ def nest_state(module: RLModule, state: Iterable[Any], *, batched: bool = True) 
     parts = list(state)
     if not _is_of_an_lstm(template):
         return tree.unflatten_as(template, parts)
-    found = dict(zip(_OF_AN_LSTM, parts, strict=True))
+    found = dict(zip(_LSTM_STATES, parts, strict=True))
     lead = {name: part.shape[: int(batched)] for name, part in found.items()}
     return {name: found[name].reshape(*lead[name], *template[name].shape) for name in template}
 
 
 def _is_of_an_lstm(state: Any) -> bool:
-    return isinstance(state, dict) and set(state) == set(_OF_AN_LSTM)
+    return isinstance(state, dict) and set(state) == set(_LSTM_STATES)

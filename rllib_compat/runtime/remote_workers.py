@@ -1,4 +1,4 @@
-"""Workers in other processes: what `worker.method.remote(…)` was called on."""
+"""Rollout workers in other processes: `worker.method.remote(…)`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class RemoteWorker:
-    """A remote worker: `worker.foreach_env.remote(f)` runs there, and gives a reference.
+    """A rollout worker in an actor: `worker.foreach_env.remote(f)` returns an object reference.
 
     Args:
-        actor: The actor of an env runner.
-        learned: Gives a reference to the learners' weights, in a list; empty where none learns.
+        actor: The actor of the env runner.
+        learned: Returns a list with a reference to the learners' weights; empty without learners.
     """
 
     def __init__(self, actor: Any, learned: Callable[[], list[Any]] = list) -> None:
@@ -25,7 +25,7 @@ class RemoteWorker:
         self._learned = learned
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RemoteWorker, (self.actor,)  # the trainer stays in its process
+        return RemoteWorker, (self.actor,)  # without `learned`, which refers to the trainer
 
     def __getattr__(self, name: str) -> RemoteMethod:
         if name.startswith("_"):
@@ -34,7 +34,7 @@ class RemoteWorker:
 
 
 class RemoteMethod:
-    """One method of a remote worker."""
+    """A method of a remote worker."""
 
     def __init__(self, actor: Any, name: str, learned: Callable[[], list[Any]]) -> None:
         self._actor = actor
@@ -42,7 +42,7 @@ class RemoteMethod:
         self._learned = learned
 
     def remote(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls it there; references among the arguments arrive as what they refer to.
+        """Calls the method in the worker's process; Ray resolves references among the arguments.
 
         Returns:
             A reference to the result, for `ray.get`.
@@ -52,18 +52,18 @@ class RemoteMethod:
         )
 
 
-def worker_that_follows(learned: list[Any], env_runner: EnvRunner) -> Any:
-    """The worker around an env runner, whose critics are those of the learners' weights."""
+def worker_with_learned_critics(learned: list[Any], env_runner: EnvRunner) -> Any:
+    """Returns the worker around an env runner, with critics from the learners' weights."""
     worker = as_legacy(env_runner)
     if learned and isinstance(worker, LegacyWorker):
-        worker.whole_modules.follow(learned)
+        worker.critics.set_learned(learned)
     return worker
 
 
-# A function of the module, so that it is pickled by name.
+# At module level, so that it is pickled by name.
 def _call(name: str, learned: list[Any], env_runner: EnvRunner, *args: Any, **kwargs: Any) -> Any:
-    worker = worker_that_follows(learned, env_runner)
-    if name == "apply":  # of old, it gave its function the worker
+    worker = worker_with_learned_critics(learned, env_runner)
+    if name == "apply":  # `RolloutWorker.apply` passed the worker to its function
         function, *rest = args
         return function(worker, *rest, **kwargs)
     return getattr(worker, name)(*args, **kwargs)

@@ -1,8 +1,8 @@
-"""The result dict of Ray 0.5 – 2.x, completed inside today's.
+"""Adds the legacy keys of Ray 0.5 – 2.x to the installed Ray's results.
 
-Today's keys stay. Legacy keys come from three places: what Ray's own reduction gives under another
-name (`RENAMED`, `learner_stats.py`), sums of today's values, and the records that
-`CallbackAdapter` sends for each episode, summarized over the smoothing window as RLlib did it.
+Ray's own keys stay. Legacy keys come from values with another name now (`RENAMED`,
+`learner_info.py`), from sums of values, and from the records that `CallbackAdapter` sends for each
+episode, summarized over the smoothing window as in RLlib.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AlgorithmConfig
 
-# The key, below `env_runners`, under which the records of finished episodes travel.
+# The key below `env_runners` with the records of finished episodes.
 RECORDS = "legacy_episodes"
 
 
 class RenamedKey(NamedTuple):
-    """One legacy key: where it was, where the value is today, and how it converts.
+    """A legacy key, the paths of its value in the installed Ray, and the conversion.
 
-    Several paths are several releases; the first that is there counts.
+    Several paths are those of several Rays; the first that exists counts.
     """
 
     legacy: str
@@ -48,7 +48,7 @@ def _total(by_agent: Mapping[Any, Any]) -> int:
 
 
 _TRAINED = "learners/__all_modules__/num_env_steps_trained"
-# Of episodes, columns are made, and of these, tensors on the learner's device.
+# The learner connectors, which convert episodes to tensors on the learner's device.
 _LOADED = "learners/__all_modules__/learner_connector/connector_pipeline_timer"
 _AGENTS_TRAINED = "learners/__all_modules__/num_module_steps_trained"
 RENAMED = (
@@ -117,13 +117,13 @@ SAMPLER_PERF = (
     ),
 )
 
-# Counters of what was trained, which are there before anything was.
+# Counters of trained steps, which are 0 before the first update.
 COUNTED = tuple(
     f"{place}num_{whose}_steps_trained" for place in ("info/", "") for whose in ("env", "agent")
 )
 
-# The results of ES and ARS, whose episodes are counted and no more: those without a perturbation
-# are told in the mean, and by nothing else.
+# The results of ES and ARS, which have no records of episodes: only the mean of those without a
+# perturbation.
 EVOLUTION = (
     RenamedKey("episode_reward_mean", ("env_runners/episode_return_mean",), float),
     RenamedKey("episode_len_mean", ("env_runners/episode_len_mean",), float),
@@ -136,25 +136,25 @@ EVOLUTION = (
     ),
 )
 
-# What algorithms with target networks count, all policies at once.
+# The counters of algorithms with target networks, over all policies.
 TARGET_COUNTERS = ("num_target_updates", "last_target_update_ts")
 
-# A time below `timers` → the throughput beside it, and the number of steps per iteration.
+# A time below `timers` → the name of its throughput, and the path of its steps per iteration.
 THROUGHPUTS = {
     "sample_time_ms": ("sample_throughput", "env_runners/num_env_steps_sampled"),
     "learn_time_ms": ("learn_throughput", _TRAINED),
     "load_time_ms": ("load_throughput", _TRAINED),
 }
 
-# A throughput → what the optimizers of Ray 0.5 – 0.8 called it, below `info`.
+# A throughput → its name below `info` in Ray 0.5 – 0.8.
 PEAKS = {"sample_throughput": "sample_peak_throughput", "learn_throughput": "opt_peak_throughput"}
 
 
 class LegacyResults:
-    """Completes the results of one algorithm; remembers episodes for the smoothing window.
+    """The results of one algorithm, with the episodes of the smoothing window.
 
     Args:
-        ray: The Ray in whose form it tells what was learned; None: the last one.
+        ray: The Ray whose structure `info/learner` has; None: the last legacy one.
         names_only_policy: See `learner_info.names_only_policy`.
     """
 
@@ -162,20 +162,20 @@ class LegacyResults:
         self._form = ray, names_only_policy
         self._history: list[EpisodeRecord] = []
         self._counted = {"timesteps_total": 0, "episodes_total": 0}
-        # What policies have told last, of algorithms that learn while others sample.
+        # The last statistics of each policy, for algorithms that learn asynchronously.
         self._learned: dict[str, Any] = {}
 
     def complete(self, result: dict[str, Any], config: AlgorithmConfig) -> None:
         """Adds the legacy keys to `result`.
 
         Args:
-            result: What `Algorithm.train()` returns.
-            config: The algorithm's config; it has the size of the smoothing window, and says
-                whether custom metrics are reduced.
+            result: The result of `Algorithm.train()`.
+            config: The algorithm's config, with the size of the smoothing window and whether custom
+                metrics are reduced.
         """
         window = config.metrics_num_episodes_for_smoothing
         new = _take_records(result)
-        # All new episodes count; older ones only fill the window up.
+        # All new episodes, and older ones up to the size of the window.
         episodes = _newest(self._history + new, max(window, len(new)))
         self._history = _newest(episodes, window)
         keep = config.keep_per_episode_custom_metrics
@@ -186,23 +186,23 @@ class LegacyResults:
         evolves = _get(result, "learners/default_policy/update_ratio") is not None
         _rename(result, (*RENAMED, *SAMPLER_PERF, *(EVOLUTION if evolves else ())))
         for legacy in COUNTED:
-            if _get(result, legacy) is None:  # nothing was learned yet
+            if _get(result, legacy) is None:  # there was no update yet
                 _set(result, legacy, 0)
         if getattr(config, "count_steps_by", None) == "agent_steps":
             result["timesteps_total"] = result.get("agent_timesteps_total", 0)
             of_agents = _get(result, "env_runners/num_agent_steps_sampled") or {}
             result["timesteps_this_iter"] = _total(of_agents)
-        if config.input_ == "sampler":  # where all workers fail, an iteration has no sample
+        if config.input_ == "sampler":  # if all workers fail, an iteration has no sample
             result.setdefault("timesteps_this_iter", 0)
             episodes_before = self._counted["episodes_total"]
             for name, before in self._counted.items():
                 self._counted[name] = result.setdefault(name, before)
-            # Tune added up what iterations told; Ray counts none of an execution plan.
+            # Tune added up the counts of iterations; Ray does not count those of an execution plan.
             so_far = episodes_before + result["episodes_this_iter"]
             result["episodes_total"] = max(result["episodes_total"] or 0, so_far)
             self._counted["episodes_total"] = result["episodes_total"]
         info = result.setdefault("info", {})
-        # The old API stack has put its own there, with all the names that it ever had.
+        # The old API stack has its own statistics there, by all legacy names.
         info["learner"] = LearnerInfo(
             (policy, LearnerInfo(stats) if isinstance(stats, Mapping) else stats)
             for policy, stats in info.get("learner", {}).items()
@@ -211,14 +211,14 @@ class LegacyResults:
         for name in TARGET_COUNTERS if has_targets else ():
             info.setdefault(name, 0)
         for policy, stats in result.get("learners", {}).items():
-            # Old results name those policies that have learned, and frozen ones nowhere.
+            # Old results had no entry for policies that did not learn.
             if policy != "__all_modules__" and isinstance(stats, Mapping) and set(stats) - HELD:
                 info["learner"][policy] = LearnerInfo(learner_stats=learner_stats(stats))
                 for name in TARGET_COUNTERS:
                     count = stats.get(name)
                     if count is not None and count == count:  # NaN: none in this iteration
                         info[name] = max(info.get(name, 0), int(count))
-        if hasattr(config, "broadcast_interval"):  # IMPALA and APPO, whose learner told the last
+        if hasattr(config, "broadcast_interval"):  # IMPALA and APPO repeated the last statistics
             self._learned.update(info["learner"])
             info["learner"].update(self._learned)
         for key in ("sampler_perf", "timers", "off_policy_estimator"):
@@ -238,14 +238,14 @@ class LegacyResults:
         return list(self._history)
 
     def summary(self, config: AlgorithmConfig) -> dict[str, Any]:
-        """The legacy keys of the episodes in the smoothing window."""
+        """Summarizes the episodes in the smoothing window."""
         return summarize(self._history, 0, keep_metrics=config.keep_per_episode_custom_metrics)
 
 
 def complete_evaluation(result: dict[str, Any], config: AlgorithmConfig) -> dict[str, Any]:
     """Adds the legacy keys to the result of an evaluation, and returns it."""
     episodes = _take_records(result)
-    if episodes or "episode_reward_mean" not in result:  # a custom function has its own
+    if episodes or "episode_reward_mean" not in result:  # a custom function may return its own
         keep = config.keep_per_episode_custom_metrics
         summary = summarize(episodes, len(episodes), keep_metrics=keep)
         result.update(_summary_of_old_stack(result) or summary)
@@ -259,10 +259,10 @@ def complete_evaluation(result: dict[str, Any], config: AlgorithmConfig) -> dict
 
 
 def _repeat(result: dict[str, Any]) -> None:
-    """Puts the keys of the episodes where newer Rays had them as well.
+    """Copies the keys of episodes to the places where newer Rays had them, too.
 
-    Ray 2.0 – 2.10 told them below `sampler_results` as well, 2.11 – 2.39 below
-    `env_runners`. What today's Ray says there itself stays.
+    In Ray 2.0 – 2.10 that was `sampler_results`, in 2.11 – 2.39 `env_runners`, where the installed
+    Ray's own values stay.
     """
     summary = {key: result[key] for key in summarize([], 0) if key in result}
     more = {key: result[key] for key in ("sampler_perf", "off_policy_estimator") if key in result}
@@ -273,13 +273,13 @@ def _repeat(result: dict[str, Any]) -> None:
 def summarize(
     episodes: list[EpisodeRecord], num_new: int, *, keep_metrics: bool = False
 ) -> dict[str, Any]:
-    """Reduces records of episodes to the keys that every legacy result had.
+    """Reduces records of episodes to the keys of legacy results.
 
     Args:
         episodes: The episodes.
         num_new: How many of them ended in this iteration.
-        keep_metrics: Whether custom metrics are told as they are, a list each, and not reduced
-            (`keep_per_episode_custom_metrics`, since Ray 1.12.1).
+        keep_metrics: Whether custom metrics stay lists (`keep_per_episode_custom_metrics`, since
+            Ray 1.12.1).
     """
     rewards = [episode.reward for episode in episodes]
     lengths = [episode.length for episode in episodes]
@@ -287,15 +287,15 @@ def summarize(
         (policy, reward)
         for episode in episodes
         for (_, policy), reward in episode.agent_rewards.items()
-        if policy != ONLY_POLICY  # one agent's rewards are the episode's
+        if policy != ONLY_POLICY  # a single agent's rewards are the episode's
     )
     custom = _group(pair for episode in episodes for pair in episode.custom_metrics.items())
-    told = {name: [v for v in custom[name] if not np.any(np.isnan(v))] for name in custom}
+    custom_lists = {name: [v for v in custom[name] if not np.any(np.isnan(v))] for name in custom}
     lists = _group(pair for episode in episodes for pair in episode.hist_data.items())
     summary: dict[str, Any] = {
         "episode_len_mean": _statistic("mean", lengths),
         "episodes_this_iter": num_new,
-        "custom_metrics": told,
+        "custom_metrics": custom_lists,
         "hist_stats": {
             **{name: list(chain.from_iterable(lists[name])) for name in lists},
             "episode_reward": rewards,
@@ -305,8 +305,10 @@ def summarize(
         "episode_media": _group(pair for e in episodes for pair in e.media.items()),
     }
     if not keep_metrics:
-        names = product(told, _STATISTICS)
-        summary["custom_metrics"] = {f"{n}_{kind}": _statistic(kind, told[n]) for n, kind in names}
+        names = product(custom_lists, _STATISTICS)
+        summary["custom_metrics"] = {
+            f"{n}_{kind}": _statistic(kind, custom_lists[n]) for n, kind in names
+        }
     for kind in _STATISTICS:
         summary[f"episode_reward_{kind}"] = _statistic(kind, rewards)
         summary[f"policy_reward_{kind}"] = {p: _statistic(kind, by_policy[p]) for p in by_policy}
@@ -326,7 +328,7 @@ def _statistic(kind: str, values: list[Any]) -> float:
 
 
 def _group(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
-    """All values of each name, in their order."""
+    """Groups values by name, in their order."""
     groups: dict[str, list[Any]] = {}
     for name, value in pairs:
         groups.setdefault(name, []).append(value)
@@ -334,7 +336,7 @@ def _group(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _summary_of_old_stack(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What the old API stack has summarized itself, below `env_runners`; else nothing."""
+    """Returns the old API stack's own summary below `env_runners`, if there is one."""
     runners = result.get("env_runners", {})
     if "episode_reward_mean" not in runners:
         return {}
@@ -342,20 +344,20 @@ def _summary_of_old_stack(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rename(result: dict[str, Any], rows: Iterable[RenamedKey]) -> None:
-    """Puts today's values at their legacy keys, too."""
+    """Copies values to their legacy keys."""
     for legacy, paths, convert in rows:
         value = next((v for path in paths if (v := _get(result, path)) is not None), None)
         if value is not None and value == value:  # NaN: nothing was counted
             _set(result, legacy, convert(value))
-    if result.get("sampler_perf"):  # where nothing was rendered, it took no time
+    if result.get("sampler_perf"):  # nothing was rendered
         result["sampler_perf"].setdefault("mean_env_render_ms", 0.0)
-    if "learn_time_ms" in result.get("timers", {}):  # of which Ray 2.40 does not time this part
+    if "learn_time_ms" in result.get("timers", {}):  # Ray 2.40 does not measure the loading
         result["timers"].setdefault("load_time_ms", 0.0)
         result["timers"].setdefault("load_throughput", 0.0)
 
 
 def _take_records(result: dict[str, Any]) -> list[EpisodeRecord]:
-    """The records in a result, which are taken out: loggers have no use for them."""
+    """Removes the records from a result, and returns them: loggers cannot use them."""
     return metrics.items(result.get("env_runners", {}).pop(RECORDS, ()), EpisodeRecord)
 
 

@@ -1,4 +1,4 @@
-"""What a worker took its samples from, as an object of its own: `worker.sampler`."""
+"""The sampler object of a worker: `worker.sampler`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 
 class Sampler:
-    """Gives what a worker samples (`evaluation/sampler.py` of Ray 0.5 – 2.x).
+    """The sampler of a worker (`evaluation/sampler.py` of Ray 0.5 – 2.x).
 
     Args:
-        sample: Gives the next batch.
-        get_metrics: Tells the episodes that have ended since the last call.
+        sample: Returns the next batch.
+        get_metrics: Returns the records of episodes that have ended since the last call.
     """
 
     def __init__(self, sample: Callable[[], Any], get_metrics: Callable[[], list[Any]]) -> None:
@@ -19,5 +19,5 @@ class Sampler:
         self.get_metrics = get_metrics
 
     def get_extra_batches(self) -> list[Any]:
-        """Batches that callbacks have added: none; the next batch has them."""
+        """Returns an empty list: the next batch has the steps that callbacks have added."""
         return []

@@ -1,8 +1,8 @@
-"""Environments as the user's code gets them from trainers and workers, and steps them itself.
+"""The environments that user code gets from trainers and workers, with the API that it expects.
 
-gym's names are made by gymnasium today, whose `reset` and `step` return more. Code that runs as it
-is expects those of gym, unless it imports gymnasium itself. Environments in processes of their own
-(`remote_worker_envs`) are the actors that they were.
+Environments of gym's names are created by gymnasium, whose `reset` and `step` return more values.
+Unchanged old code expects gym's, unless it imports gymnasium itself. Environments in other
+processes (`remote_worker_envs`) have methods with `.remote`, as the actors of old Rays.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import environments
 
-#: Set where the user's code imports gymnasium; Ray's workers inherit it.
+#: An environment variable that is set if user code imports gymnasium; Ray's workers inherit it.
 TODAYS_GYM = "RLLIB_COMPAT_TODAYS_GYM"
 
 
@@ -23,44 +23,44 @@ class OldGymApi:
     """Whether user code in this process was written for gym.
 
     Attributes:
-        wrapper: Gives an environment of gymnasium gym's API; None where user code expects today's.
+        wrapper: Wraps a gymnasium environment in gym's API; None if user code expects gymnasium's.
     """
 
     wrapper: ClassVar[Callable[[Any], Any] | None] = None
 
 
 def with_user_api(env: object) -> Any:
-    """The environment with the API that the user's code was written for."""
-    from rllib_compat.runtime.gym_api import has_todays_api
+    """Returns an environment with the API that user code was written for."""
+    from rllib_compat.runtime.gym_api import has_gymnasium_api
 
     if OldGymApi.wrapper is None or os.environ.get(TODAYS_GYM):
         return env
     made_by_name = getattr(getattr(env, "unwrapped", env), "spec", None) is not None
-    return OldGymApi.wrapper(env) if made_by_name and has_todays_api(env) else env
+    return OldGymApi.wrapper(env) if made_by_name and has_gymnasium_api(env) else env
 
 
 def user_env(env: Any) -> Any:
-    """The user's own object behind gymnasium's and this package's wrappers."""
+    """Returns the user's own object inside gymnasium's and this package's wrappers."""
     unwrapped = getattr(env, "unwrapped", env)
     return unwrapped.env if getattr(unwrapped, "wraps_legacy_env", False) else unwrapped
 
 
 def list_environments(env: Any) -> list[Any]:
-    """The environments in a runner's `env`; what stands for each where they are elsewhere."""
+    """Lists the environments of an env runner; those in other processes as `RemoteEnv`s."""
     if hasattr(env, "parent_pipes"):
         return [RemoteEnv(env, index) for index in range(env.num_envs)]
     return environments.sub_environments(env)
 
 
 class RemoteEnv:
-    """One of the environments of gymnasium's `AsyncVectorEnv`: `env.method.remote(…)` calls it.
+    """One environment of gymnasium's `AsyncVectorEnv`: `env.method.remote(…)` calls a method.
 
     Args:
         vector: The `AsyncVectorEnv`.
         index: The number of the environment in it.
     """
 
-    # What this package asks its own adapters; they are in the other process.
+    # Attributes of this package's adapters, which are in the other process.
     spec = last_raw_obs = unclipped = None
 
     def __init__(self, vector: object, index: int) -> None:
@@ -68,7 +68,7 @@ class RemoteEnv:
 
     @property
     def unwrapped(self) -> RemoteEnv:
-        """Itself."""
+        """This object."""
         return self
 
     def __getattr__(self, name: str) -> Any:
@@ -79,7 +79,7 @@ class RemoteEnv:
 
 @frozen
 class RemoteEnvMethod:
-    """A method of such an environment.
+    """A method of a `RemoteEnv`.
 
     Attributes:
         vector: The `AsyncVectorEnv`.
@@ -95,10 +95,10 @@ class RemoteEnvMethod:
         """Calls the method between two steps, and waits for it.
 
         Returns:
-            A reference to what it returned, for `ray.get`.
+            A reference to the result, for `ray.get`.
 
         Raises:
-            LegacyEnvError: It has raised; the process of the environment has ended with that.
+            LegacyEnvError: The method has raised an error, and the environment's process has ended.
         """
         import ray
 
@@ -109,7 +109,7 @@ class RemoteEnvMethod:
             _, kind, value, trace = self.vector.error_queue.get()
             raise LegacyEnvError(
                 f"{self.name}() raised {kind.__name__}: {value}\n{trace}",
-                where=f"environment {self.index}, in a process of its own",
-                fix="correct the method, or set remote_worker_envs to False to see it here",
+                where=f"environment {self.index}, in its own process",
+                fix="correct the method; with remote_worker_envs=False the error is raised here",
             )
         return ray.put(result)

@@ -1,8 +1,8 @@
-"""RLlib's `VectorEnv`: one object that steps all of its environments at once.
+"""Adapts RLlib's `VectorEnv`, one object that steps several environments at once.
 
-gymnasium's vector environments do the same with other names, except for the end of an episode:
-RLlib reset one environment alone (`reset_at`) and went on; today's env runner expects that the step
-after an end is the reset.
+gymnasium's vector environments differ in their names and at the end of an episode: RLlib reset the
+one environment (`reset_at`) before the next step, while the installed Ray's env runner expects that
+the next step is the reset.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 
-class VectorEnvFound(Exception):  # noqa: N818 - it is no error, but carries what was made to the runner
-    """What a creator made is a `VectorEnv`, and not one of the environments of a vector.
+class VectorEnvFound(Exception):  # noqa: N818 - no error: it passes the environment to the runner
+    """A creator has returned a `VectorEnv` instead of a single environment.
 
     Args:
         env: The `VectorEnv`.
@@ -47,7 +47,7 @@ def is_vector_env(env: object) -> bool:
 
 
 class SubEnvironment:
-    """One environment of a `VectorEnv`, as other code of this package looks through it."""
+    """One environment of a `VectorEnv`, with the attributes that this package's wrappers have."""
 
     wraps_legacy_env = True
 
@@ -57,15 +57,15 @@ class SubEnvironment:
 
     @property
     def unwrapped(self) -> SubEnvironment:
-        """Itself: what is inside is the user's own."""
+        """This object: the environment inside is the user's own."""
         return self
 
 
 class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
-    """A vector environment of gymnasium around one of RLlib, of any age.
+    """A gymnasium vector environment around an RLlib `VectorEnv` of any Ray.
 
-    A sub-environment that has ended is reset twice: `vector_step` takes an action for each, so it
-    is made ready for that step, whose result nobody sees, and once more after it.
+    A sub-environment whose episode has ended is reset twice: before `vector_step`, which takes an
+    action for each and whose result for this one is dropped, and after it.
 
     Args:
         env: The `VectorEnv`: `vector_reset`, `reset_at`, `vector_step`, `num_envs` and spaces.
@@ -89,22 +89,21 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._settings = settings
         self._lengths = np.zeros(self.num_envs, int)
         self._ended = np.zeros(self.num_envs, bool)
-        # What was got in each episode, where rewards are clipped for the learner.
+        # The unclipped rewards of each episode, if rewards are clipped for the learner.
         self._unclipped: list[dict[str, float]] = [{} for _ in range(self.num_envs)]
 
     @property
     def envs(self) -> list[SubEnvironment]:
-        """Its sub-environments, where it tells them; else itself, once for each."""
-        told: list[Any] = [
-            _from_users(self.env, n) for n in ("get_sub_environments", "get_unwrapped")
-        ]
-        found = next((envs for envs in told if envs), [self.env] * self.num_envs)
+        """The sub-environments that it returns; else the `VectorEnv` itself for each."""
+        names = "get_sub_environments", "get_unwrapped"
+        lists: list[Any] = [_call_own_method(self.env, name) for name in names]
+        found = next((envs for envs in lists if envs), [self.env] * self.num_envs)
         return [SubEnvironment(*pair) for pair in zip(found, self._unclipped, strict=True)]
 
     def reset(  # type: ignore[override]  # as after DictInfoToList, which Ray puts around others
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, list[dict[str, Any]]]:
-        """Resets all."""
+        """Resets all environments."""
         for got in self._unclipped:
             got.clear()
         self._lengths[:], self._ended[:] = 0, False
@@ -122,7 +121,7 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
     def step(  # type: ignore[override]  # see `reset`
         self, actions: object
     ) -> tuple[Any, Any, Any, Any, list[dict[str, Any]]]:
-        """Steps all; those that have ended are reset instead."""
+        """Steps all environments; resets those whose episode has ended."""
         resetting = np.flatnonzero(self._ended).tolist()
         for index in resetting:
             self._reset_at(index)
@@ -174,12 +173,12 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
 @public("rllib_compat.adapters")
 class VectorEnvRunner(CompatEnvRunner):
-    """Today's env runner, which takes an RLlib `VectorEnv` for its vector environment."""
+    """An env runner that takes an RLlib `VectorEnv` as its vector environment."""
 
     config: Any
 
     def make_env(self) -> None:
-        """Makes the environments, as many as the config says or the `VectorEnv` has."""
+        """Creates the environments, or takes a `VectorEnv` with its own number of them."""
         try:
             super().make_env()
         except VectorEnvFound as made:
@@ -189,7 +188,7 @@ class VectorEnvRunner(CompatEnvRunner):
         self.env = VectorAdapter(env, self.config.env.settings)
         self.num_envs = self.env.num_envs
         if self.num_envs != self.config.num_envs_per_env_runner:
-            # How long fragments are depends on it.
+            # The length of fragments depends on it.
             self.config = self.config.copy(copy_frozen=False)
             self.config.env_runners(num_envs_per_env_runner=self.num_envs)
         self._needs_initial_reset = True
@@ -203,15 +202,15 @@ class VectorEnvRunner(CompatEnvRunner):
             )
 
 
-def _from_users(env: object, method: str) -> Any:
-    """What a method of the user's returns; those of Ray's base class know nothing, or raise."""
+def _call_own_method(env: object, method: str) -> Any:
+    """Calls a method that the user has overridden; Ray's own returns nothing, or raises."""
     of_ray = getattr(VectorEnv, method, None)
     own = getattr(type(env), method, of_ray)
     return list(getattr(env, method)() or ()) if own is not of_ray else []
 
 
 def allow_vector_envs(config: AlgorithmConfig) -> None:
-    """Gives a config whose environment may be a `VectorEnv` the runner that takes one."""
+    """Sets `VectorEnvRunner`, if a config's environment may be a `VectorEnv`."""
     settings = getattr(config.env, "settings", None)
     legacy = isinstance(settings, EnvSettings) and not settings.multi_agent
     if legacy and not has_own_env_runners(config):
@@ -219,26 +218,26 @@ def allow_vector_envs(config: AlgorithmConfig) -> None:
 
 
 def check_vector_env(env: object, settings: EnvSettings) -> Any:
-    """A `VectorEnv` itself, where there is a runner that takes it.
+    """Returns a `VectorEnv`, if `VectorEnvRunner` can take it.
 
     Raises:
-        LegacyEnvError: There is none.
+        LegacyEnvError: The config has several agents, or the old API stack.
     """
     if settings.old_stack or settings.multi_agent:
         raise LegacyEnvError(
-            f"{type(env).__name__} is RLlib's VectorEnv, which only env runners of the new API "
-            "stack take, and only with one agent.",
+            f"{type(env).__name__} is a VectorEnv, which only single-agent env runners of the new "
+            "API stack take.",
             where="$.env",
-            fix="give its single environment, and set num_envs_per_worker",
+            fix="pass the single environment, and set num_envs_per_worker",
         )
     return env
 
 
 def raise_if_vector_env(env: object) -> Any:
-    """The environment; a `VectorEnv` goes to the runner, past gymnasium, which asked for it.
+    """Returns an environment, or raises a `VectorEnv` past gymnasium to the env runner.
 
     Raises:
-        VectorEnvFound: It is one.
+        VectorEnvFound: The environment is a `VectorEnv`.
     """
     if is_vector_env(env):
         raise VectorEnvFound(env)

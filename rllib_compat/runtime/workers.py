@@ -1,4 +1,4 @@
-"""The rollout worker of Ray 0.6 – 2.x, as a view on today's env runner."""
+"""The rollout worker of Ray 0.6 – 2.x, as a view on an env runner."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rllib_compat.registry.legacy_api import GONE, missing, names_with
 from rllib_compat.runtime.base_env import LegacyBaseEnv
 from rllib_compat.runtime.batches import rollout_batch
 from rllib_compat.runtime.creation_args import creation_args
+from rllib_compat.runtime.critic_modules import CriticModules
 from rllib_compat.runtime.envs import find_creator
 from rllib_compat.runtime.episode_records import EpisodeRecord, take_records
 from rllib_compat.runtime.policies import LegacyPolicy
@@ -26,7 +27,6 @@ from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
 from rllib_compat.runtime.policy_owner import PolicyOwner
 from rllib_compat.runtime.samplers import Sampler
 from rllib_compat.runtime.user_envs import list_environments, user_env, with_user_api
-from rllib_compat.runtime.whole_modules import WholeModules
 from rllib_compat.runtime.worker_learning import WorkerLearning
 
 if TYPE_CHECKING:
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 
 class LegacyWorker:
-    """The rollout worker around an env runner. What it does not know itself, the runner answers.
+    """A rollout worker around an env runner; attributes that it lacks are the env runner's.
 
     Args:
         env_runner: A `SingleAgentEnvRunner` or `MultiAgentEnvRunner`.
 
     Attributes:
-        env_runner: The same.
-        policies: What lets its policies reach the learners; None where there are none.
-        config: The config of the runner.
-        policy_config: The same as a dict; the worker of a trainer has the trainer's.
-        global_vars: What is known of the training's progress.
-        whole_modules: The critics of its policies, where it is not a trainer's local worker.
-        extra_episodes: Episodes of a callback's own, which the next sample has, too.
-        last_batch: The last batch of workers that only pretended to sample: there are none.
+        env_runner: The env runner.
+        policies: The trainer's view of its policies; None if it is not a trainer's local worker.
+        config: The config of the env runner.
+        policy_config: The config as a dict; of a trainer's local worker, the trainer's.
+        global_vars: The training's progress: `timestep`.
+        critics: The critics of its policies, if it is not a trainer's local worker.
+        extra_episodes: Episodes that a callback has added, for the next sample.
+        last_batch: None: the last batch of workers with a fake sampler.
     """
 
     fake_sampler = False
@@ -60,16 +60,16 @@ class LegacyWorker:
         self.env_runner = env_runner
         self.policies: PolicyOwner | None = None
         self.global_vars: dict[str, Any] = {"timestep": 0}
-        self.whole_modules = WholeModules(env_runner)
+        self.critics = CriticModules(env_runner)
         self.extra_episodes: list[Any] = []
         self._policy_config: Mapping[str, Any] | None = None
         self._iterator: Any = None
 
-    def join(self, policies: PolicyOwner | None, config: Mapping[str, Any] | None) -> None:
-        """Makes it the local worker of a trainer.
+    def set_trainer(self, policies: PolicyOwner | None, config: Mapping[str, Any] | None) -> None:
+        """Makes this the local worker of a trainer.
 
         Args:
-            policies: What lets its policies reach the learners; None if they are only copies.
+            policies: The trainer's view of its policies; None if these are only copies.
             config: The trainer's config.
         """
         self.policies, self._policy_config = policies, config
@@ -77,16 +77,16 @@ class LegacyWorker:
     def __repr__(self) -> str:
         return f"<worker {self.worker_index}: {', '.join(self.policy_map)}>"
 
-    # Its policies
+    # Policies
 
     @property
     def policy_map(self) -> LegacyPolicies:
         """The policies by id."""
-        return LegacyPolicies(self.env_runner, self.policies, self.whole_modules)
+        return LegacyPolicies(self.env_runner, self.policies, self.critics)
 
     @property
     def policy_dict(self) -> dict[str, Any]:
-        """What each policy was made of: `PolicySpec`s by id."""
+        """The `PolicySpec` of each policy, by id."""
         return self.policy_map.policy_specs
 
     @property
@@ -96,12 +96,12 @@ class LegacyWorker:
 
     @property
     def legacy_ray(self) -> Version | None:
-        """The Ray that the trainer's config was written for, if it is known."""
+        """The Ray that the trainer's config was written for, if known."""
         return getattr(self._adapter, "legacy_ray", None)
 
     @property
     def _adapter(self) -> Any:
-        """What calls the callbacks in this process."""
+        """The object that calls the callbacks in this process."""
         found = episodes.callbacks_of(self.env_runner)
         return next((one for one in found if hasattr(one, "user_callbacks")), None)
 
@@ -112,7 +112,7 @@ class LegacyWorker:
 
     @property
     def policy_config(self) -> dict[str, Any]:
-        """The trainer's config; in a worker of another process, today's as a dict."""
+        """The trainer's config; in another process, the env runner's config as a dict."""
         if self._policy_config is not None:
             return dict(self._policy_config)
         return dict(self.env_runner.config.to_dict())
@@ -160,7 +160,7 @@ class LegacyWorker:
     def set_policies_to_train(self, policies_to_train: Any = None) -> None:
         """Sets which policies learn: ids, or a function of (policy id, batch).
 
-        The learners hear of it where `trainer.workers.foreach_worker` has called this.
+        The learners follow only if `trainer.workers.foreach_worker` has called this.
         """
         if policies_to_train is not None:
             ids = policies_to_train if callable(policies_to_train) else list(policies_to_train)
@@ -169,14 +169,14 @@ class LegacyWorker:
     set_is_policy_to_train = set_policies_to_train
 
     def set_policy_mapping_fn(self, policy_mapping_fn: Callable[..., str] | None = None) -> None:
-        """Sets which policy an agent has, from the next episode on."""
+        """Sets the function that maps agents to policies, from the next episode on."""
         if policy_mapping_fn is not None:
             mapping = MappingFn(policy_mapping_fn)
             self.env_runner.config.multi_agent(policy_mapping_fn=mapping)
 
     @property
     def policy_mapping_fn(self) -> Callable[..., str]:
-        """Which policy an agent has, as (agent id, episode) says."""
+        """The function from (agent id, episode) to a policy id."""
         found: Callable[..., str] = self.env_runner.config.policy_mapping_fn
         return found
 
@@ -184,55 +184,55 @@ class LegacyWorker:
         """Adds a policy; see `Trainer.add_policy`.
 
         Raises:
-            GoneError: The worker is none of a trainer's in this process.
+            GoneError: The worker is not a trainer's local worker.
         """
-        return self._trainers("add_policy").add_policy(policy_id, *args, **kwargs)
+        return self._owner("add_policy").add_policy(policy_id, *args, **kwargs)
 
     def remove_policy(self, *, policy_id: str = ONLY_POLICY, **kwargs: Any) -> None:
         """Removes a policy; see `Trainer.remove_policy`.
 
         Raises:
-            GoneError: The worker is none of a trainer's in this process.
+            GoneError: The worker is not a trainer's local worker.
         """
-        self._trainers("remove_policy").remove_policy(policy_id, **kwargs)
+        self._owner("remove_policy").remove_policy(policy_id, **kwargs)
 
-    def _trainers(self, name: str) -> PolicyOwner:
+    def _owner(self, name: str) -> PolicyOwner:
         if self.policies is None:
             raise missing(self, "remote worker", name)
         return self.policies
 
-    # Its environments
+    # Environments
 
     @property
     def base_env(self) -> LegacyBaseEnv:
         """All environments of this worker."""
         env = self.env_runner.env
-        begin_anew = partial(env_runners.reset_at_the_next_sample, self.env_runner)
-        return LegacyBaseEnv(getattr(env, "unwrapped", env), begin_anew)
+        request_reset = partial(env_runners.reset_at_the_next_sample, self.env_runner)
+        return LegacyBaseEnv(getattr(env, "unwrapped", env), request_reset)
 
     @property
     def env(self) -> Any:
-        """The first of the user's own environments, or None; with gym's API if it is by name."""
+        """The user's first environment, or None; with the old gym API if it was made by name."""
         made = next(iter(self.base_env.wrapped_environments()), None)
         own = user_env(made)
-        # What gymnasium made ends in time by its own wrappers.
+        # Environments of gymnasium need its wrappers, such as TimeLimit.
         return with_user_api(made if made is not None and own is made.unwrapped else own)
 
     async_env = base_env
 
     @property
     def env_context(self) -> Any:
-        """The env context that its first environment was made with."""
+        """The env context of the first environment."""
         return self._context(0)
 
     @property
     def env_creator(self) -> Callable[..., Any] | None:
-        """What makes the user's environment from an env context."""
+        """The function from an env context to the user's environment."""
         creator = find_creator(self.env_runner.config.env)
         return creator and (lambda context: with_user_api(user_env(creator(context))))
 
     def make_sub_env_fn(self, vector_index: int = 0) -> Any:
-        """Makes another environment like those that it has."""
+        """Creates another environment of the same kind."""
         creator = self.env_creator
         return creator and creator(self._context(vector_index))
 
@@ -240,7 +240,7 @@ class LegacyWorker:
 
     @property
     def preprocessors(self) -> dict[str, Any]:
-        """What makes vectors of observations, by policy: Ray's objects, for code that asks them."""
+        """Ray's preprocessor of each policy, by id."""
         from ray.rllib.models.preprocessors import get_preprocessor
 
         spaces = {policy: module.observation_space for policy, module in self.policy_map.items()}
@@ -249,7 +249,7 @@ class LegacyWorker:
 
     @property
     def preprocessing_enabled(self) -> bool:
-        """Whether observations are preprocessed at all."""
+        """Whether observations are preprocessed."""
         return not self.policy_config.get("_disable_preprocessor_api", False)
 
     def foreach_env(self, func: Callable[[Any], Any]) -> list[Any]:
@@ -266,26 +266,26 @@ class LegacyWorker:
     def _context(self, vector_index: int) -> Any:
         from ray.rllib.env.env_context import EnvContext
 
-        told = dict(self.env_runner.config.env_config)
-        return EnvContext(told, self.worker_index, vector_index, num_workers=self.num_workers)
+        config = dict(self.env_runner.config.env_config)
+        return EnvContext(config, self.worker_index, vector_index, num_workers=self.num_workers)
 
-    # What it samples, and learns from
+    # Sampling and learning
 
     def sample(self, **asked: Any) -> Any:
-        """Samples a fragment, which no train batch and no counter of the trainer's gets.
+        """Samples a fragment, which no train batch has and no counter of the trainer counts.
 
         Args:
-            **asked: What the env runner's `sample` takes; old workers took nothing.
+            **asked: Arguments of the env runner's `sample`; old workers took none.
 
         Returns:
-            A `SampleBatch`, or with several policies a `MultiAgentBatch`, postprocessed by them.
+            The postprocessed `SampleBatch`, or a `MultiAgentBatch` with several policies.
         """
         with env_runners.not_counted(self.env_runner):
             sampled = self.env_runner.sample(**asked)
         return rollout_batch(sampled, self.policy_map, self.legacy_ray)
 
     def sample_with_count(self) -> tuple[Any, int]:
-        """Samples a fragment, and tells how many steps it has."""
+        """Samples a fragment, and returns it with its number of steps."""
         batch = self.sample()
         return batch, batch.count
 
@@ -299,31 +299,31 @@ class LegacyWorker:
         """Samples, and learns from it in minibatches.
 
         Args:
-            expected_batch_size: How many steps are expected; more are learned from, too.
-            num_sgd_iter: How often the batch is gone through.
-            sgd_minibatch_size: The minibatches' size.
-            standardize_fields: The columns that get a mean of 0 and a deviation of 1.
+            expected_batch_size: The smallest number of steps to sample.
+            num_sgd_iter: The number of passes over the batch.
+            sgd_minibatch_size: The number of steps in a minibatch.
+            standardize_fields: The columns to scale to a mean of 0 and a deviation of 1.
 
         Returns:
-            What the policies tell of it, and the number of steps.
+            The policies' mean statistics, and the number of steps.
         """
         batch = self.sample()
         while batch.count < expected_batch_size:
             batch = batch.concat(self.sample())
-        told = self._learning.learn_in_minibatches(
+        stats = self._learning.learn_in_minibatches(
             batch, num_sgd_iter, sgd_minibatch_size, standardize_fields
         )
-        return told, batch.count
+        return stats, batch.count
 
     @property
     def _learning(self) -> WorkerLearning:
         return WorkerLearning(self.policy_map, self.is_policy_to_train, self.legacy_ray)
 
     def learn_on_batch(self, samples: AnyBatch) -> dict[str, Any]:
-        """Learns from a batch, in the learners.
+        """Learns from a batch, with the learners.
 
         Returns:
-            What each policy tells of it; until Ray 0.8 what the only one does, without its name.
+            The statistics by policy; until Ray 0.8 those of a single policy without its id.
         """
         return self._learning.learn_on_batch(samples)
 
@@ -332,35 +332,35 @@ class LegacyWorker:
 
         Args:
             samples: The batch.
-            single_agent: Whether the only policy's are returned without its name, as they were
-                until Ray 1.11 for a batch of one policy.
+            single_agent: Whether to return a single policy's gradients without its id, as Rays
+                until 1.11 did for a batch of one policy.
 
         Returns:
-            The gradients by policy, and what each policy tells of them.
+            The gradients by policy, and their statistics.
         """
         return self._learning.gradients(samples, single_agent)
 
     def apply_gradients(self, grads: Any) -> None:
-        """Applies gradients: of each policy, or those of the only one."""
+        """Applies gradients, by policy or of a single policy."""
         by_policy = grads if isinstance(grads, Mapping) else {ONLY_POLICY: grads}
         for policy_id, gradients in by_policy.items():
             self.policy_map[policy_id].apply_gradients(gradients)
 
     def get_metrics(self) -> list[EpisodeRecord]:
-        """The episodes that have ended since the last call."""
+        """Returns the records of the episodes that have ended since the last call."""
         times = timers.sampler_times(self.env_runner)
         return [replace(record, perf_stats=times) for record in take_records(self.env_runner)]
 
     @property
     def sampler(self) -> Sampler:
-        """What it samples with."""
+        """The sampler, which returns what `sample` and `get_metrics` do."""
         return Sampler(self.sample, self.get_metrics)
 
     input_reader = sampler
 
     @property
     def output_writer(self) -> Any:
-        """What writes what was sampled: nothing, if the config names no output."""
+        """The writer of samples: a `NoopOutput` if the config has no output."""
         from ray.rllib.evaluation.rollout_worker import NoopOutput
 
         if self.env_runner.config.output:
@@ -369,29 +369,29 @@ class LegacyWorker:
 
     @property
     def reward_estimators(self) -> list[Any]:
-        """What judges policies by recordings: none; see `config.evaluation(…)`."""
+        """An empty list; off-policy estimators are set with `config.evaluation(…)`."""
         return []
 
-    # What it was made of
+    # Settings
 
     @property
     def worker_index(self) -> int:
-        """Its number; the local one is 0."""
+        """The worker's number; the local one has 0."""
         return int(getattr(self.env_runner, "worker_index", 0) or 0)
 
     @property
     def num_workers(self) -> int:
-        """How many remote workers there are."""
+        """The number of remote workers."""
         return int(getattr(self.env_runner.config, "num_env_runners", 0) or 0)
 
     @property
     def batch_mode(self) -> str:
-        """Whether it samples fragments or whole episodes."""
+        """`truncate_episodes` or `complete_episodes`."""
         return str(self.env_runner.config.batch_mode)
 
     @property
     def count_steps_by(self) -> str:
-        """Whether the steps of a batch are those of environments or of agents."""
+        """`env_steps` or `agent_steps`."""
         return str(self.env_runner.config.count_steps_by)
 
     @property
@@ -401,7 +401,7 @@ class LegacyWorker:
 
     @property
     def rollout_fragment_length(self) -> int:
-        """How many steps of each environment it samples at once."""
+        """The number of steps of each environment in a sample."""
         index = self.worker_index
         return int(self.env_runner.config.get_rollout_fragment_length(worker_index=index))
 
@@ -409,12 +409,12 @@ class LegacyWorker:
 
     @property
     def total_rollout_fragment_length(self) -> int:
-        """How many steps it samples at once."""
+        """The number of steps of all environments in a sample."""
         return self.rollout_fragment_length * int(self.env_runner.num_envs)
 
     @property
     def spaces(self) -> dict[str, Any]:
-        """The spaces of observations and actions, by policy."""
+        """The observation and action space by policy."""
         found: dict[str, Any] = self.env_runner.get_spaces()
         return found
 
@@ -426,64 +426,64 @@ class LegacyWorker:
 
     @property
     def weights_seq_no(self) -> int:
-        """The number of the weights that it has."""
+        """The sequence number of its weights."""
         return env_runners.number_of_weights(self.env_runner)
 
     @property
     def log_dir(self) -> str:
-        """The folder of its trainer's files; empty where it has none."""
+        """The folder of its trainer's files; empty without a trainer."""
         return "" if self.policies is None else self.policies.logdir
 
     @property
     def io_context(self) -> Any:
-        """What readers and writers of recordings are made with."""
+        """The context for input readers and output writers."""
         from ray.rllib.offline import IOContext
 
         return IOContext(None, self.env_runner.config, self.worker_index, self)
 
     def creation_args(self) -> dict[str, Any]:
-        """The arguments that an old worker was made with."""
+        """Returns the constructor arguments of an old rollout worker."""
         return creation_args(self)
 
-    # Where it is
+    # The machine
 
     def apply(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Calls `func` with this worker."""
         return func(self, *args, **kwargs)
 
     def get_host(self) -> str:
-        """The name of its machine."""
+        """Returns the name of its machine."""
         return socket.gethostname()
 
     def get_node_ip(self) -> str:
-        """The address of its machine."""
+        """Returns the IP address of its machine."""
         import ray
 
         return str(ray.util.get_node_ip_address())
 
     def find_free_port(self) -> int:
-        """A port of its machine that nobody listens at."""
+        """Returns an unused port of its machine."""
         with socket.socket() as found:
             found.bind(("", 0))
             return int(found.getsockname()[1])
 
-    # What it shares with others
+    # State
 
     def get_global_vars(self) -> dict[str, Any]:
-        """What is known of the training's progress: the steps that were sampled, as `timestep`."""
+        """Returns the training's progress: the sampled steps, as `timestep`."""
         return self.global_vars
 
     def set_global_vars(
         self, global_vars: Mapping[str, Any], policy_ids: Collection[str] | None = None
     ) -> None:
-        """Takes what is known of the training's progress, and tells the policies."""
+        """Sets the training's progress, also in the policies."""
         self.global_vars = dict(global_vars)
         for policy_id in policy_ids if policy_ids is not None else self.policy_map:
             self.policy_map[policy_id].on_global_var_update(self.global_vars)
 
     @property
     def filters(self) -> dict[str, Any]:
-        """The observation filter of each policy; its statistics are those that are in use."""
+        """The observation filter of each policy, with its current statistics."""
         from ray.rllib.utils.filter import NoFilter
 
         found = ray_connectors.observation_filters(self.env_runner)
@@ -497,10 +497,10 @@ class LegacyWorker:
         return next((type(one).__name__ for one in self.filters.values()), "NoFilter")
 
     def get_filters(self, flush_after: bool = False) -> dict[str, Any]:
-        """Copies of the filters.
+        """Returns copies of the filters.
 
         Args:
-            flush_after: Whether what was seen from now on is counted anew, for the next call.
+            flush_after: Whether to clear the filters' buffers, which count new observations.
         """
         found = self.filters
         copies = {policy: copy.deepcopy(one.as_serializable()) for policy, one in found.items()}
@@ -509,12 +509,12 @@ class LegacyWorker:
         return copies
 
     def sync_filters(self, new_filters: Mapping[str, Any]) -> None:
-        """Takes the statistics of other filters."""
+        """Sets the filters' statistics to those of other filters."""
         for policy, own in self.filters.items():
             own.sync(new_filters[policy])
 
     def get_weights(self, policies: Any = None) -> dict[str, Any]:
-        """The weights by policy."""
+        """Returns the weights by policy."""
         return {
             policy_id: policy.get_weights()
             for policy_id, policy in self.policy_map.items()
@@ -529,8 +529,8 @@ class LegacyWorker:
     ) -> None:
         """Sets weights by policy.
 
-        Those of a trainer's local worker are the learners'. Another worker has them alone, until
-        the learners send theirs.
+        In a trainer's local worker, this sets the learners' weights. In any other worker, they
+        apply until the learners send theirs.
         """
         for policy_id, values in weights.items():
             self.policy_map[policy_id].set_weights(values)
@@ -550,30 +550,30 @@ class LegacyWorker:
         return self.policy_map[policy_id].export_checkpoint(export_dir, filename_prefix)
 
     def save(self) -> bytes:
-        """Weights and progress as bytes, which `restore` takes."""
+        """Returns weights and progress as bytes for `restore`."""
         state = {"weights": self.get_weights(), "global_vars": self.global_vars}
         return pack(state)
 
     def restore(self, objs: bytes) -> None:
-        """Takes what `save` returned: data, of which nothing is run."""
+        """Restores the bytes that `save` returned; they are data, and no code is run."""
         state = unpack(objs, where="worker.restore()")
         self.set_weights(state["weights"], state["global_vars"])
 
     def earlier_chunks(self, episode_id: object) -> list[Any]:
-        """The chunks of an ongoing episode that earlier samples have returned."""
+        """Returns the chunks of an ongoing episode that earlier samples had."""
         return env_runners.earlier_chunks(self.env_runner, episode_id)
 
     def keeps_observations(self) -> bool:
-        """Whether no connector replaces the observations of the environment."""
+        """Whether episodes have the environment's observations: no connector replaces them."""
         connectors = ray_connectors.env_to_module(self.env_runner).connectors
         return not any(map(ray_connectors.replaces_observations, connectors))
 
     def action_space(self, policy_id: str) -> Any:
-        """The action space of a policy."""
+        """Returns the action space of a policy."""
         return self.policy_map[policy_id].action_space
 
     def sub_environments(self) -> list[Any]:
-        """The environments as this package wrapped them."""
+        """Returns the environments with this package's wrappers."""
         env = self.env_runner.env
         unwrapped = getattr(env, "unwrapped", env)
         return [e.unwrapped for e in list_environments(unwrapped)]
@@ -592,12 +592,12 @@ class LegacyWorker:
 
 
 def as_legacy(env_runner: EnvRunner) -> Any:
-    """The worker around an env runner; the old API stack's is one itself."""
+    """Returns the worker around an env runner; on the old API stack, that is the env runner."""
     return worker_of(env_runner) if hasattr(env_runner, "module") else env_runner
 
 
 def worker_of(env_runner: EnvRunner) -> LegacyWorker:
-    """The worker around an env runner of today, always the same one."""
+    """Returns the worker around an env runner of the new API stack, always the same object."""
     known: dict[str, Any] = vars(env_runner)
     worker: LegacyWorker = known.setdefault("legacy_worker", LegacyWorker(env_runner))
     return worker

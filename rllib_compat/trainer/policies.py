@@ -312,9 +312,9 @@ def _flat(space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
     from gymnasium.spaces import Box
     from gymnasium.spaces.utils import flatten_space
 
-    from rllib_compat.runtime.observation_connectors import with_original
+    from rllib_compat.runtime.observation_connectors import set_original_space
 
-    return space if isinstance(space, Box) else with_original(flatten_space(space), space)
+    return space if isinstance(space, Box) else set_original_space(flatten_space(space), space)
 
 
 def _collection(policies: ToTrain) -> ToTrain:

@@ -14,7 +14,7 @@ from rllib_compat.ray_versions import env_runners, metrics, old_stack, renames
 from rllib_compat.registry.legacy_api import missing
 from rllib_compat.runtime.episode_records import EpisodeRecord
 from rllib_compat.runtime.policy_owner import PolicyOwner
-from rllib_compat.runtime.remote_workers import RemoteWorker, worker_that_follows
+from rllib_compat.runtime.remote_workers import RemoteWorker, worker_with_learned_critics
 from rllib_compat.runtime.workers import LegacyWorker, as_legacy
 from rllib_compat.trainer.running import RunningAlgorithm
 
@@ -118,9 +118,9 @@ class LegacyWorkers(Workers):
         self._running.sync_local_runner()
         worker = as_legacy(self.group.local_env_runner)
         if isinstance(worker, LegacyWorker):
-            worker.join(self._policies, self._config)
+            worker.set_trainer(self._policies, self._config)
             if self._policies is None:
-                worker.whole_modules.follow(self._running.learned_weights())
+                worker.critics.set_learned(self._running.learned_weights())
         return worker
 
     def remote_workers(self) -> list[RemoteWorker]:
@@ -353,7 +353,7 @@ class LegacyOptimizer:
 def _call(
     func: Callable[[LegacyWorker], object], learned: list[Any], env_runner: EnvRunner
 ) -> object:
-    return func(worker_that_follows(learned, env_runner))
+    return func(worker_with_learned_critics(learned, env_runner))
 
 
 def _call_with_index(func: Callable[[LegacyWorker, int], object], worker: LegacyWorker) -> object:

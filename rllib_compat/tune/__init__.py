@@ -1,7 +1,7 @@
 """`ray.tune` for code of Ray 0.5 – 2.x: `from rllib_compat import tune`.
 
-`run`, `run_experiments` and `Tuner` take the names of RLlib's algorithms, legacy configs and the
-arguments of their time. Every other name is `ray.tune`'s own.
+`run`, `run_experiments` and `Tuner` take the names of RLlib's algorithms, legacy configs and old
+arguments. Every other name is `ray.tune`'s own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rllib_compat.trials.experiments import read_old_experiment
 from rllib_compat.tune import schedulers as schedulers
 from rllib_compat.tune.analysis import Analysis as Analysis
 from rllib_compat.tune.analysis import ExperimentAnalysis as ExperimentAnalysis
-from rllib_compat.tune.analysis import completed
+from rllib_compat.tune.analysis import with_legacy_methods
 from rllib_compat.tune.functions import checkpoint_dir as checkpoint_dir
 from rllib_compat.tune.functions import get_trial_dir as get_trial_dir
 from rllib_compat.tune.functions import get_trial_id as get_trial_id
@@ -37,7 +37,7 @@ from rllib_compat.tune.functions import get_trial_resources as get_trial_resourc
 from rllib_compat.tune.functions import is_session_enabled as is_session_enabled
 from rllib_compat.tune.functions import report as report
 from rllib_compat.tune.functions import with_reporter, with_samplers
-from rllib_compat.tune.resuming import RESUME, take_up
+from rllib_compat.tune.resuming import RESUME, prepare_resume
 from rllib_compat.tune.trainables import Trainable as Trainable
 
 __all__ = [
@@ -78,39 +78,39 @@ CHECKPOINT_CONFIG = {
     "keep_checkpoints_num": "num_to_keep",
     "checkpoint_score_attr": "checkpoint_score_attribute",
 }
-# What is gone from Tune; nothing of it changes what is learned.
+# Arguments that Tune has removed, none of which changes training, and what to do instead.
 DROPPED = {
     "global_checkpoint_period": "set TUNE_GLOBAL_CHECKPOINT_S",
-    "queue_trials": "trials wait for resources anyway",
-    "ray_auto_init": "Ray is started if it is not running",
-    "run_errored_only": "give resume='AUTO+ERRORED_ONLY'",
-    "server_port": "there is no server",
-    "sync_function": "what is below storage_path is synchronized by Ray",
-    "sync_on_checkpoint": "what is below storage_path is synchronized by Ray",
-    "sync_to_cloud": "what is below storage_path is synchronized by Ray",
-    "sync_to_driver": "what is below storage_path is synchronized by Ray",
-    "trial_executor": "Ray has one only",
-    "with_server": "there is no server",
+    "queue_trials": "trials always wait for resources",
+    "ray_auto_init": "Ray is always started if it is not running",
+    "run_errored_only": "pass resume='AUTO+ERRORED_ONLY'",
+    "server_port": "Tune has no server",
+    "sync_function": "Ray synchronizes files below storage_path",
+    "sync_on_checkpoint": "Ray synchronizes files below storage_path",
+    "sync_to_cloud": "Ray synchronizes files below storage_path",
+    "sync_to_driver": "Ray synchronizes files below storage_path",
+    "trial_executor": "Ray has only one",
+    "with_server": "Tune has no server",
 }
-# Sections of 2.x results whose keys are at the top of our results.
+# Sections of Ray 2.x results whose keys are at the top level of this package's results.
 SECTIONS = ("sampler_results/",)
 EVALUATION = "evaluation/"
 
 
 def run(run_or_experiment: object, name: str | None = None, **arguments: Any) -> Any:
-    """`ray.tune.run`, with what it took in the past.
+    """`ray.tune.run`, also with the arguments of old Rays.
 
     Args:
-        run_or_experiment: An algorithm's name of any era, a trainer class, a function of
+        run_or_experiment: An algorithm's name in any Ray, a trainer class, a function of
             (config, reporter), or anything that `ray.tune.run` takes.
         name: The experiment's name.
-        **arguments: Those of any era: `local_dir`, `checkpoint_freq`, `loggers`, ….
+        **arguments: The arguments of any Ray: `local_dir`, `checkpoint_freq`, `loggers`, ….
 
     Returns:
         The analysis; with `return_trials=True`, the trials.
 
     Raises:
-        RefusedKeysError: Ray has removed the algorithm, and nothing replaces it.
+        RefusedKeysError: Ray has removed the algorithm without a replacement.
     """
     as_trials = arguments.pop("return_trials", False)
     if isinstance(config := arguments.get("config"), LegacyConfig):
@@ -118,23 +118,25 @@ def run(run_or_experiment: object, name: str | None = None, **arguments: Any) ->
     today = _todays_arguments(_with_callbacks(arguments))
     trainable = _trainable(run_or_experiment)
     if name and (today.get("resume") or today.get("resume_config")):
-        take_up(Path(today.get("storage_path") or DEFAULT_RESULTS_DIR, name), trainable, today)
+        prepare_resume(
+            Path(today.get("storage_path") or DEFAULT_RESULTS_DIR, name), trainable, today
+        )
     analysis = ray.tune.run(trainable, name=name, **today)
     if as_trials:
         return analysis.trials
-    return completed(analysis)
+    return with_legacy_methods(analysis)
 
 
 def run_experiments(
     experiments: object, *, concurrent: bool = True, **arguments: object
 ) -> list[Any]:
-    """`ray.tune.run_experiments`, with specs and arguments of any era.
+    """`ray.tune.run_experiments`, with specs and arguments of any Ray.
 
     Args:
         experiments: Specs by name (`{"run": "PPO", "env": …, "stop": …, "config": …}`), or
             `Experiment`s.
         concurrent: Whether to run them at the same time.
-        **arguments: Those of any era: `scheduler`, `search_alg`, `queue_trials`, ….
+        **arguments: The arguments of any Ray: `scheduler`, `search_alg`, `queue_trials`, ….
 
     Returns:
         The trials.
@@ -146,18 +148,18 @@ def run_experiments(
     today = _todays_arguments(_with_callbacks(arguments))
     for experiment in found if today.get("resume") else ():
         given = {**experiment.spec, "checkpoint_config": experiment.checkpoint_config}
-        take_up(tune.folder_of_experiment(experiment), experiment.run_identifier, given)
+        prepare_resume(tune.folder_of_experiment(experiment), experiment.run_identifier, given)
     groups = [found] if concurrent else [[experiment] for experiment in found]
     return [trial for group in groups for trial in ray.tune.run(group, **today).trials]
 
 
 class Experiment(ray.tune.Experiment):  # type: ignore[misc]  # Ray has no types
-    """`ray.tune.Experiment`, with what it took in the past.
+    """`ray.tune.Experiment`, also with the arguments of old Rays.
 
     Args:
         name: Its name.
         run: See `run`.
-        **arguments: Those of any era: `local_dir`, `checkpoint_at_end`, `trial_resources`, ….
+        **arguments: The arguments of any Ray: `local_dir`, `checkpoint_at_end`, ….
     """
 
     def __init__(self, name: str, run: object, **arguments: object) -> None:
@@ -168,8 +170,8 @@ class Tuner(ray.tune.Tuner):  # type: ignore[misc]  # Ray has no types
     """`ray.tune.Tuner` that takes the names of RLlib's algorithms.
 
     Args:
-        trainable: An algorithm's name of any era, a trainer class, or anything Ray's takes.
-        **arguments: Those of `ray.tune.Tuner`; `param_space` is a legacy config.
+        trainable: An algorithm's name in any Ray, a trainer class, or anything that Ray's takes.
+        **arguments: The arguments of `ray.tune.Tuner`; `param_space` is a legacy config.
     """
 
     def __init__(self, trainable: object = None, **arguments: object) -> None:
@@ -193,17 +195,16 @@ class Tuner(ray.tune.Tuner):  # type: ignore[misc]  # Ray has no types
         param_space: Mapping[str, Any] | None = None,
         **more: object,
     ) -> Any:
-        """An experiment to continue, of the installed Ray or an old one.
+        """Restores an experiment of the installed Ray or an old one, to continue it.
 
         Args:
             path: Its folder.
-            trainable: What its trials run; of an old experiment, by default the algorithm that it
-                names.
-            resume_unfinished: Whether trials that had not ended continue.
-            resume_errored: Whether trials that had failed continue.
-            restart_errored: Whether trials that had failed start again.
-            param_space: The config, if it had code in it.
-            **more: What else Ray's takes.
+            trainable: The trainable of its trials; of an old experiment, by default its algorithm.
+            resume_unfinished: Whether unfinished trials continue.
+            resume_errored: Whether failed trials continue.
+            restart_errored: Whether failed trials restart.
+            param_space: The config, if it contained code.
+            **more: Other arguments of Ray's method.
         """
         place = storage_path(path)
         old = None if "://" in place else read_old_experiment(Path(place))
@@ -225,13 +226,13 @@ class Tuner(ray.tune.Tuner):  # type: ignore[misc]  # Ray has no types
 
 @dataclass
 class OldExperiment:
-    """An experiment of an old Ray, in the place of a `Tuner`.
+    """An experiment of an old Ray, with the methods of a `Tuner`.
 
     Attributes:
         folder: Its folder.
-        trainable: What its trials run.
+        trainable: The trainable of its trials.
         how: Ray's `ResumeConfig`: which trials continue.
-        config: Their config, if it had code in it.
+        config: The config of the trials, if it contained code.
     """
 
     folder: Path
@@ -240,7 +241,7 @@ class OldExperiment:
     config: Mapping[str, Any] | None
 
     def fit(self) -> Any:
-        """Goes on with the trials; returns their results."""
+        """Continues the trials, and returns their results."""
         analysis = run(
             self.trainable,
             self.folder.name,
@@ -252,12 +253,12 @@ class OldExperiment:
         return ray.tune.ResultGrid(analysis)
 
     def get_results(self) -> Any:
-        """The results that there are."""
+        """Returns the results so far."""
         return ray.tune.ResultGrid(ExperimentAnalysis(self.folder))
 
 
 def function(func: Function) -> Function:
-    """What functions in a config were wrapped in, so that Tune did not call them: nothing now."""
+    """Returns a config's function unchanged; old Tunes called functions that were not wrapped."""
     return func
 
 
@@ -271,7 +272,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _trainable(given: object) -> Any:
-    """The class of an algorithm's name, a function of the config; the rest is Ray's business."""
+    """Converts an algorithm's name or a function to a trainable; other values stay."""
     if inspect.isfunction(given):
         return with_reporter(given)
     if isinstance(given, str):
@@ -280,7 +281,7 @@ def _trainable(given: object) -> Any:
         try:
             given = class_of_algorithm(given)
         except ConfigError:
-            return given  # an error that Ray tells
+            return given  # Ray raises its own error
     if isinstance(given, type) and issubclass(given, Trainer):
         raise_if_removed(given.algorithm_name)
         return keep_era(given)
@@ -288,9 +289,9 @@ def _trainable(given: object) -> Any:
 
 
 def _registered_by_user(name: str) -> bool:
-    """Whether a trainable of that name is there that neither Ray nor this package put there.
+    """Whether the user has registered a trainable of this name.
 
-    Ray registers a class that it runs under the name of the class: ours are among them.
+    Ray registers each class that it runs by the class's name, also this package's.
     """
     from ray.rllib.algorithms.registry import ALGORITHMS
 
@@ -307,7 +308,7 @@ def _experiment(name: str, spec: Mapping[str, Any]) -> Any:
 
 
 def _with_callbacks(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments with the loggers of one trial each as a callback, which came after them."""
+    """Replaces `loggers` in arguments with a callback."""
     from rllib_compat.tune.loggers import LegacyLoggerCallback
 
     tune.add_legacy_trial_names()
@@ -321,11 +322,11 @@ def _with_callbacks(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _todays_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of `run` or of a spec, as today's Tune takes them."""
+    """Converts the arguments of `run` or of a spec to those of the installed Tune."""
     today = {k: v for k, v in arguments.items() if k not in CHECKPOINT_CONFIG and k not in DROPPED}
     for name, why in DROPPED.items():
         if arguments.get(name):
-            logger.warning("`%s` means nothing to Tune any more: %s", name, why)
+            logger.warning("`%s` is ignored, because Tune has removed it: %s.", name, why)
     for name, new in RENAMED.items():
         if today.get(name) is not None:
             today[new] = today[name]
@@ -345,7 +346,7 @@ def _todays_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
         today["stop"] = {_todays_metric(key): value for key, value in stop.items()}
     if (restore := today.get("restore")) is not None:
         path = local_path(restore).absolute()
-        # Until Ray 2.0, a checkpoint was called by a file in its folder.
+        # Until Ray 2.0, the path of a checkpoint was that of a file in its folder.
         today["restore"] = str(path.parent if path.is_file() else path)
     return today
 

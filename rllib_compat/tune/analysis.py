@@ -1,4 +1,4 @@
-"""`ExperimentAnalysis` and `Analysis` of Ray 0.8 – 2.6, also of what those Rays left."""
+"""`ExperimentAnalysis` and `Analysis` of Ray 0.8 – 2.6, also of old Rays' experiments."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
-    """Ray's analysis with the methods that it had until 2.6.
+    """Ray's analysis with its methods until Ray 2.6.
 
-    What an old Ray left is read as data, and nothing in it is run: results, configs (what was code
-    in them is text) and checkpoints.
+    Results, configs and checkpoints of an old Ray are read as data, without executing anything;
+    code in configs is text.
 
     Args:
         experiment_checkpoint_path: The experiment's folder, or the file of its state.
-        trials: Trials that are there already.
-        default_metric: What results are compared by.
+        trials: The trials, if they are in memory.
+        default_metric: The metric to compare results by.
         default_mode: "min" or "max".
-        **more: What else Ray's takes.
+        **more: Other arguments of Ray's class.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
         default_mode: str | None = None,
         **more: Any,
     ) -> None:
-        told = {"default_metric": default_metric, "default_mode": default_mode}
+        defaults = {"default_metric": default_metric, "default_mode": default_mode}
         place = storage_path(experiment_checkpoint_path)
         elsewhere = "://" in place or more.get("storage_filesystem") is not None
         old = None if trials or elsewhere else read_old_experiment(local_path(place))
         if old is None:
-            super().__init__(place, trials=trials, **told, **more)
+            super().__init__(place, trials=trials, **defaults, **more)
             return
         folder = Path(place) if Path(place).is_dir() else Path(place).parent
         tune.begin_analysis(self, folder, [tune.finished_trial(one, folder) for one in old])
@@ -54,7 +54,7 @@ class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
     def get_best_logdir(
         self, metric: str | None = None, mode: str | None = None, scope: str = "last"
     ) -> str:
-        """The folder of the best trial."""
+        """Returns the folder of the best trial."""
         return str(self.get_best_trial(metric, mode, scope).path)
 
     @property
@@ -63,14 +63,14 @@ class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
         return self._by_folder(super().trial_dataframes)
 
     def fetch_trial_dataframes(self) -> dict[str, Any]:
-        """The same."""
+        """Returns `trial_dataframes`."""
         return self.trial_dataframes
 
     def get_all_configs(self, prefix: bool = False) -> dict[str, dict[str, Any]]:
-        """The config of each trial, by the trial's folder.
+        """Returns the config of each trial, by the trial's folder.
 
         Args:
-            prefix: Whether it is flat, and each key begins with `config/`.
+            prefix: Whether to flatten configs to keys with the prefix `config/`.
         """
         found = super().get_all_configs(prefix)
         begun = {trial.trial_id for trial in self.trials if Path(trial.path).is_dir()}
@@ -85,20 +85,20 @@ class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
         return str(super()._validate_mode(mode or self.default_mode or "max"))
 
     def _by_folder(self, by_trial: Mapping[str, Any]) -> dict[str, Any]:
-        """What Ray has by trials' ids since 2.7."""
+        """Converts a dict by trial ids, as since Ray 2.7, to one by folders."""
         known = {trial.trial_id: str(trial.path) for trial in self.trials}
         return {known[trial_id]: value for trial_id, value in by_trial.items()}
 
     def stats(self) -> dict[str, Any]:
-        """When the experiment began, and when Tune has saved it last, in seconds since 1970."""
+        """Returns the times of the experiment's start and last save, in s since 1970."""
         return dict(tune.experiment_state(self)["stats"])
 
     def runner_data(self) -> dict[str, Any]:
-        """Tune's own state, to resume from: names and values are those of the installed Tune."""
+        """Returns the installed Tune's own state for resuming."""
         return dict(tune.experiment_state(self)["runner_data"])
 
     def set_filetype(self, file_type: str | None = None) -> bool:
-        """Whether results can be read from such files: trials log both, and either is read.
+        """Whether results can be read from files of a type; they can from both.
 
         Args:
             file_type: "csv", "json", or None for any.
@@ -107,20 +107,20 @@ class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
 
     @property
     def best_logdir(self) -> str:
-        """The folder of the best trial by the metric that `run` was given."""
+        """The folder of the best trial by the metric of `run`."""
         return self.get_best_logdir()
 
     def get_best_checkpoint(
         self, trial: Trial, metric: str | None = None, mode: str | None = None
     ) -> TrialCheckpoint | None:
-        """The best checkpoint of a trial: a text, its path, that has what a checkpoint has."""
+        """Returns the best checkpoint of a trial, which is also the string of its path."""
         found = super().get_best_checkpoint(trial, metric, mode)
         return found and TrialCheckpoint.of(found)
 
     def get_trial_checkpoints_paths(
         self, trial: Trial | str, metric: str = "training_iteration"
     ) -> list[tuple[str, Any]]:
-        """The paths of a trial's checkpoints, each with its value of `metric`."""
+        """Returns the paths of a trial's checkpoints, each with its value of `metric`."""
         pairs = self._get_trial_checkpoints_with_metric(trial, metric)
         return [(path_of(checkpoint), value) for checkpoint, value in pairs]
 
@@ -134,32 +134,32 @@ class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
 
 
 class Analysis(ExperimentAnalysis):
-    """`Analysis` of Ray 0.8 – 1.12: the best trial is that with the best result it ever had."""
+    """`Analysis` of Ray 0.8 – 1.12, which compares the best results of trials, not the last."""
 
     def get_best_logdir(
         self, metric: str | None = None, mode: str | None = None, scope: str = "all"
     ) -> str:
-        """The folder of the best trial."""
+        """Returns the folder of the best trial."""
         return super().get_best_logdir(metric, mode, scope)
 
     def get_best_config(
         self, metric: str | None = None, mode: str | None = None, scope: str = "all"
     ) -> dict[str, Any] | None:
-        """The config of the best trial."""
+        """Returns the config of the best trial."""
         found: dict[str, Any] | None = super().get_best_config(metric, mode, scope)
         return found
 
 
-def completed(analysis: RayAnalysis) -> Any:
-    """The same analysis with the legacy methods; without a mode, the most is the best, as ever."""
-    completed = ExperimentAnalysis.__new__(ExperimentAnalysis)  # its constructor reads all files
+def with_legacy_methods(analysis: RayAnalysis) -> Any:
+    """Returns an analysis with the legacy methods, whose default mode is "max"."""
+    legacy = ExperimentAnalysis.__new__(ExperimentAnalysis)  # its constructor reads all files
     mode = analysis.default_mode or (analysis.default_metric and "max")
-    completed.__dict__.update(vars(analysis), default_mode=mode)
-    return completed
+    legacy.__dict__.update(vars(analysis), default_mode=mode)
+    return legacy
 
 
 def path_of(checkpoint: Any) -> str:
-    """A checkpoint's path as a text; until Ray 1.13, that of a file in its folder."""
+    """Returns a checkpoint's path; until Ray 1.13, that of a file in its folder."""
     folder = Path(checkpoint.path)
     file = folder / f"checkpoint-{folder.name.rpartition('_')[2].lstrip('0')}"
     of_a_file = file.is_file() and not (folder / ".tune_metadata").is_file()
@@ -167,17 +167,17 @@ def path_of(checkpoint: Any) -> str:
 
 
 class TrialCheckpoint(str, checkpoint_class()):  # type: ignore[misc]  # Ray has no types
-    """Ray's checkpoint, which is the text of its path, too.
+    """Ray's checkpoint, which is also the string of its path.
 
     Args:
-        local_path: Where it is.
-        cloud_path: Where it is, if it is not on this machine: a URI.
+        local_path: The path on this machine.
+        cloud_path: The URI of a checkpoint that is not on this machine.
     """
 
     def __new__(
         cls, local_path: str | None = None, cloud_path: str | None = None
     ) -> TrialCheckpoint:
-        """The text of the path."""
+        """Creates the string of the path."""
         return super().__new__(cls, local_path or cloud_path or "")
 
     def __init__(self, local_path: str | None = None, cloud_path: str | None = None) -> None:
@@ -186,7 +186,7 @@ class TrialCheckpoint(str, checkpoint_class()):  # type: ignore[misc]  # Ray has
 
     @classmethod
     def of(cls, checkpoint: Any) -> TrialCheckpoint:
-        """That of a checkpoint of the installed Ray."""
+        """Converts a checkpoint of the installed Ray."""
         made = cls(path_of(checkpoint))
         made.path, made.filesystem = checkpoint.path, checkpoint.filesystem
         return made

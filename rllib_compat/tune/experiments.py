@@ -1,6 +1,6 @@
-"""What `rllib train` made of its flags and files: specs of experiments, each with its report.
+"""Specs of experiments for `train`, from flags and files, each with a report.
 
-A spec is what `run_experiments` takes: `run`, `env`, `stop`, `config`, and Tune's arguments.
+A spec is that of `run_experiments`: `run`, `env`, `stop`, `config`, and Tune's arguments.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from rllib_compat.tune import CHECKPOINT_CONFIG, DROPPED, RENAMED
 if TYPE_CHECKING:
     from rllib_compat.config.translator import OnUnknown
 
-#: Keys of a spec that nobody but Ray's own release tests ever read.
+#: Keys of a spec that only Ray's own release tests read.
 OF_RAYS_TESTS = ("pass_criteria",)
 
-#: The least that is worth a restart: without a checkpoint it would only fail again.
+#: The default of `max_failures` for experiments with checkpoints.
 MAX_FAILURES = 3
 
 
 @dataclass
 class Experiment:
-    """One experiment, and what became of its config.
+    """An experiment with the report of its translation.
 
     Attributes:
-        name: Its name; results go to a folder of this name.
-        spec: What `run_experiments` takes.
-        report: A row for every key of the config, and for what was changed of the spec.
+        name: The name, which is also that of the results' folder.
+        spec: The spec for `run_experiments`.
+        report: A row for every key of the config, and for each change of the spec.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Experiment:
 
     @property
     def needs(self) -> dict[str, float]:
-        """The resources of one trial, by Ray's names for them (the first of each grid search)."""
+        """The resources of one trial by Ray's names (with the first value of each grid search)."""
         with startup.quiet_logs():
             request = self.spec["run"].default_resource_request(_first(self.spec["config"]))
         amounts: dict[str, float] = {}
@@ -65,21 +65,23 @@ class Experiment:
 
 
 def read(file: str) -> dict[str, dict[str, Any]]:
-    """Reads the specs of an experiment file (YAML or JSON); nothing in it is run.
+    """Reads the specs of an experiment file (YAML or JSON), without executing anything.
 
     Raises:
-        ConfigError: It can't be read, or holds something else.
+        ConfigError: The file cannot be read, or is not an experiment file.
     """
     if file.endswith(".py"):
         raise ConfigError(
-            f"{file} is a program, not a file of experiments.",
+            f"{file} is a Python script, not an experiment file.",
             fix=f"rllib-compat run {file}",
         )
     found = read_data(file)
     if isinstance(found, Mapping) and isinstance(found.get("run"), str):
         found = {Path(file).stem: found}
     if not isinstance(found, Mapping) or not found:
-        raise ConfigError(f"{file} holds no experiments.", fix="see `rllib-compat train --help`")
+        raise ConfigError(
+            f"{file} has no experiments.", fix="see the example of `rllib-compat train --help`"
+        )
     for name, spec in found.items():
         if not isinstance(spec, Mapping) or not isinstance(spec.get("config") or {}, Mapping):
             raise ConfigError(f"{name} in {file} is not an experiment.", where=f"{file}: {name}")
@@ -94,39 +96,39 @@ def prepare(
     evidence: Iterable[Evidence] | None = None,
     on_unknown: OnUnknown = "error",
 ) -> list[Experiment]:
-    """Translates the configs of specs, so that all is said before anything runs.
+    """Translates the configs of specs, so that errors are raised before anything runs.
 
     Args:
         specs: The specs by name.
-        keys: Keys of the config that are set in all of them (`framework`, `log_level`, …).
-        legacy_ray: The Ray whose defaults are kept, as `translate` takes it.
-        evidence: What shows it beside the configs; None: what this process knows.
-        on_unknown: What to do with keys that no Ray ever had; as `translate` takes it.
+        keys: Keys of the config to set in all specs (`framework`, `log_level`, …).
+        legacy_ray: The Ray whose defaults apply; see `translate`.
+        evidence: Evidence of that Ray other than the configs; None: this process's.
+        on_unknown: What to do with unknown keys; see `translate`.
 
     Raises:
-        ConfigError: A spec is incomplete, or its config can't be translated.
-        RefusedKeysError: Its algorithm or its config can't be run today.
+        ConfigError: A spec is incomplete, or its config cannot be translated.
+        RefusedKeysError: The installed Ray cannot run its algorithm or config.
     """
     how = (keys, legacy_ray, evidence, on_unknown)
     return [_prepared(name, spec, *how) for name, spec in specs.items()]
 
 
 def check_resources(experiments: Iterable[Experiment], has: Mapping[str, float]) -> None:
-    """Raises where a trial asks for more than there is: it would wait for ever.
+    """Checks that each trial's resources are available; it would wait forever otherwise.
 
     Raises:
-        ConfigError: One does.
+        ConfigError: A trial needs more than `has`.
     """
     for experiment in experiments:
         lacking = {n: v for n, v in experiment.needs.items() if v > has.get(n, 0)}
         if lacking:
-            asked = ", ".join(f"{v:g} {name}" for name, v in lacking.items())
-            there = ", ".join(f"{has.get(name, 0):g} {name}" for name in lacking)
+            needed = ", ".join(f"{v:g} {name}" for name, v in lacking.items())
+            available = ", ".join(f"{has.get(name, 0):g} {name}" for name in lacking)
             raise ConfigError(
-                f"A trial asks for {asked}; Ray has {there} here.",
+                f"A trial needs {needed}, and Ray has {available}.",
                 where=f"{experiment.name}.config",
-                fix="give --num-workers and --num-gpus for this machine, or --queue-trials to wait "
-                "for nodes that join",
+                fix="pass --num-workers and --num-gpus for this machine, or --queue-trials to wait "
+                "for more nodes",
             )
 
 
@@ -140,13 +142,15 @@ def _prepared(
 ) -> Experiment:
     spec = {k: copy.deepcopy(v) for k, v in spec.items() if v is not None}
     if not isinstance(run := spec.get("run"), str):
-        raise ConfigError("No algorithm is named.", where=f"{name}.run", fix="give --run PPO")
+        raise ConfigError(
+            "The experiment has no algorithm.", where=f"{name}.run", fix="pass --run PPO"
+        )
     config = {**(spec.get("config") or {}), **keys}
     if "env" in spec:
         config["env"] = spec.pop("env")
     if not config.get("env") and "input" not in config:
         raise ConfigError(
-            "No environment is named.", where=f"{name}.env", fix="give --env CartPole-v1"
+            "The experiment has no environment.", where=f"{name}.env", fix="pass --env CartPole-v1"
         )
     translation = translate(
         config,
@@ -160,7 +164,7 @@ def _prepared(
     if translation.refused:
         refused = [f for f in report if f.verdict is Verdict.REFUSED]
         raise RefusedKeysError(
-            f"{name} can't be trained on the installed Ray.",
+            f"The installed Ray cannot train {name}.",
             where=f"{name}.config",
             findings=refused,
         )
@@ -173,7 +177,11 @@ def _prepared(
 
 
 def _known_arguments(name: str, spec: dict[str, Any], report: Report) -> dict[str, Any]:
-    """The arguments that mean something today; others are reported, unknown ones refused."""
+    """Returns the arguments that the installed Tune has; reports removed ones.
+
+    Raises:
+        ConfigError: An argument is unknown.
+    """
     today = {*inspect.signature(RayExperiment.__init__).parameters, "env"} - {"self", "name"}
     known = today | set(RENAMED) | set(CHECKPOINT_CONFIG)
     kept = {}
@@ -185,15 +193,15 @@ def _known_arguments(name: str, spec: dict[str, Any], report: Report) -> dict[st
                     f"experiment.{key}",
                     Verdict.DROPPED,
                     f"{name}.{key}",
-                    f"means nothing to Tune any more: {why}",
+                    f"is ignored, because Tune has removed it: {why}",
                     severity=Severity.WARNING,
                 )
         elif key not in known:
             near = difflib.get_close_matches(str(key), known, 1)
             raise ConfigError(
-                f"An experiment has no {key!r}.",
+                f"An experiment has no argument {key!r}.",
                 where=f"{name}.{key}",
-                fix=f"did you mean {near[0]!r}?" if near else "take it out, or move it to `config`",
+                fix=f"did you mean {near[0]!r}?" if near else "remove it, or move it to `config`",
             )
         else:
             kept[key] = value
@@ -201,9 +209,9 @@ def _known_arguments(name: str, spec: dict[str, Any], report: Report) -> dict[st
 
 
 def _with_inputs(spec: dict[str, Any], file: Path) -> dict[str, Any]:
-    """A spec whose recorded data is named by absolute paths: Tune changes the folder.
+    """Makes the paths of recorded data in a spec absolute: Tune changes the working directory.
 
-    As `rllib train` did, it looks for `tests/data/…` beside the `tuned_examples` of the file, too.
+    As in `rllib train`, `tests/data/…` may also be beside the file's `tuned_examples`.
     """
     config = dict(spec.get("config") or {})
     if "input" in config:
@@ -226,7 +234,7 @@ def _found(source: Any, places: list[Path]) -> Any:
 
 
 def _first(value: Any) -> Any:
-    """A config without its grid searches: the first value of each."""
+    """Replaces the grid searches of a config with their first values."""
     if isinstance(value, dict):
         if set(value) == {"grid_search"}:
             return value["grid_search"][0]

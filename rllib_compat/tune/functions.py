@@ -1,4 +1,4 @@
-"""Functions as trainables, and how they reported, in Tune of Ray 0.5 – 2.x."""
+"""Function trainables of Ray 0.5 – 2.x, and how they report."""
 
 from __future__ import annotations
 
@@ -33,41 +33,41 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-# The folders of `checkpoint_dir` that no report has taken yet.
+# The folders of `checkpoint_dir` that were not reported yet.
 _filled: list[str] = []
 
 
 def get_trial_dir() -> str:
-    """The folder of the trial that calls; as for all of these, today's context has it."""
+    """Returns the folder of the current trial."""
     return str(tune.tune_context().get_trial_dir())
 
 
 def get_trial_id() -> str:
-    """The id of the trial that calls."""
+    """Returns the id of the current trial."""
     return str(tune.tune_context().get_trial_id())
 
 
 def get_trial_name() -> str:
-    """The name of the trial that calls."""
+    """Returns the name of the current trial."""
     return str(tune.tune_context().get_trial_name())
 
 
 def get_trial_resources() -> Any:
-    """What is reserved for the trial that calls."""
+    """Returns the resources of the current trial."""
     return tune.tune_context().get_trial_resources()
 
 
 def is_session_enabled() -> bool:
-    """Whether a trial calls, or a session was begun by hand."""
+    """Whether there is a current trial, or a session of `init`."""
     return bool(_sessions) or tune.is_in_trial()
 
 
 @contextmanager
 def checkpoint_dir(step: int) -> Iterator[str]:
-    """A folder for a checkpoint, which the next `report` hands to Tune.
+    """Creates a folder for a checkpoint, which the next `report` passes to Tune.
 
     Args:
-        step: The step that it is of; Tune counts reports today.
+        step: The step of the checkpoint; the installed Tune counts reports instead.
     """
     folder = tempfile.mkdtemp(prefix=f"checkpoint_of_step_{step}_", dir=get_trial_dir())
     yield folder
@@ -78,9 +78,9 @@ def report(metrics: object = None, *, checkpoint: object = None, **by_name: obje
     """Reports metrics to Tune.
 
     Args:
-        metrics: The metrics by name, as today; or one number without a name, as before.
+        metrics: The metrics by name, or in old code one number without a name.
         checkpoint: A `ray.tune.Checkpoint`, or None.
-        **by_name: The metrics, as until Ray 2.6.
+        **by_name: The metrics by name, as until Ray 2.6.
     """
     if metrics is not None and not isinstance(metrics, Mapping):
         metrics = {"_metric": metrics}
@@ -89,18 +89,18 @@ def report(metrics: object = None, *, checkpoint: object = None, **by_name: obje
         checkpoint = tune.checkpoint_of(folder)
     tune.tune_report({**(metrics or {}), **by_name}, checkpoint=checkpoint)
     if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)  # Tune has taken a copy
+        shutil.rmtree(folder, ignore_errors=True)  # Tune has a copy
 
 
 class StatusReporter:
-    """What `function(config, reporter)` reports by, and what it asks of its trial.
+    """The reporter of `function(config, reporter)`, with the attributes of its trial.
 
     Args:
-        unused: A queue and a semaphore between threads, which Tune keeps itself.
-        trial_name: The trial's name; by default, as for the others, that of the trial that calls.
+        unused: Ignored: a queue and a semaphore between threads.
+        trial_name: The trial's name; by default the current trial's, also for the others.
         trial_id: The trial's id.
         logdir: The trial's folder.
-        trial_resources: What is reserved for the trial.
+        trial_resources: The trial's resources.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class StatusReporter:
         self._resources = trial_resources
 
     def __call__(self, _metric: object = None, **kwargs: object) -> None:
-        """Reports metrics, as `report`."""
+        """Reports metrics; see `report`."""
         report(_metric, **kwargs)
 
     @property
@@ -136,7 +136,7 @@ class StatusReporter:
 
     @property
     def trial_resources(self) -> Any:
-        """What is reserved for the trial."""
+        """The trial's resources."""
         return self._resources or get_trial_resources()
 
 
@@ -144,28 +144,28 @@ _sessions: list[Any] = []
 
 
 def get_session() -> Any:
-    """What reports for the trial that calls, or was given to `init`; None outside of both."""
+    """Returns the current trial's reporter, or the one of `init`; None without either."""
     if not _sessions and tune.is_in_trial():
         return StatusReporter()
     if not _sessions:
-        logger.warning("There is no session: only a function that Tune runs has one.")
+        logger.warning("There is no session: call this in a function that Tune runs.")
     return _sessions[-1] if _sessions else None
 
 
 def init(reporter: Any, ignore_reinit_error: bool = True) -> None:
-    """Begins a session by hand, unless there is one.
+    """Starts a session, unless there is one.
 
     Args:
-        reporter: What `get_session` returns from now on.
-        ignore_reinit_error: Whether a session that there is already stays, with a warning.
+        reporter: The object for `get_session` to return.
+        ignore_reinit_error: Whether an existing session is kept, with a warning.
 
     Raises:
-        ValueError: There is one, and that is not ignored.
+        ValueError: There is a session, and `ignore_reinit_error` is False.
     """
     if not _sessions:
         _sessions.append(reporter)
     elif ignore_reinit_error:
-        logger.warning("There is a session already, which stays.")
+        logger.warning("There is a session already, which is kept.")
     else:
         raise ValueError("There is a session already: call ray.tune.session.shutdown() first.")
 
@@ -176,12 +176,12 @@ def shutdown() -> None:
 
 
 def with_samplers(value: object) -> Any:
-    """A config in which functions of a `spec` are drawn for each trial.
+    """Wraps functions of a `spec` in a config with `sample_from`.
 
-    Tune of Ray 0.5 – 0.7 called functions among the values; later ones want `sample_from` around
-    them. RLlib's own take no argument of that name.
+    Tune of Ray 0.5 – 0.7 called such functions itself; later ones need `sample_from`. RLlib's own
+    functions have no argument `spec`.
     """
-    if isinstance(value, dict):  # gymnasium's Dict is another Mapping, and a value
+    if isinstance(value, dict):  # not a Mapping, as gymnasium's Dict is one
         return {key: with_samplers(inner) for key, inner in value.items()}
     if inspect.isfunction(value) and list(inspect.signature(value).parameters) == ["spec"]:
         return ray.tune.sample_from(value)
@@ -189,10 +189,10 @@ def with_samplers(value: object) -> Any:
 
 
 def with_reporter(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives functions of (config, reporter) or (config, checkpoint_dir) what Tune gives no more.
+    """Wraps functions of (config, reporter) or (config, checkpoint_dir) as functions of config.
 
     Returns:
-        A function of the config; the same one, if it is that already.
+        The wrapped function, or the same one if it takes only the config.
     """
     parameters = inspect.signature(function).parameters
     if "checkpoint_dir" in parameters:
@@ -214,7 +214,7 @@ def with_reporter(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_checkpoint_dir(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the config for one that takes the folder that it goes on from, or None."""
+    """Wraps a function whose `checkpoint_dir` is the folder to continue from, or None."""
 
     @functools.wraps(function)
     def train(config: dict[str, Any]) -> Any:
@@ -225,38 +225,38 @@ def _with_checkpoint_dir(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(config, checkpoint_dir=folder)
 
     del train.__wrapped__  # Tune looks at the signature
-    mixed = (*getattr(train, "__mixins__", ()), CountingOn)
+    mixed = (*getattr(train, "__mixins__", ()), CounterMixin)
     train.__mixins__ = mixed  # type: ignore[attr-defined]
     return train
 
 
-class CountingOn:
-    """A base of the class that Tune makes of a function: its trial counts on from a checkpoint.
+class CounterMixin:
+    """A mixin for the class that Tune makes of a function: its counters continue from a checkpoint.
 
-    Today's Tune keeps what was counted with an experiment; until Ray 2.6 each checkpoint had it.
+    The installed Tune saves counters in the experiment; until Ray 2.6, each checkpoint had them.
     """
 
     def save_checkpoint(self, checkpoint_dir: str = "") -> Any:
-        """What the function reported last; its checkpoint has what was counted, too."""
+        """Returns the function's last report, whose checkpoint gets the counters as metadata."""
         saved = super().save_checkpoint(checkpoint_dir)  # type: ignore[misc]  # of Tune's class
         if saved.checkpoint is not None:
             saved.checkpoint.update_metadata(tune.counters(self))
         return saved
 
     def load_checkpoint(self, saved: Any) -> None:
-        """Goes on from a checkpoint; one of `tune.run(restore=…)` comes without its result."""
+        """Loads a checkpoint; that of `tune.run(restore=…)` has no result, so sets the counters."""
         super().load_checkpoint(saved)  # type: ignore[misc]  # of Tune's class
         if not saved.metrics:
-            tune.count_on(self, _counted(saved.checkpoint))
+            tune.count_on(self, _counters_of(saved.checkpoint))
 
 
-def _counted(checkpoint: Any) -> dict[str, Any]:
-    """What was counted until a checkpoint, by the names in results; empty where it is not told."""
-    if told := checkpoint.get_metadata():
-        return dict(told)
+def _counters_of(checkpoint: Any) -> dict[str, Any]:
+    """Returns the counters of a checkpoint by their names in results; empty if it has none."""
+    if counters := checkpoint.get_metadata():
+        return dict(counters)
     with checkpoint.as_directory() as folder:
         if not (file := Path(folder, ".tune_metadata")).is_file():
             return {}
-        told = pickles.load(file).value  # data: nothing in it is imported or called
+        counters = pickles.load(file).value  # data: nothing in it is imported or called
     names = {"iteration": "training_iteration", "time_total": "time_total_s"}
-    return {names.get(name, name): value for name, value in told.items()}
+    return {names.get(name, name): value for name, value in counters.items()}

@@ -1,4 +1,4 @@
-"""`ray.tune.logger` of Ray 0.5 – 2.6: loggers of one trial each, and what runs them today."""
+"""`ray.tune.logger` of Ray 0.5 – 2.6: one logger per trial, and the callback that runs them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Logger:
-    """Writes the results of one trial.
+    """A logger for the results of one trial.
 
     Args:
         config: The trial's config.
@@ -38,31 +38,31 @@ class Logger:
         self._init()
 
     def _init(self) -> None:
-        """Prepares whatever a subclass needs."""
+        """Initializes a subclass."""
 
     def on_result(self, result: Mapping[str, Any]) -> None:
         """Writes one result."""
         raise NotImplementedError
 
     def update_config(self, config: Mapping[str, Any]) -> None:
-        """Takes another config."""
+        """Handles a changed config."""
 
     def close(self) -> None:
-        """Frees what is open."""
+        """Closes open files."""
 
     def flush(self) -> None:
-        """Writes what is still in memory."""
+        """Writes buffered results."""
 
 
 class NoopLogger(Logger):
-    """Writes nothing."""
+    """A logger that writes nothing."""
 
     def on_result(self, result: Mapping[str, Any]) -> None:
         """Does nothing."""
 
 
-class _OneOfTunes(UnifiedLogger):
-    """One of the loggers that Tune has as a callback now."""
+class _TuneLogger(UnifiedLogger):
+    """A logger that the installed Tune has as a callback."""
 
     _name = ""
 
@@ -72,58 +72,58 @@ class _OneOfTunes(UnifiedLogger):
         super().__init__(config, logdir, [getattr(ray.tune.logger, self._name)], trial)
 
 
-class JsonLogger(_OneOfTunes):
-    """Writes `result.json` and `params.json`."""
+class JsonLogger(_TuneLogger):
+    """The logger of `result.json` and `params.json`."""
 
     _name = "JsonLoggerCallback"
 
 
-class CSVLogger(_OneOfTunes):
-    """Writes `progress.csv`."""
+class CSVLogger(_TuneLogger):
+    """The logger of `progress.csv`."""
 
     _name = "CSVLoggerCallback"
 
 
-class TBXLogger(_OneOfTunes):
-    """Writes TensorBoard's events."""
+class TBXLogger(_TuneLogger):
+    """The logger of TensorBoard's events."""
 
     _name = "TBXLoggerCallback"
 
 
-#: What Tune writes anyway.
+#: The loggers that Tune always has.
 DEFAULT_LOGGERS = (JsonLogger, CSVLogger, TBXLogger)
 
 
 class LegacyLoggerCallback(LoggerCallback):  # type: ignore[misc]  # Ray has no types
-    """Runs loggers of one trial each in today's Tune."""
+    """A callback that runs the loggers of each trial."""
 
     def __init__(self, logger_classes: Iterable[type] | type) -> None:
         if isinstance(logger_classes, type):
             logger_classes = [logger_classes]
-        # Those that Tune runs anyway would write the same files twice.
+        # Tune's default loggers would write the same files twice.
         self._classes = [c for c in logger_classes if c not in DEFAULT_LOGGERS]
         self._loggers: dict[Any, list[Any]] = {}
 
     def log_trial_start(self, trial: Trial) -> None:
-        """Makes the trial's loggers."""
+        """Creates the trial's loggers."""
         trial.init_local_path()
         if trial not in self._loggers:
             made = [c(trial.config, trial.local_path, trial) for c in self._classes]
             self._loggers[trial] = made
 
     def log_trial_result(self, iteration: int, trial: Trial, result: Mapping[str, Any]) -> None:
-        """Passes a result on."""
+        """Passes a result to the trial's loggers."""
         del iteration
         for logger in self._loggers.get(trial, ()):
             logger.on_result(result)
 
     def log_trial_save(self, trial: Trial) -> None:
-        """Has them write what is in memory."""
+        """Flushes the trial's loggers."""
         for logger in self._loggers.get(trial, ()):
             logger.flush()
 
     def log_trial_end(self, trial: Trial, failed: bool = False) -> None:
-        """Closes them."""
+        """Closes the trial's loggers."""
         del failed
         for logger in self._loggers.pop(trial, ()):
             logger.close()

@@ -1,4 +1,4 @@
-"""How trials are doing: a line a result while they run, and a summary when they are done."""
+"""The progress of trials: a line for results while they run, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ray.tune import Callback
 if TYPE_CHECKING:
     from ray.tune.experiment import Trial
 
-#: A trial says something at most once in this time.
+#: The shortest time in s between two lines of a trial.
 SECONDS = 5.0
 
 COLUMNS = ("trial", "iteration", "steps", "seconds", "reward", "min", "max", "length")
@@ -28,11 +28,11 @@ _KEYS = (
 
 
 class Progress(Callback):  # type: ignore[misc]  # Ray has no types
-    """Says a line for a trial's results."""
+    """A callback that prints a line for a trial's results."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        self._said: dict[str, float] = {}
+    def __init__(self, print_line: Callable[[str], None]) -> None:
+        self._print = print_line
+        self._printed: dict[str, float] = {}
 
     def on_trial_result(
         self,
@@ -42,14 +42,14 @@ class Progress(Callback):  # type: ignore[misc]  # Ray has no types
         result: Mapping[str, Any],
         **_: object,
     ) -> None:
-        """Says it, unless the trial has just said something."""
-        if not self._said:
-            self._say(line(COLUMNS))
+        """Prints a line, unless the trial's last one is too recent."""
+        if not self._printed:
+            self._print(line(COLUMNS))
         now = time.monotonic()
         done = result.get("done")
-        if done or now - self._said.get(trial.trial_id, -SECONDS) >= SECONDS:
-            self._said[trial.trial_id] = now
-            self._say(line((str(trial), *numbers(result))))
+        if done or now - self._printed.get(trial.trial_id, -SECONDS) >= SECONDS:
+            self._printed[trial.trial_id] = now
+            self._print(line((str(trial), *numbers(result))))
 
     def on_trial_error(
         self,
@@ -58,36 +58,36 @@ class Progress(Callback):  # type: ignore[misc]  # Ray has no types
         trial: Trial,
         **_: object,
     ) -> None:
-        """Says that it failed, and where to read why."""
-        self._say(f"{trial} failed: {trial.error_file}")
+        """Prints that the trial has failed, and the path of its error file."""
+        self._print(f"{trial} failed: {trial.error_file}")
 
 
 def numbers(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a result says in all columns but the first."""
+    """Formats a result for all columns but the first."""
     return tuple(_shown(value) for value in _values(result).values())
 
 
 def _values(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of all columns; whoever learns from records plays episodes only in evaluations."""
+    """Returns the values of all columns; offline training has episodes only in evaluations."""
     evaluation = result.get("evaluation") or {}
     return {
-        key: evaluation.get(key) if _is_nothing(result.get(key)) else result[key] for key in _KEYS
+        key: evaluation.get(key) if _is_missing(result.get(key)) else result[key] for key in _KEYS
     }
 
 
-def _is_nothing(value: object) -> bool:
+def _is_missing(value: object) -> bool:
     return value is None or value != value  # NaN
 
 
 def line(cells: tuple[str, ...]) -> str:
-    """Cells as a line of columns; the first to the left, numbers to the right."""
+    """Formats cells as a line: the first left-aligned, numbers right-aligned."""
     first, *rest = zip(cells, _WIDTHS, strict=True)
     shown = [f"{first[0]:<{first[1]}}", *(f"{cell:>{width}}" for cell, width in rest)]
     return " ".join(shown)
 
 
 def summary(trial: Trial) -> dict[str, Any]:
-    """What came of a trial, as plain data."""
+    """Returns the outcome of a trial as plain data."""
     result = trial.last_result or {}
     checkpoint = trial.checkpoint.path if trial.checkpoint else None
     return {
@@ -102,7 +102,7 @@ def summary(trial: Trial) -> dict[str, Any]:
 
 
 def stopped_by(criteria: object, result: Mapping[str, Any]) -> str | None:
-    """The stop criterion that a result reached, as `timesteps_total ≥ 10000`."""
+    """Returns the stop criterion that a result has met, such as `timesteps_total ≥ 10000`."""
     for name, value in criteria.items() if isinstance(criteria, Mapping) else ():
         reached = _nested(result, name)
         if isinstance(reached, (int, float)) and reached >= value:
@@ -120,6 +120,6 @@ def _nested(result: Mapping[str, Any], name: str) -> Any:
 
 
 def _shown(value: object) -> str:
-    if _is_nothing(value):
+    if _is_missing(value):
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"

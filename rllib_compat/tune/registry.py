@@ -14,7 +14,7 @@ __all__ = ["get_trainable_cls", "register_trainable"]
 
 
 def get_trainable_cls(name: str) -> Any:
-    """The class of a registered trainable, or of an algorithm of any era."""
+    """Returns the class of a registered trainable, or of an algorithm of any Ray."""
     try:
         return class_of_algorithm(name)
     except ConfigError:

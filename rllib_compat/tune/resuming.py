@@ -1,9 +1,9 @@
-"""Experiments of old Rays go on: `tune.run(resume=…)` and `Tuner.restore(FOLDER)`.
+"""Resumes experiments of old Rays: `tune.run(resume=…)` and `Tuner.restore(FOLDER)`.
 
-Ray resumes from the state that it keeps of an experiment. For one that an old Ray left, such a
-state takes the old one's place: each trial with its config, results and last checkpoint. The old
-one, whose name may be of a later hour elsewhere, and what that Ray kept of the whole (searchers,
-callbacks, its `Tuner`: pickles that Ray would load) are moved into a folder below.
+Ray resumes from an experiment's state file. For an experiment of an old Ray, a new state file
+replaces the old one: each trial with its config, results and last checkpoint. The old one and other
+files of that Ray (searchers, callbacks, its `Tuner`: pickles that Ray would load) are moved into a
+subfolder.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from rllib_compat.trials.experiments import read_old_experiment
 
 logger = logging.getLogger(__name__)
 
-#: What `resume` could be → what says the same today.
+#: An old value of `resume` → the one of the installed Ray.
 RESUME = {"LOCAL": True, "REMOTE": True, "PROMPT": "AUTO", "ERRORED_ONLY": "AUTO+ERRORED_ONLY"}
-#: Where the old Ray's own files go, and which of them are pickles.
+#: The subfolder for the old Ray's own files, and the pattern of those that are pickles.
 ASIDE = "of_old_ray"
 _PICKLES = re.compile(r".+\.pkl|.+[-_]states?-.+\.json")
-#: What was code, as `params.json` has it.
+#: The pattern of code in `params.json`.
 _CODE = re.compile(r"<.+>|functools\.partial\(.*", re.DOTALL)
 
 
-def take_up(folder: Path, trainable: object, given: Mapping[str, Any]) -> None:
-    """Lets Ray resume an experiment that an old Ray left; another one stays as it is.
+def prepare_resume(folder: Path, trainable: object, given: Mapping[str, Any]) -> None:
+    """Converts an experiment of an old Ray so that Ray can resume it; others are not changed.
 
     Args:
         folder: The experiment's folder.
-        trainable: What its trials run.
-        given: The arguments of `run`: `config` has the code that the trials' files can't hold,
-            `stop` counts where the experiment had a function.
+        trainable: The trainable of its trials.
+        given: The arguments of `run`: `config` has the code that the trials' files lack, `stop`
+            applies if the experiment had a function.
 
     Raises:
-        ConfigError: A trial's config had code that `config` does not have.
+        ConfigError: A trial's config contained code that `config` lacks.
         CorruptCheckpointError: A file is damaged.
     """
     if not folder.is_dir() or (old := read_old_experiment(folder)) is None:
@@ -52,10 +52,10 @@ def take_up(folder: Path, trainable: object, given: Mapping[str, Any]) -> None:
         config = with_code(one.config, caller)
         if lost := sorted(_code_in(config)):
             raise ConfigError(
-                f"The config of the trial {one.trial_id} had code in {', '.join(lost)}; it is not "
-                "run from the experiment's files.",
+                f"The config of trial {one.trial_id} contained code in {', '.join(lost)}, which "
+                "the experiment's files do not have.",
                 where=str(folder),
-                fix="Give the same config again: tune.run(…, config=CONFIG, resume=True).",
+                fix="pass the same config again: tune.run(…, config=CONFIG, resume=True)",
             )
         if one.results and not one.checkpoints and one.status != "TERMINATED":
             logger.warning("Trial %s starts from zero: it has no checkpoint.", one.trial_id)
@@ -63,8 +63,8 @@ def take_up(folder: Path, trainable: object, given: Mapping[str, Any]) -> None:
         one.stop = one.stop or (dict(stop) if isinstance(stop, Mapping) else {})
         if not one.stop and stop is None and one.status != "TERMINATED":
             logger.warning(
-                "Trial %s trains until you stop it: the experiment's files have no condition (a "
-                "function is not run from them). Pass it: tune.run(…, stop=STOP, resume=True).",
+                "Trial %s trains until you stop it: the experiment's files have no stop criterion "
+                "(a function is not saved). Pass it: tune.run(…, stop=STOP, resume=True).",
                 one.trial_id,
             )
         trials.append(tune.unfinished_trial(one, folder, trainable, given))
@@ -86,11 +86,11 @@ def _move_aside(files: Iterable[Path]) -> None:
 
 
 def with_code(found: Any, caller: Any) -> Any:
-    """A trial's config with the caller's code in the place of its text; all else is the trial's."""
+    """Replaces the text of code in a trial's config with the caller's code."""
     if isinstance(found, dict):
         given = caller if isinstance(caller, Mapping) else {}
         return {key: with_code(value, given.get(key)) for key, value in found.items()}
-    same = isinstance(found, str) and str(caller) == found  # a space, an object that prints itself
+    same = isinstance(found, str) and str(caller) == found  # such as a space
     return caller if caller is not None and (same or _is_code(found)) else found
 
 

@@ -1,6 +1,6 @@
-"""Tune's schedulers as Ray 0.5 – 0.8 had them.
+"""Tune's schedulers with the arguments of Ray 0.5 – 0.8.
 
-They take `reward_attr`, the metric that shall be high; without any, that is the mean return.
+They take `reward_attr`, the metric to maximize, by default the mean return.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def _with_reward_attr(cls: Any) -> Any:
-    """The class, whose objects may be made with `reward_attr`, or without a metric."""
+    """Derives a scheduler class that takes `reward_attr`, or no metric."""
 
     @functools.wraps(cls.__init__)
     def init(self: Any, *args: object, reward_attr: str | None = None, **kwargs: object) -> None:

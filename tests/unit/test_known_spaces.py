@@ -13,7 +13,7 @@ from rllib_compat.errors import MissingInformationError
 from rllib_compat.neutral import spaces
 from rllib_compat.runtime import resolve_env_name
 from rllib_compat.runtime.atari import game_spec
-from rllib_compat.runtime.envs import why_not_here
+from rllib_compat.runtime.envs import why_not_importable
 from tests.legacy.cases import find
 
 
@@ -23,7 +23,7 @@ def _is_of_box2d(name):
 
 NAMES = [f"{stem}-v{n}" for stem, rows in KNOWN_ENVS.items() for row in rows for n in row[0]]
 #: What gymnasium brings by itself; those of Box2D have bounds in it that gym's had not.
-HERE = [name for name in NAMES if why_not_here(name) is None and not _is_of_box2d(name)]
+HERE = [name for name in NAMES if why_not_importable(name) is None and not _is_of_box2d(name)]
 
 
 @pytest.mark.filterwarnings("ignore:.*out of date|.*deprecated")
@@ -70,8 +70,8 @@ def missing_package():
 def test_what_gymnasium_lists_and_cannot_make_is_told_by_its_package(
     missing_package,
 ):
-    assert "no_such_package" in why_not_here(missing_package)
-    assert why_not_here("CartPole-v1") is None
+    assert "no_such_package" in why_not_importable(missing_package)
+    assert why_not_importable("CartPole-v1") is None
     case = next(c for c in find(ray="0.8.5") if c.variant == "cont")
     given = {"algorithm": "PPO", "env": missing_package}
     with pytest.raises(MissingInformationError, match="can't make 'NeedsAPackage-v0': No module"):

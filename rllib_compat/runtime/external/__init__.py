@@ -1,7 +1,7 @@
-"""Simulators that run outside of the trainer and ask it for actions.
+"""External simulators, which ask the trainer for actions.
 
-`envs.py` has those in a thread of a worker, `server.py` those that connect to a server: the clients
-of Ray 0.5 – 2.x, which today's Ray has no server for any more.
+`envs.py` is for simulators in a thread of a worker, `server.py` for policy clients of Ray 0.5 –
+2.x, which the installed Ray has no server for.
 """
 
 from rllib_compat.neutral.public import lazy_exports

@@ -1,8 +1,8 @@
-"""`ExternalEnv` and `ExternalMultiAgentEnv`: simulators that ask for actions, in a thread.
+"""Adapts `ExternalEnv` and `ExternalMultiAgentEnv`: simulators in a thread that ask for actions.
 
 The user's thread calls `start_episode`, `get_action` (or `log_action`), `log_returns` and
-`end_episode`, as ever; their class is still Ray's (`ray/rllib/env/external_env.py`). Here the other
-end is served: a `step` answers the thread's last question and waits for the next one.
+`end_episode` of Ray's class (`ray/rllib/env/external_env.py`). The adapters do the other side: a
+`step` passes the action to the thread, and waits for its next observation.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from rllib_compat.ray_versions import connectors, environments
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
-# The key of an info under which an action travels that the simulator has chosen itself.
+# The key of an info for an action that the simulator has chosen itself.
 LOGGED = "__logged_action__"
 _POLL_SECONDS = 1.0
-# What the old API stack calls the agent of an environment that has one.
+# The id of the agent of a single-agent environment on the old API stack.
 _ONLY_AGENT = "agent0"
-_GOES_ON = {"__all__": False}
+_NOT_DONE = {"__all__": False}
 _Read = TypeVar("_Read")
 
 
@@ -38,15 +38,15 @@ def is_external(env: object) -> bool:
 
 
 def is_multi_agent(env: object) -> bool:
-    """Whether an external environment has many agents."""
+    """Whether an external environment has several agents."""
     return isinstance(env, ExternalMultiAgentEnv)
 
 
 class ServedEnv:
-    """An external environment as one that is stepped: of one agent or of many, as it is itself.
+    """An external environment with `reset` and `step`, of one or of several agents.
 
-    Episodes are served one after the other; an environment that runs several at the same time has
-    to run each in a thread of its own, or it waits for ever.
+    Episodes are processed one after the other. An environment with several episodes at a time has
+    to run each in its own thread; otherwise it waits forever.
 
     Args:
         env: The external environment; its thread starts with the first reset.
@@ -63,7 +63,7 @@ class ServedEnv:
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:  # noqa: ARG002
         """Waits for the first observation of an episode that the simulator has started.
 
-        A reset in the middle of one can't tell the simulator anything: it goes on where it is.
+        A reset during an episode has no effect on the simulator, which continues.
         """
         if not self.external_env.is_alive():
             self.external_env.start()
@@ -72,7 +72,7 @@ class ServedEnv:
         return self._last["obs"], self._info(self._last)
 
     def step(self, action: object) -> tuple[Any, Any, Any, Any, Any]:
-        """Gives the simulator its action and waits for what comes of it."""
+        """Passes the action to the simulator, and waits for the next observation."""
         episode = self._episode
         episode.action_queue.put(action)
         _, item = self._wait(lambda: [episode])
@@ -84,7 +84,7 @@ class ServedEnv:
         return item["obs"], item["reward"], item["terminated"], item["truncated"], info
 
     def close(self) -> None:
-        """Lets the thread be: it is a daemon."""
+        """Does nothing: the thread is a daemon."""
 
     def __getattr__(self, name: str) -> Any:
         if name in ("external_env", "env") or name.startswith("__"):
@@ -95,11 +95,11 @@ class ServedEnv:
         return list(environments.ongoing_episodes(self.external_env).values())
 
     def _wait(self, episodes: Callable[[], Iterable[Any]]) -> tuple[Any, Any]:
-        """The first of some episodes that has something to say, and what it says."""
+        """Waits for the first of some episodes with data, and returns both."""
 
         def read() -> tuple[Any, Any] | None:
-            said = ((episode, episode.get_data()) for episode in episodes())
-            return next((pair for pair in said if pair[1] is not None), None)
+            pairs = ((episode, episode.get_data()) for episode in episodes())
+            return next((pair for pair in pairs if pair[1] is not None), None)
 
         found = _wait(self.external_env, read)
         assert found is not None
@@ -110,9 +110,10 @@ class ServedEnv:
         agents = info.values() if self._multi_agent else [info]
         if any(isinstance(i, dict) and i.get("training_enabled") is False for i in agents):
             raise LegacyEnvError(
-                "start_episode(training_enabled=False): training uses all steps of an env runner.",
+                "start_episode(training_enabled=False) has no effect on the new API stack, which "
+                "trains on all steps of an env runner.",
                 where="$.env",
-                fix="pass api_stack='old', or leave such episodes out",
+                fix="pass api_stack='old', or do not start such episodes",
             )
         logged = item.get("off_policy_action")
         if logged is None:
@@ -125,11 +126,11 @@ class ServedEnv:
 
 
 class PolledEnv(BaseEnv):  # type: ignore[misc]  # Ray has no types
-    """An external environment for the old API stack, with any number of episodes at a time.
+    """An external environment for the old API stack, with several episodes at a time.
 
-    That stack's sampler refuses Ray's own adapter of it, which gives each episode a number of its
-    own, so that what is left of a fragment when it ends is never collected, and which loses an end
-    that comes while it looks. Here the next episode takes the number of one that has ended.
+    The stack's sampler does not take Ray's own adapter, which gives each episode a new number. Then
+    the rest of a fragment is never collected when an episode ends, and an end can be lost during a
+    poll. This adapter reuses the numbers of ended episodes.
 
     Args:
         env: The external environment; its thread starts now.
@@ -150,11 +151,11 @@ class PolledEnv(BaseEnv):  # type: ignore[misc]  # Ray has no types
         return self.external_env.action_space
 
     def poll(self) -> tuple[dict[int, Any], ...]:
-        """What episodes have to say, as soon as one has.
+        """Waits until an episode has data, and returns the data of all episodes.
 
         Returns:
-            Observations, rewards, terminateds, truncateds, infos and logged actions; each a dict by
-            the episodes' numbers of dicts by agents.
+            Observations, rewards, terminateds, truncateds, infos and logged actions, each by the
+            episode's number and by agent.
         """
         episodes = environments.ongoing_episodes(self.external_env)
 
@@ -162,20 +163,20 @@ class PolledEnv(BaseEnv):  # type: ignore[misc]  # Ray has no types
             items = {episode.episode_id: episode.get_data() for episode in list(episodes.values())}
             return {episode: item for episode, item in items.items() if item is not None}
 
-        told: tuple[dict[int, Any], ...] = ({}, {}, {}, {}, {}, {})
+        values: tuple[dict[int, Any], ...] = ({}, {}, {}, {}, {}, {})
         for episode, item in _wait(self.external_env, read).items():
             taken = self._numbers.values()
             free = next(number for number in itertools.count() if number not in taken)
             number = self._numbers.setdefault(episode, free)
             parts = self._parts(item)
-            for part, said in zip(told, parts, strict=False):
-                part[number] = said
+            for by_number, part in zip(values, parts, strict=False):
+                by_number[number] = part
             if parts[2]["__all__"]:
                 del episodes[episode]
         self._numbers = {
-            e: n for e, n in self._numbers.items() if not told[2].get(n, _GOES_ON)["__all__"]
+            e: n for e, n in self._numbers.items() if not values[2].get(n, _NOT_DONE)["__all__"]
         }
-        return told
+        return values
 
     def _parts(self, item: dict[str, Any]) -> list[dict[Any, Any]]:
         parts = [item["obs"], item["reward"], item["terminated"], item["truncated"], item["info"]]
@@ -191,7 +192,7 @@ class PolledEnv(BaseEnv):  # type: ignore[misc]  # Ray has no types
         return parts
 
     def send_actions(self, action_dict: Mapping[int, Any]) -> None:
-        """Gives episodes their actions."""
+        """Passes actions to episodes."""
         episodes = environments.ongoing_episodes(self.external_env)
         ids = {number: episode for episode, number in self._numbers.items()}
         for number, actions in action_dict.items():
@@ -200,23 +201,23 @@ class PolledEnv(BaseEnv):  # type: ignore[misc]  # Ray has no types
 
 
 def _wait(env: Any, read: Callable[[], _Read]) -> _Read:
-    """What `read` finds, as soon as it finds something that episodes have to say."""
-    told = environments.news(env)
-    with told:
+    """Waits until `read` returns data of episodes."""
+    condition = environments.news(env)
+    with condition:
         while not (found := read()):
             if not env.is_alive():
                 raise LegacyEnvError(
-                    f"The thread of {type(env).__name__} has ended.",
+                    f"The thread of {type(env).__name__} has ended, because run() has returned.",
                     where="$.env",
-                    fix="run() has to loop forever; an error in it is in the worker's log. "
-                    "Episodes that wait for each other in one thread need api_stack='old'",
+                    fix="make run() loop forever; its error, if any, is in the worker's log; if "
+                    "its episodes wait for each other, pass api_stack='old'",
                 )
-            told.wait(_POLL_SECONDS)
+            condition.wait(_POLL_SECONDS)
     return found
 
 
 def record_logged_actions(config: AlgorithmConfig) -> None:
-    """Makes episodes hold the actions that simulators have chosen, where they have."""
+    """Adds `LoggedActions`, which records actions that simulators have chosen, to a config."""
     inner = connectors.module_to_env_factory(config)
     if not (isinstance(inner, partial) and inner.func is with_logged_actions):
         config.env_runners(module_to_env_connector=partial(with_logged_actions, inner))
@@ -226,7 +227,7 @@ def record_logged_actions(config: AlgorithmConfig) -> None:
 def with_logged_actions(
     inner: Callable[..., Any] | None, env: object = None, *spaces: object
 ) -> list[Any]:
-    """Makes the connectors from the module to an environment, and for simulators one more."""
+    """Creates the module-to-env connectors, with `LoggedActions` for external environments."""
     own = connectors.make_connectors(inner, env, *spaces)
     envs = environments.sub_environments(getattr(env, "unwrapped", env))
     external = any(isinstance(getattr(e.unwrapped, "env", None), ServedEnv) for e in envs)
@@ -235,10 +236,10 @@ def with_logged_actions(
 
 @public("rllib_compat.adapters")
 class LoggedActions(ConnectorV2):  # type: ignore[misc]  # Ray has no types
-    """Puts the action that the simulator has logged in the place of the module's."""
+    """Replaces the module's action with the one that the simulator has logged."""
 
     def __call__(self, *, batch: Mapping[str, Any], episodes: Iterable[Any], **_: object) -> Any:
-        """Replaces actions in `batch`, of the episodes whose last info holds one."""
+        """Replaces the actions of episodes whose last info has one."""
         logged = dict(_logged_actions(episodes))
 
         def replace_action(
@@ -258,6 +259,6 @@ def _logged_actions(episodes: Iterable[Any]) -> Iterable[tuple[Any, Any]]:
     for episode in episodes:
         parts = getattr(episode, "agent_episodes", {None: episode})
         for agent, part in parts.items():
-            # One that is about to be reset has nothing yet.
+            # An episode before its reset has no infos.
             if part.is_reset and not part.is_done and LOGGED in (info := part.get_infos(-1)):
                 yield (episode.id_, agent), info[LOGGED]

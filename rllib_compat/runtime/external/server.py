@@ -1,10 +1,10 @@
-"""`PolicyServerInput` and `PolicyServer`: simulators in other processes get actions over HTTP.
+"""`PolicyServerInput` and `PolicyServer`, which send actions to simulators over HTTP.
 
-Their clients are those of Ray 0.5 – 2.x, as they are (`ray/rllib/env/policy_client.py`). With
-remote inference, a client sends each observation, and a worker here computes the action and makes
-the batches. With local inference, it gets a policy once and its weights from time to time, and
-sends batches. Both end in the same queue, which the trainer reads as its `input`, on the old API
-stack: today's env runners take no batches from outside.
+Their clients are the unchanged ones of Ray 0.5 – 2.x (`ray/rllib/env/policy_client.py`). With
+remote inference, a client sends each observation, and a worker here computes the action and
+collects batches. With local inference, a client gets a policy once and its weights regularly, and
+sends batches. A queue has both kinds of batches, which the trainer reads as its `input` on the old
+API stack: env runners take no external batches.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from rllib_compat.runtime.external.worker_args import worker_args
 
 logger = logging.getLogger(__name__)
 
-#: A request must not be longer; batches of images are the longest.
+#: The largest size of a request in bytes.
 MOST_BYTES = 256 << 20
 _SECONDS_FOR_A_REQUEST = 60.0
 
 
 def _part(request: Mapping[str, Any], name: str) -> Any:
-    """A part of a request that has to be there: arrays and plain data."""
+    """Returns a required part of a request: arrays and plain data."""
     if name not in request:
         raise CorruptCheckpointError(
-            f"{request['command']} needs `{name}`, which is not there.",
+            f"The request {request['command']} lacks `{name}`.",
             where="request",
-            fix="Connect with a PolicyClient of Ray 0.5 - 2.x.",
+            fix="connect with a PolicyClient of Ray 0.5 - 2.x",
         )
     return plain(request[name], f"request → {name}")
 
@@ -88,14 +88,14 @@ _EPISODE_COMMANDS: dict[str, Callable[[Any, Mapping[str, Any]], dict[str, Any]]]
     "LOG_RETURNS": _log_returns,
     "END_EPISODE": _end_episode,
 }
-# Those of local inference, which a server of one environment does not have.
+# The commands of local inference, which `PolicyServer` lacks.
 _LOCAL_COMMANDS = "GET_WORKER_ARGS", "GET_WEIGHTS", "REPORT_SAMPLES"
 
 
 def _observation(env: Any, request: Mapping[str, Any]) -> Any:
-    """The observation of a request, if the environment can have such a one.
+    """Returns the observation of a request, after a check against the space.
 
-    A worker dies of another one, and with it the training of all clients.
+    Any other observation would end the worker, and so the training of all clients.
     """
     given = _part(request, "observation")
     space = getattr(env, "observation_space", None)
@@ -105,10 +105,10 @@ def _observation(env: Any, request: Mapping[str, Any]) -> Any:
 
 
 def as_element(space: Any, value: Any) -> Any:
-    """A value of a client as an element of a space, with the types that the space has.
+    """Converts a client's value to an element of a space, with its dtypes.
 
     Raises:
-        CorruptCheckpointError: It is none.
+        CorruptCheckpointError: The value is not in the space.
     """
     import gymnasium
 
@@ -126,9 +126,9 @@ def as_element(space: Any, value: Any) -> Any:
         fits = False
     if not fits:
         raise CorruptCheckpointError(
-            f"The observation {value!r} is not of the space {space}.",
+            f"The observation {value!r} is not in the space {space}.",
             where="request → observation",
-            fix="Send what the observation_space of the trainer's config describes.",
+            fix="send observations of the observation_space in the trainer's config",
         )
     return found
 
@@ -141,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
             code, answer = 200, write_answer(self.server.answer(read_request(self._body())))  # type: ignore[attr-defined]
         except CompatError as error:
             code, answer = 400, str(error).encode()
-        except Exception as error:  # of an environment or a policy: the client hears of it
+        except Exception as error:  # of an environment or a policy, sent to the client
             logger.exception("A request of a policy client failed.")
             code, answer = 500, f"{type(error).__name__}: {error}".encode()
         self.send_response(code)
@@ -150,14 +150,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(answer)
 
     def _body(self) -> bytes:
-        if self.headers.get("Origin"):  # a page in a browser may ask any address of this machine
-            raise CorruptCheckpointError("Pages in browsers are no clients.", where="Origin")
+        if self.headers.get("Origin"):  # a web page may send requests to any local address
+            raise CorruptCheckpointError(
+                "The request is from a web page, which is not accepted.", where="Origin"
+            )
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit() and int(length) <= MOST_BYTES):
             raise CorruptCheckpointError(
-                f"A request has to say its length, of at most {MOST_BYTES} bytes.",
+                f"A request must have a Content-Length of at most {MOST_BYTES} bytes.",
                 where=f"Content-Length: {length[:40]}",
-                fix="Send batches of fewer steps: a smaller rollout_fragment_length.",
+                fix="send smaller batches: set a smaller rollout_fragment_length",
             )
         return self.rfile.read(int(length))
 
@@ -174,19 +176,18 @@ class _Server(ThreadingHTTPServer):
             super().__init__((address, port), _Handler)
         except OSError as error:
             raise ConfigError(
-                f"No policy server can listen at {address}:{port}: {error}.",
+                f"The policy server cannot listen at {address}:{port}: {error}.",
                 where="$.input",
-                fix="Choose another port; with several workers each needs its own: "
-                "port + ioctx.worker_index.",
+                fix="choose another port; with several workers, use port + ioctx.worker_index",
             ) from error
 
 
 class PolicyServer(_Server):
-    """Serves one external environment to clients (Ray 0.5 – 0.8, `rllib/utils/policy_server.py`).
+    """The server of one external environment (Ray 0.5 – 0.8, `rllib/utils/policy_server.py`).
 
     Args:
-        external_env: An `ExternalEnv`, whose `run` calls `serve_forever` of this.
-        address: Where to listen.
+        external_env: An `ExternalEnv`, whose `run` calls the server's `serve_forever`.
+        address: The address to listen at.
         port: The port.
     """
 
@@ -195,33 +196,33 @@ class PolicyServer(_Server):
         self.env = external_env
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Does what a request asks for."""
-        return _of_episodes(request["command"])(self.env, request)
+        """Executes a request."""
+        return _find_command(request["command"])(self.env, request)
 
 
-def _of_episodes(command: str) -> Callable[[Any, Mapping[str, Any]], dict[str, Any]]:
+def _find_command(command: str) -> Callable[[Any, Mapping[str, Any]], dict[str, Any]]:
     if command not in _EPISODE_COMMANDS:
         raise CorruptCheckpointError(
-            f"There is no command {command!r}.",
+            f"The command {command!r} is unknown.",
             where="request → command",
-            fix=f"A client may send {', '.join((*_EPISODE_COMMANDS, *_LOCAL_COMMANDS))}.",
+            fix=f"send one of {', '.join((*_EPISODE_COMMANDS, *_LOCAL_COMMANDS))}",
         )
     return _EPISODE_COMMANDS[command]
 
 
 class PolicyServerInput(InputReader):  # type: ignore[misc]  # Ray has no types
-    """What policy clients sample, as the `input` of a trainer (Ray 0.8.1 – 2.x).
+    """The samples of policy clients as the `input` of a trainer (Ray 0.8.1 – 2.x).
 
-    Its config has `"input": lambda ioctx: PolicyServerInput(ioctx, "localhost", 9900)`.
+    The config has `"input": lambda ioctx: PolicyServerInput(ioctx, "localhost", 9900)`.
 
     Args:
-        ioctx: What Ray gives an input: its `worker` has the policies.
-        address: Where to listen; only this machine by default.
-        port: The port; 0 for any that is free (`server_port` says which).
-        idle_timeout: After how many seconds without a batch the trainer gets an empty one, so that
-            other workers need not wait.
-        max_sample_queue_size: How many batches may wait; of more, the oldest is dropped, with a
-            warning.
+        ioctx: Ray's I/O context, whose `worker` has the policies.
+        address: The address to listen at; by default only this machine.
+        port: The port; 0 for any free one, which is `server_port`.
+        idle_timeout: The time in s without a batch after which the trainer gets an empty one, so
+            that other workers need not wait.
+        max_sample_queue_size: The number of batches in the queue; if there are more, the oldest is
+            dropped, with a warning.
         client_ray: The Ray of clients with local inference; by default the trainer's `legacy_ray`.
     """
 
@@ -248,7 +249,7 @@ class PolicyServerInput(InputReader):  # type: ignore[misc]  # Ray has no types
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def next(self) -> Any:
-        """The next batch, or an empty one if no client has sent any for a while."""
+        """Returns the next batch, or an empty one after `idle_timeout`."""
         try:
             return self._batches.get(timeout=self._idle_timeout)
         except queue.Empty:
@@ -262,10 +263,11 @@ class PolicyServerInput(InputReader):  # type: ignore[misc]  # Ray has no types
     def _worker_args(self) -> dict[str, Any]:
         if self._client_ray is None:
             raise ConfigError(
-                "A client with local inference needs a policy of its own Ray, which is not known.",
+                "A client with local inference needs a policy of its own Ray, and that Ray is not "
+                "known.",
                 where="$.input",
-                fix='PolicyServerInput(…, client_ray="1.13.0"), or legacy_ray="1.13.0" for the '
-                'trainer; or PolicyClient(address, inference_mode="remote")',
+                fix='set PolicyServerInput(…, client_ray="1.13.0"), or legacy_ray="1.13.0" for the '
+                'trainer; or use PolicyClient(address, inference_mode="remote")',
             )
         algorithm = registry.find(self._worker.config.algo_class.__name__).name
         return worker_args(self._worker, algorithm, str(self._client_ray))
@@ -281,8 +283,8 @@ class PolicyServerInput(InputReader):  # type: ignore[misc]  # Ray has no types
             except queue.Full:
                 self._batches.get_nowait()
                 logger.warning(
-                    "Clients sample faster than the trainer learns: the oldest of %d batches, "
-                    "max_sample_queue_size, was dropped.",
+                    "The oldest of %d batches (max_sample_queue_size) was dropped, because clients "
+                    "sample faster than the trainer learns.",
                     self._batches.maxsize,
                 )
         for episode in metrics:
@@ -298,21 +300,21 @@ class PolicyServerInput(InputReader):  # type: ignore[misc]  # Ray has no types
             batch = batch_of(request.get("samples"), worker.policy_map)
             self._report(batch, map(metrics_of, request.get("metrics") or ()))
             return {}
-        do = _of_episodes(request["command"])
+        do = _find_command(request["command"])
         with self._lock:
             if self._sampling is None:
                 self._sampling = _Sampling(self._worker, self._report)
         answer = do(self._sampling.running_env(), request)
-        self._sampling.running_env()  # it may have failed while the client waited
+        self._sampling.running_env()  # raises an error of the time while the client waited
         return answer
 
 
 class _Sampling(threading.Thread):
-    """Samples with the policies of a worker from an environment that clients step.
+    """A thread that samples with a worker's policies from an environment that clients step.
 
     Args:
         worker: The trainer's worker.
-        report: Takes each batch, and the metrics of episodes that have ended.
+        report: Called with each batch and the metrics of ended episodes.
     """
 
     def __init__(self, worker: Any, report: Callable[[Any, Iterable[Any]], None]) -> None:
@@ -325,7 +327,7 @@ class _Sampling(threading.Thread):
         self.start()
 
     def running_env(self) -> Any:
-        """The environment, if somebody still asks it for steps.
+        """Returns the environment, if the thread still samples.
 
         Raises:
             CompatError: Sampling has failed.
@@ -334,7 +336,7 @@ class _Sampling(threading.Thread):
             raise CompatError(
                 f"Sampling has failed: {type(self._error).__name__}: {self._error}",
                 where="policy server",
-                fix="Mend it, and start the trainer again; its log has the whole error.",
+                fix="correct the error (its traceback is in the trainer's log), and restart it",
             ) from self._error
         return self._env
 
@@ -345,15 +347,15 @@ class _Sampling(threading.Thread):
                 self._sampler.set_weights(weights, counters)
                 batch = self._sampler.sample()
                 self._report(batch, self._sampler.get_metrics())
-        except Exception as error:  # it is told to the clients
+        except Exception as error:  # `running_env` raises it in the requests of clients
             logger.exception("Sampling for policy clients has failed.")
             self._error = error
             for episode in list(environments.ongoing_episodes(self._env).values()):
-                episode.action_queue.put(None)  # for those who wait for an action
+                episode.action_queue.put(None)  # ends the wait for an action
 
 
 def _external_env(worker: Any) -> Any:
-    """An environment of the worker's spaces; its own thread has nothing to do."""
+    """Creates an environment with the worker's spaces, whose own thread does nothing."""
     kind = ExternalMultiAgentEnv if worker.multiagent else ExternalEnv
     _, policy = next(iter(worker.policy_map.items()))
 

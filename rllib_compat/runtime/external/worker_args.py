@@ -1,8 +1,8 @@
-"""What a client with local inference makes its own worker of: the arguments of its Ray's worker.
+"""The arguments with which a client with local inference creates its own rollout worker.
 
-Ray pickled the server's own ones, with all code in them; client and server had to be of one Ray and
-one Python. Here they are made for the client's Ray, of names that it has and of plain data, so that
-no code travels; what can't be said so is refused.
+Ray pickled the server's own arguments with their code, so that client and server needed the same
+Ray and Python. Here they consist of names of the client's Ray and plain data, without code;
+anything else raises an error.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.registry import keys
 from rllib_compat.runtime.external.messages import OldCall, OldName
 
+_REMOTE = 'use PolicyClient(address, inference_mode="remote")'
 _ALGORITHMS, _CONFIG_OBJECT = Version("2.0"), Version("2.3")
 _SPEC, _OUTPUT, _BRANCHES = Version("1.0"), Version("1.9"), Version("0.8.6")
 
-#: What begins so is of no worker, or is set by the config itself.
+#: The prefixes of keys that are not a worker's, or that the config sets itself.
 _NOT_OF_A_WORKER = ("_", "evaluation_", "multiagent", "policies", "policy_")
-#: Modules have other weights, and connectors know no environment that asks for actions.
+#: Keys of the new API stack, whose modules have other weights.
 _NEW_STACK = {
     "_enable_learner_api",
     "_enable_rl_module_api",
@@ -31,7 +32,7 @@ _NEW_STACK = {
     "enable_connectors",
 }
 
-#: An algorithm → the module of its torch policy in Ray 0.8 – 1.13, in 2.x, and the class.
+#: An algorithm → the module of its torch policy in Ray 0.8 – 1.13 and in 2.x, and the class.
 _POLICIES = {
     "A2C": ("a3c.a3c_torch_policy", "a3c.a3c_torch_policy", "A3CTorchPolicy"),
     "A3C": ("a3c.a3c_torch_policy", "a3c.a3c_torch_policy", "A3CTorchPolicy"),
@@ -44,7 +45,7 @@ _POLICIES = {
 
 
 def worker_args(worker: Any, algorithm: str, client_ray: str) -> dict[str, Any]:
-    """The arguments of the worker of a client.
+    """Returns the arguments for a client's worker.
 
     Args:
         worker: The trainer's worker.
@@ -52,14 +53,14 @@ def worker_args(worker: Any, algorithm: str, client_ray: str) -> dict[str, Any]:
         client_ray: The Ray of the clients.
 
     Raises:
-        ConfigError: What the config asks for can't be said in plain data.
+        ConfigError: The config cannot be represented without code.
     """
     ray = Version(client_ray)
     if algorithm not in _POLICIES or worker.multiagent:
         raise ConfigError(
-            "Policies for local inference are one of " + ", ".join(_POLICIES) + ", for one agent.",
+            "Local inference needs a single agent, and one of " + ", ".join(_POLICIES) + ".",
             where="inference_mode",
-            fix='PolicyClient(address, inference_mode="remote")',
+            fix=_REMOTE,
         )
     (policy,) = worker.policy_map.values()
     space = getattr(policy.observation_space, "original_space", policy.observation_space)
@@ -101,7 +102,7 @@ def worker_args(worker: Any, algorithm: str, client_ray: str) -> dict[str, Any]:
 
 
 def _config_object(config: Mapping[str, Any], algorithm: str) -> OldCall:
-    """A config object of Ray 2.3 – 2.9, made of a dict, with the stack of policies and models."""
+    """Creates a config object of Ray 2.3 – 2.9 from a dict, on the old API stack."""
     name = algorithm.lower()
     made = OldName(f"ray.rllib.algorithms.{name}.{name}", f"{algorithm}Config")
     read = (key for key in config if not key.startswith(_NOT_OF_A_WORKER))
@@ -110,7 +111,7 @@ def _config_object(config: Mapping[str, Any], algorithm: str) -> OldCall:
 
 
 def _policy_config(given: Mapping[str, Any], algorithm: str, client_ray: str) -> dict[str, Any]:
-    """The whole config of a policy as the client's Ray had it: its keys, and what is set here."""
+    """Returns a policy's config with the keys of the client's Ray and the values of this one."""
     config = keys.default_config(algorithm, client_ray)
     model = config["model"]
     for key in given.keys() & config.keys() - {"model", "multiagent"}:
@@ -124,17 +125,17 @@ def _policy_config(given: Mapping[str, Any], algorithm: str, client_ray: str) ->
         model["lstm_use_prev_action_reward"] = all(given["model"].get(key) for key in both)
     if Version(client_ray) < _BRANCHES and not model.get("vf_share_layers"):
         raise ConfigError(
-            f"torch's networks of Ray {client_ray} share the layers of policy and value function.",
+            f"The torch networks of Ray {client_ray} always share layers of policy and value "
+            "function.",
             where="model.vf_share_layers",
-            fix='"model": {"vf_share_layers": True}, or '
-            'PolicyClient(address, inference_mode="remote")',
+            fix=f'set "model": {{"vf_share_layers": True}}, or {_REMOTE}',
         )
     for key, value in (("model", model), ("exploration_config", given.get("exploration_config"))):
         if value is not None and not _is_plain(value):
             raise ConfigError(
-                f"`{key}` has code in it, which can't be sent to a client.",
+                f"`{key}` contains code, which is not sent to clients.",
                 where=key,
-                fix='PolicyClient(address, inference_mode="remote")',
+                fix=_REMOTE,
             )
     return config
 
@@ -148,7 +149,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _space(space: Any, gym: str) -> OldCall:
-    """A space that the client makes of its own gym's class."""
+    """Returns a space as a call of the client's own gym."""
     kind = type(space).__name__
     made = OldName(f"{gym}.spaces", kind)
     if kind == "Box":
@@ -164,7 +165,7 @@ def _space(space: Any, gym: str) -> OldCall:
     if kind == "Dict":
         return made({name: _space(part, gym) for name, part in space.spaces.items()})
     raise ConfigError(
-        f"A space of the kind {kind} can't be sent to a client.",
+        f"A {kind} space cannot be sent to a client.",
         where="observation_space",
-        fix='PolicyClient(address, inference_mode="remote")',
+        fix=_REMOTE,
     )

@@ -1,1 +1,1 @@
-"""Recordings of steps: the JSON files that RLlib's `output` wrote and its `input` read."""
+"""Recordings of steps: the JSON files of RLlib's `output` and `input`."""

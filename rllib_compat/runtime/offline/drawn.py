@@ -1,8 +1,8 @@
-"""Recorded episodes as learners of an LSTM, or of actions of several parts, take them.
+"""Prepares recorded episodes for recurrent modules, and for actions with several parts.
 
-Ray draws whole episodes from a recording, with repetition, and puts all steps with one id into one
-sequence: the mask of BC fits no longer, and MARWIL's LSTM goes on from one copy into the next. And
-it takes an action that is recorded as one vector apart where there is no time dimension alone.
+Ray samples complete episodes from a recording with repetition, and joins all steps with one id to
+one sequence: then the mask of BC has the wrong size, and MARWIL's LSTM continues from one copy into
+the next. And Ray splits an action recorded as one vector only if there is no time dimension.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @public("rllib_compat.adapters")
 class PreLearner(OfflinePreLearner):  # type: ignore[misc]  # Ray has no types
-    """Ray's maker of batches from recorded episodes, each of which comes as it was drawn."""
+    """Ray's prelearner, with `DrawnEpisodes` before its connectors."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
@@ -38,23 +38,23 @@ class PreLearner(OfflinePreLearner):  # type: ignore[misc]  # Ray has no types
 
 
 class DrawnEpisodes(ConnectorV2):  # type: ignore[misc]
-    """Gives each drawn episode an id of its own, its actions their parts, its LSTM states."""
+    """Gives each sampled episode its own id, splits its actions, and adds recurrent states."""
 
     def __call__(
         self, *, rl_module: Any, batch: Mapping[str, Any], episodes: list[Any], **_: object
     ) -> Any:
-        """Changes the list of episodes; those in the buffer stay what they are."""
+        """Replaces the episodes in the list; those in the buffer are not changed."""
         module = rl_module[next(iter(rl_module.keys()))]  # recordings train one policy
         space = module.action_space
         for place, drawn in enumerate(episodes):
             episodes[place] = own = copy.copy(drawn)
             own.id_ = f"{drawn.id_}_{place}"
             recorded = drawn.actions.data
-            if tree.is_nested(_parts(space)) and not _is_apart(recorded):
-                apart = split_actions(np.asarray(recorded), space)
+            if tree.is_nested(_parts(space)) and not _is_split(recorded):
+                split = split_actions(np.asarray(recorded), space)
                 if isinstance(recorded, list):
-                    apart = _step_by_step(apart, len(recorded))
-                own.actions = InfiniteLookbackBuffer(apart, lookback=drawn.actions.lookback)
+                    split = _step_by_step(split, len(recorded))
+                own.actions = InfiniteLookbackBuffer(split, lookback=drawn.actions.lookback)
             if module.is_stateful() and Columns.STATE_OUT not in drawn.extra_model_outputs:
                 own.extra_model_outputs = copy.copy(drawn.extra_model_outputs)
                 own.extra_model_outputs[Columns.STATE_OUT] = _first_states(module, drawn)
@@ -62,9 +62,9 @@ class DrawnEpisodes(ConnectorV2):  # type: ignore[misc]
 
 
 def _first_states(module: RLModule, episode: Any) -> InfiniteLookbackBuffer:
-    """The state that a module begins with, for each step of an episode and the one before.
+    """Returns a module's initial state for each step of an episode and the one before.
 
-    Recordings have no states. Later Rays take this one then; Ray 2.40 fails without any.
+    Recordings have no states. Later Rays add this one; Ray 2.40 raises an error.
     """
     first = tree.map_structure(np.asarray, convert_to_numpy(module.get_initial_state()))
     steps = len(episode) + 1
@@ -74,7 +74,7 @@ def _first_states(module: RLModule, episode: Any) -> InfiniteLookbackBuffer:
     return InfiniteLookbackBuffer(repeated, lookback=1)
 
 
-def _is_apart(recorded: object) -> bool:
+def _is_split(recorded: object) -> bool:
     first = recorded[0] if isinstance(recorded, list) and recorded else recorded
     return not isinstance(first, np.ndarray)
 
@@ -84,7 +84,7 @@ def _step_by_step(columns: Mapping[str, Any], steps: int) -> list[Any]:
 
 
 def split_actions(actions: Any, space: gym.Space[Any]) -> Any:
-    """Actions in the structure of their space, which were recorded as one vector each.
+    """Splits actions that were recorded as one vector each into the structure of their space.
 
     Args:
         actions: `[steps, numbers]`, parts of a Dict in the order of their keys.

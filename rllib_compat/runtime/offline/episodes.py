@@ -1,8 +1,8 @@
-"""Recorded batches as the episodes that today's offline algorithms read.
+"""Converts recorded batches to the episodes that Ray's offline algorithms read.
 
-A line of a recording is a fragment: of several episodes, and seldom of whole ones. Today's readers
-want whole episodes, each once. So fragments of one episode are joined again where they meet, and
-what the recording has cut ends as truncated.
+A line of a recording is a fragment, with parts of several episodes. Ray's readers need complete
+episodes. So the fragments of an episode are joined if they are consecutive, and an incomplete
+episode ends as truncated.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from rllib_compat.neutral.errors import ConfigError, CorruptCheckpointError
 from rllib_compat.ray_versions import episodes
 from rllib_compat.runtime.offline.files import DONES, read_lines
 
-# What an episode has under names of its own; the other columns were outputs of the policy.
+# The columns of a step; other columns were outputs of the policy.
 STEPS = {"obs", "new_obs", "actions", "rewards", "infos", "t", DONES, "terminateds", "truncateds"}
 _LABELS = {"eps_id", "agent_index", "unroll_id", "agent_id", "env_id", "policy_id"}
-# Computed from others; learners do it again.
+# Computed from other columns; learners compute them again.
 _DERIVED = {"prev_actions", "prev_rewards", "advantages", "value_targets", "weights", "type"}
 _FLAGS = (DONES, "terminateds", "truncateds")
-#: What columns hold of which reading goes by, as numpy's kinds of types.
+#: The required numpy kinds of columns that the reading depends on.
 _KINDS = {
     **dict.fromkeys((*_FLAGS, "rewards"), "biuf"),
     **dict.fromkeys(("t", "agent_index"), "iuf"),
@@ -37,16 +37,16 @@ Columns = Mapping[str, Any]
 
 
 def episodes_of(files: Iterable[Path]) -> Iterator[Any]:
-    """The recorded episodes, as `SingleAgentEpisode`s of arrays.
+    """Yields the recorded episodes, as `SingleAgentEpisode`s of arrays.
 
     Raises:
-        ConfigError: Several policies were recorded.
-        CorruptCheckpointError: A line lacks what every recording has, or contradicts itself.
+        ConfigError: The recording is of several policies.
+        CorruptCheckpointError: A line lacks a required column, or its columns do not match.
     """
     policies: set[str] = set()
     count = 0
     for file in files:
-        # Only within a file, which one worker wrote, do lines follow each other.
+        # Lines are consecutive only within a file, which one worker has written.
         open_ends: dict[tuple[str, Any, Any], list[dict[str, Any]]] = {}
         for policy, columns in read_lines(file):
             policies.add(policy)
@@ -54,7 +54,7 @@ def episodes_of(files: Iterable[Path]) -> Iterator[Any]:
                 raise ConfigError(
                     f"The recording is of several policies: {', '.join(sorted(policies))}.",
                     where="$.input",
-                    fix="Train each by itself, with a recording of its own agents alone.",
+                    fix="train each policy separately, with a recording of only its agents",
                 )
             for key, fragment in _fragments(policy, columns, str(file)):
                 earlier = open_ends.pop(key, [])
@@ -73,14 +73,14 @@ def episodes_of(files: Iterable[Path]) -> Iterator[Any]:
 
 
 def episodes_of_batch(columns: Columns, where: str) -> list[Any]:
-    """The episodes, or their parts, in one batch of steps, as `SingleAgentEpisode`s of arrays.
+    """Converts a batch of steps to `SingleAgentEpisode`s of arrays, or chunks of them.
 
     Args:
-        columns: Observations, actions, rewards, and what a policy computed beside them.
-        where: What the batch is, for errors.
+        columns: Observations, actions, rewards, and other outputs of the policy.
+        where: The name of the batch in errors.
 
     Raises:
-        CorruptCheckpointError: The batch lacks one of the first three.
+        CorruptCheckpointError: The batch lacks observations, actions or rewards.
     """
     fragments = _fragments("", columns, where)
     return [_episode([part], uuid.uuid4().hex, where) for _, part in fragments]
@@ -89,7 +89,7 @@ def episodes_of_batch(columns: Columns, where: str) -> list[Any]:
 def _fragments(
     policy: str, columns: Columns, where: str
 ) -> Iterator[tuple[tuple[str, Any, Any], dict[str, Any]]]:
-    """The parts of a batch that belong to one episode, with what identifies it."""
+    """Splits a batch by episodes, and yields each part with the key of its episode."""
     arrays = _arrays(columns, where)
     length = len(arrays["rewards"])
     flags = {name: arrays.get(name, np.zeros(length, bool)) for name in _FLAGS}
@@ -111,7 +111,7 @@ def _fragments(
 
 
 def _arrays(columns: Columns, where: str) -> dict[str, Any]:
-    """The columns as arrays with a row a step."""
+    """Converts the columns to arrays with a row for each step."""
     with _contradictions(where):
         arrays = {name: _column(name, v) for name, v in columns.items() if name not in _DERIVED}
     for name in ("obs", "actions", "rewards"):
@@ -120,21 +120,23 @@ def _arrays(columns: Columns, where: str) -> dict[str, Any]:
     length = len(arrays["rewards"]) if arrays["rewards"].ndim else 0
     for name, array in arrays.items():
         if not array.ndim or len(array) != length:
-            raise CorruptCheckpointError(f"A row of `{name}` is not there.", where=where)
+            raise CorruptCheckpointError(
+                f"`{name}` does not have one row for each of the {length} steps.", where=where
+            )
         kinds = _KINDS.get(name)
         if kinds and (array.ndim != 1 or array.dtype.kind not in kinds):
-            raise CorruptCheckpointError(f"`{name}` is not a number a step.", where=where)
+            raise CorruptCheckpointError(f"`{name}` is not one number for each step.", where=where)
     return arrays | {name: arrays[name].astype(bool) for name in _FLAGS if name in arrays}
 
 
 @contextmanager
 def _contradictions(where: str) -> Iterator[None]:
-    """Turns what numpy and Ray say of rows that do not fit each other into our error."""
+    """Converts the errors of numpy and Ray about columns that do not match."""
     try:
         yield
     except (ValueError, TypeError, LookupError, OverflowError, AssertionError) as error:
         raise CorruptCheckpointError(
-            f"A recorded batch contradicts itself: {error!r}"[:500], where=where
+            f"The columns of a recorded batch do not match: {error!r}"[:500], where=where
         ) from error
 
 
@@ -152,7 +154,7 @@ def _joined(parts: list[dict[str, Any]], number: int | str) -> Any:
     last = parts[-1]
     observations = join("obs")
     length = len(observations)
-    # Without the observation after the last step, nothing is bootstrapped from it: it is doubled.
+    # Without the observation after the last step, the last one is repeated.
     final = last["new_obs"][-1:] if "new_obs" in last else observations[-1:]
     outputs = [name for name in last if name not in STEPS | {"terminated", "truncated"}]
     infos = list(join("infos")) if "infos" in last else [{}] * length
@@ -161,7 +163,7 @@ def _joined(parts: list[dict[str, Any]], number: int | str) -> Any:
         observations=[*observations, *final],
         actions=list(join("actions")),
         rewards=list(join("rewards")),
-        # An info came with the observation after the step; before the first, there was none.
+        # Infos are those of the observations after steps; the first observation has none.
         infos=[{}, *(info if isinstance(info, dict) else {} for info in infos)],
         extra_model_outputs={
             name: list(join(name)) for name in outputs if all(name in part for part in parts)
@@ -175,8 +177,8 @@ def _joined(parts: list[dict[str, Any]], number: int | str) -> Any:
 
 def _column(name: str, values: object) -> Any:
     array = np.asarray(values)
-    # Modules take floats; only images may stay bytes, of which their layers make floats. An
-    # observation that is a number alone is no vector, but a choice.
+    # Modules take floats; only images stay bytes, which layers convert. An observation that is a
+    # single number is discrete.
     is_vector = name in ("obs", "new_obs") and array.dtype != object and array.ndim in (2, 3)
-    # JSON has one kind of float, and modules compute with 32 bits.
+    # JSON has only 64-bit floats, and modules take 32-bit ones.
     return array.astype(np.float32) if is_vector or array.dtype == np.float64 else array

@@ -1,7 +1,7 @@
-"""Files of recordings: where they are, what a line of them says, and how lines are written.
+"""Finds, reads and writes the files of recordings.
 
-A line is a sample batch as JSON, with columns that may be packed: a pickled array, compressed by
-lz4, in base64 (Ray 0.6 – 2.x, `rllib/utils/compression.py`). RLlib unpickles it; here it is read
+A line is a sample batch as JSON. Its columns may be packed: a pickled array, compressed by lz4, in
+base64 (Ray 0.6 – 2.x, `rllib/utils/compression.py`). RLlib unpickles it; this module reads it
 without executing anything.
 """
 
@@ -28,22 +28,22 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import public
 
 ONE_POLICY = "default_policy"
-# What old readers call a column that has another name today.
+# The legacy name of a column.
 DONES = "dones"
-# An lz4 frame may say that it holds more than any memory; this is what a column may take.
+# The largest size of a column in bytes; an lz4 frame may claim any size.
 LARGEST_COLUMN = 1 << 30
 
 
 def read_lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The batches of a file, by policy.
+    """Yields the batches of a file, by policy.
 
     Yields:
-        The policy's id, and the columns as lists or arrays, all of one length.
+        The policy's id, and the columns as lists or arrays.
 
     Raises:
-        CorruptCheckpointError: A line is no JSON, no batch, or packed in no way that RLlib knew.
+        CorruptCheckpointError: A line is not JSON, not a batch, or cannot be unpacked.
     """
-    with disk_errors(file), open_regular(file) as lines:  # what is no text is no JSON, either
+    with disk_errors(file), open_regular(file) as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 record = from_json(line, f"{file}:{number}")
@@ -51,10 +51,10 @@ def read_lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def from_json(line: str | bytes, where: str) -> dict[str, Any]:
-    """A line as the record that it is, with its columns unpacked; see `read_lines`."""
+    """Reads a line as a record with unpacked columns; see `read_lines`."""
     try:
         record = json.loads(line)
-        if list(record) == ["value"]:  # a data set's form of a row
+        if list(record) == ["value"]:  # the form of Ray's datasets
             record = record["value"]
         kind = record["type"]
         if kind == "SampleBatch":
@@ -64,24 +64,24 @@ def from_json(line: str | bytes, where: str) -> dict[str, Any]:
             return {**record, "policy_batches": {p: _unpack(b, where) for p, b in batches}}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptCheckpointError(
-            f"A line of a recording can't be read: {error!r}.", where=where
+            f"A line of the recording cannot be read: {error!r}.", where=where
         ) from error
     raise CorruptCheckpointError(
-        f"A line of a recording has the type {kind!r}.",
+        f"A line of the recording has the type {kind!r}.",
         where=where,
-        fix="RLlib wrote SampleBatch and MultiAgentBatch",
+        fix="pass files that RLlib has written: their lines are SampleBatch or MultiAgentBatch",
     )
 
 
 def to_json(batch: Any, compress: Collection[str]) -> str:
-    """A `SampleBatch` or `MultiAgentBatch` as one line.
+    """Converts a `SampleBatch` or `MultiAgentBatch` to a line.
 
     Args:
         batch: The batch.
         compress: The columns to pack.
 
     Raises:
-        CompatError: An info holds an object that JSON has no form for.
+        CompatError: An info has an object that JSON cannot represent.
     """
     if hasattr(batch, "policy_batches"):
         record = {
@@ -97,7 +97,7 @@ def to_json(batch: Any, compress: Collection[str]) -> str:
 
 
 def pack(column: object) -> str:
-    """An array as text that every old Ray can unpack."""
+    """Packs an array to text that every old Ray can unpack."""
     import lz4.frame
 
     # Protocol 4 is the newest that Python 3.6 reads.
@@ -106,17 +106,17 @@ def pack(column: object) -> str:
 
 
 def unpack(text: str, where: str) -> Any:
-    """What `pack` packed, read without executing anything."""
+    """Unpacks the text of `pack`, without executing anything."""
     import lz4.frame
 
     try:
         frames = lz4.frame.LZ4FrameDecompressor()
         data = frames.decompress(base64.b64decode(text, validate=True), max_length=LARGEST_COLUMN)
         if not frames.eof:
-            raise ValueError(f"it holds more than {LARGEST_COLUMN} bytes, or not all of them")
+            raise ValueError(f"it is larger than {LARGEST_COLUMN} bytes, or incomplete")
     except (binascii.Error, RuntimeError, ValueError, EOFError) as error:
         raise CorruptCheckpointError(
-            f"A packed column can't be unpacked: {error}.", where=where
+            f"A column cannot be unpacked: {error}.", where=where
         ) from error
     return load(data, budget=Budget(), where=where).value
 
@@ -145,17 +145,17 @@ def _jsonable(value: object) -> Any:
     if value is None or isinstance(value, (list, tuple, str, int, float, bool)):
         return value
     raise CompatError(
-        f"A recording can't hold an object of type {type(value).__name__}.",
+        f"An object of type {type(value).__name__} cannot be recorded as JSON.",
         where="output",
-        fix="put only numbers, texts, lists, dicts and arrays into the environment's infos",
+        fix="return only numbers, strings, lists, dicts and arrays in the environment's infos",
     )
 
 
 def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
-    """The files of an `input`: a directory, a pattern, a path, or a list of paths.
+    """Finds the files of an `input`: a directory, a pattern, a path, or a list of paths.
 
     Raises:
-        ConfigError: There are none.
+        ConfigError: There are no files, or one of the list does not exist.
     """
     if isinstance(source, (str, Path)):
         path = local_path(source)
@@ -166,9 +166,9 @@ def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
     missing = [str(path) for path in found if not path.is_file()]
     if missing or not found:
         raise ConfigError(
-            f"No recording is at {', '.join(missing) or source!r}.",
+            f"There is no recording at {', '.join(missing) or source!r}.",
             where="$.input",
-            fix="give the directory that `output` wrote into, a pattern, or a list of files",
+            fix="pass the directory of `output`, a pattern, or a list of files",
         )
     return found
 
@@ -176,12 +176,12 @@ def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
 @public("rllib_compat.adapters")
 @frozen
 class Recording:
-    """Where and how steps are recorded.
+    """The settings for recording steps.
 
     Attributes:
         path: The directory.
-        compress: The columns that are packed.
-        max_file_size: After how many bytes a new file begins.
+        compress: The columns to pack.
+        max_file_size: The size in bytes at which a new file starts.
     """
 
     path: str
@@ -193,8 +193,8 @@ class Writer:
     """Writes batches as RLlib's `JsonWriter` did (Ray 0.6 – 2.x, `offline/json_writer.py`).
 
     Args:
-        recording: Where and how.
-        worker_index: The worker's number, which is in the name of its files.
+        recording: The settings.
+        worker_index: The worker's number, for the names of its files.
     """
 
     def __init__(self, recording: Recording, worker_index: int) -> None:
@@ -213,7 +213,7 @@ class Writer:
             self._next_file()
         assert self._file is not None
         self._file.write(line + "\n")
-        self._file.flush()  # nobody tells a worker when it ends
+        self._file.flush()  # a worker may end at any time
         self._written += len(line) + 1
 
     def _next_file(self) -> None:

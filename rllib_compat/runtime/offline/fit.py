@@ -1,4 +1,4 @@
-"""Whether recorded steps are such as a policy sees and does; torch would say it of matrices."""
+"""Checks that recorded steps match a policy's spaces, before torch raises errors about shapes."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ if TYPE_CHECKING:
 
 
 def require_fit(columns: Mapping[str, Any], seen: Space[Any], acts: Space[Any], where: str) -> None:
-    """Refuses a recorded batch whose steps are not those of a policy.
+    """Checks that a recorded batch matches the spaces of a policy.
 
     Args:
         columns: The batch, with arrays or lists as columns.
-        seen: What the policy's network observes, as preprocessors have made it.
+        seen: The policy's observation space, after preprocessors.
         acts: The policy's action space.
         where: The file.
 
     Raises:
-        ConfigError: Its observations have another number of numbers, or its actions have, or one
-            of them is none of the choices that there are.
+        ConfigError: Observations or actions have another size, or an action is out of range.
     """
     _require_numbers("observation", columns["obs"], seen, where)
     actions = _require_numbers("action", columns["actions"], acts, where)
@@ -34,38 +33,38 @@ def require_fit(columns: Mapping[str, Any], seen: Space[Any], acts: Space[Any], 
     first, last = int(choices.start), int(choices.start + choices.n) - 1
     if actions.min() < first or actions.max() > last:
         raise ConfigError(
-            f"The recording has an action {actions.min()} and an action {actions.max()}; the "
-            f"policy's are {first} to {last}.",
+            f"The recording has actions from {actions.min()} to {actions.max()}, and the policy "
+            f"from {first} to {last}.",
             where=where,
-            fix="Give the environment, or the action_space, that was recorded.",
+            fix="set the environment, or the action_space, of the recording",
         )
 
 
 def _require_numbers(
     what: str, column: object, space: Space[Any], where: str
 ) -> np.ndarray[Any, Any] | None:
-    """The column as an array of numbers; None where it is none."""
+    """Returns a column as an array of numbers, or None if it is not one."""
     try:
         values = np.asarray(column)
-    except ValueError:  # parts of several lengths
+    except ValueError:  # parts of different lengths
         return None
-    asked = _count(space)
-    if not np.issubdtype(values.dtype, np.number) or not values.size or asked is None:
+    expected = _count(space)
+    if not np.issubdtype(values.dtype, np.number) or not values.size or expected is None:
         return None
     found = int(np.prod(values.shape[1:]))
-    if found != asked:
+    if found != expected:
         raise ConfigError(
-            f"The recording has {found} numbers in an {what}, and the policy {asked}: its space is "
-            f"{space}.",
+            f"An {what} of the recording has {found} numbers, one of the policy {expected}: its "
+            f"space is {space}.",
             where=where,
-            fix="Give the environment or the spaces that were recorded, and the recording's Ray as "
-            "legacy_ray: before 1.2, a MultiDiscrete was observed as it is, and then one-hot.",
+            fix="set the environment or the spaces of the recording, and its Ray as legacy_ray: "
+            "since Ray 1.2, a MultiDiscrete observation is one-hot",
         )
     return values
 
 
 def _count(space: Space[Any]) -> int | None:
-    """How many numbers something of a space is, parts of it in one vector."""
+    """Returns the number of numbers of a space's elements, flattened to one vector."""
     parts = {"Tuple": list, "Dict": lambda space: list(space.values())}
     if (kind := type(space).__name__) in parts:
         counts = [_count(part) for part in parts[kind](space)]

@@ -1,4 +1,4 @@
-"""What `AlgorithmConfig.offline_data(input_=…)` gets for a legacy `input`."""
+"""Converts a legacy `input` to the argument of `AlgorithmConfig.offline_data(input_=…)`."""
 
 from __future__ import annotations
 
@@ -19,51 +19,51 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.offline.files import ONE_POLICY, find_files, from_json, read_lines
 
-#: Columns that number steps; a recording without them counts nothing.
+#: Columns that number steps, episodes and agents; they may be missing in a recording.
 COUNTERS = ("t", "eps_id", "unroll_id", "agent_index")
-_BEFORE = {"prev_actions": "actions", "prev_rewards": "rewards"}
+_PREVIOUS = {"prev_actions": "actions", "prev_rewards": "rewards"}
 
-# Converted recordings by their files and the times of their last changes. A folder is deleted when
-# the process ends; until then, all configs that read the same files share it.
+# Files with their modification times → the folder of the converted recording. A folder is deleted
+# when the process ends; configs with the same files share it.
 _FOLDERS: dict[tuple[tuple[str, int], ...], tempfile.TemporaryDirectory[str]] = {}
 
 
 @public("rllib_compat.adapters")
 @frozen
 class Readers(Deferred):
-    """Recordings for the old API stack, which reads JSON itself, and unpickles what is in it.
+    """Recordings for the old API stack, whose own JSON reader would unpickle columns.
 
     Attributes:
-        source: As of `as_parquet`, or a dict of these and `"sampler"` with probabilities.
+        source: A source of `as_parquet`, or a dict of these and `"sampler"` with probabilities.
     """
 
     source: Any
 
     def build(self) -> Any:
-        """A function of the I/O context that makes the reader, or a dict of such."""
+        """Returns a function from an I/O context to the reader, or a dict of such functions."""
         if isinstance(self.source, Mapping):
             return {_make_readers(source, mixed=True): part for source, part in self.source.items()}
         return _make_readers(self.source)
 
     def code(self, writer: Writer) -> ast.expr | None:
-        """The call that makes them."""
+        """Returns the call that creates them."""
         readers = writer.call(writer.imported(PUBLIC, "Readers"), self.source)
         return readers and writer.call(ast.Attribute(readers, "build", ast.Load()))
 
 
 @public("rllib_compat.adapters")
 def as_parquet(source: str | Path | Sequence[str | Path]) -> str | list[str]:
-    """Converts recordings to a folder of Parquet, with an episode a row, as Ray writes them.
+    """Converts recordings to a folder of Parquet with one episode per row, as Ray writes them.
 
     Args:
         source: A directory, a pattern, a path, or a list of paths.
 
     Returns:
-        The folder, which lives as long as the process. Recordings that are not there (yet) stay
-        what they were called: the translation warns of them, and Ray names them when it reads.
+        The folder, which exists until the process ends. The paths of recordings that do not exist
+        (yet) are returned unchanged: the translation warns about them.
 
     Raises:
-        ConfigError: There is Parquet, whose cells Ray unpickles.
+        ConfigError: The source is Parquet, whose cells Ray would unpickle.
     """
     try:
         files = find_files(source)
@@ -92,23 +92,23 @@ def as_parquet(source: str | Path | Sequence[str | Path]) -> str | list[str]:
 
 
 def _state_of(episode: Any) -> Any:
-    """The state of an episode, as Ray writes it.
+    """Returns the state of an episode, as Ray writes it.
 
     Raises:
-        CorruptCheckpointError: Its steps are such that Ray has none.
+        CorruptCheckpointError: Ray cannot represent its steps.
     """
     try:
         return episode.get_state()
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise CorruptCheckpointError(
-            f"The recorded steps of an episode don't fit each other: {error}.",
+            f"The columns of a recorded episode do not match: {error}.",
             where=f"episode {episode.id_}",
-            fix="Leave out the file, or record it again.",
+            fix="remove the file from `input`, or record it again",
         ) from error
 
 
 def converted_from(folder: object) -> Path | None:
-    """The first file of the recordings that a folder was made of; None: it is not of ours."""
+    """Returns the first source file of a converted folder; None for other folders."""
     for key, kept in _FOLDERS.items():
         if kept.name == folder:
             return Path(key[0][0])
@@ -116,28 +116,27 @@ def converted_from(folder: object) -> Path | None:
 
 
 def _refuse_parquet(sources: Sequence[str | Path]) -> None:
-    """Keeps Ray from reading Parquet that a config names as recordings.
+    """Raises an error if a config names Parquet as a recording.
 
-    Whatever the types of its columns say: texts may be pickles, and so may be what is in bytes.
+    Columns of any type, strings or bytes, may hold pickles that Ray would run.
     """
     for path in map(local_path, sources):
         found = path.rglob("*.parquet") if path.is_dir() else [path] if path.is_file() else []
         if any(found):
             raise ConfigError(
-                "There is Parquet, not recordings in JSON; Ray would run what is pickled in it.",
+                "The input is Parquet, not JSON; Ray would unpickle, and so execute, its contents.",
                 where=f"$.input: {path}",
-                fix="give the JSON files that `output` wrote; if you trust these, say how the "
-                "installed "
-                'Ray is to read them: `input_read_method="read_parquet"`',
+                fix="pass the JSON files of `output`; or, if you trust the files, set "
+                '`input_read_method="read_parquet"`',
             )
 
 
 def _make_readers(source: Any, *, mixed: bool = False) -> Any:
-    """The function that opens a source, where Ray's own reader would execute what is in it.
+    """Returns a function that opens a recording without executing anything; else the source.
 
     Args:
         source: The source.
-        mixed: Whether batches of other sources, too, go into one buffer.
+        mixed: Whether a buffer also gets batches of other sources.
     """
     if callable(source) or not _is_recording(source):
         return source
@@ -147,7 +146,7 @@ def _make_readers(source: Any, *, mixed: bool = False) -> Any:
         reader.mixed = mixed
         return reader
 
-    assert isinstance(read, FunctionType)  # Ray takes no other callable
+    assert isinstance(read, FunctionType)  # Ray rejects any other callable
     return read
 
 
@@ -161,15 +160,15 @@ def _is_recording(source: Any) -> bool:
 
 
 def match_sampled_columns(batch: MutableMapping[str, Any], columns: Mapping[str, Any]) -> None:
-    """Gives a recorded batch the columns that a policy's own samples have, in place.
+    """Gives a recorded batch the columns of a policy's own samples, in place.
 
-    A replay buffer joins batches of all sources, and dies of one that has other columns: those of
-    another algorithm, or of another Ray. Which ones a policy's samples have changes, too: all of
-    them until its loss was computed once, then those that the loss read.
+    A replay buffer joins batches of all sources, and raises an error if one has other columns, such
+    as those of another algorithm or Ray. The columns of a policy's samples change, too: all of them
+    until the loss is first computed, then those that the loss reads.
 
     Args:
         batch: The batch.
-        columns: What the policy's samples have: its view requirements by their names.
+        columns: The columns of the policy's samples: its view requirements by name.
     """
     wanted = {name: view for name, view in columns.items() if view.used_for_training}
     for name in [name for name in batch if name not in wanted]:
@@ -178,53 +177,53 @@ def match_sampled_columns(batch: MutableMapping[str, Any], columns: Mapping[str,
     for name, view in wanted.items():
         if name in batch:
             continue
-        if name == "weights":  # what prioritized replay begins with
+        if name == "weights":  # the initial value in prioritized replay
             batch[name] = np.ones(number, np.float32)
         elif name == "infos":
             batch[name] = np.array([{} for _ in range(number)], dtype=object)
         elif name in COUNTERS:
             batch[name] = np.zeros(number, np.int64)
-        elif name in _BEFORE and _BEFORE[name] in batch:
-            batch[name] = _shift(batch[_BEFORE[name]], batch.get("t"))
+        elif name in _PREVIOUS and _PREVIOUS[name] in batch:
+            batch[name] = _shift(batch[_PREVIOUS[name]], batch.get("t"))
         else:  # an output of a policy that did not take these steps
             batch[name] = np.zeros((number, *view.space.shape), view.space.dtype)
 
 
-def require_actions_as_they_are(config: Mapping[str, Any], actions: object) -> None:
-    """Refuses to normalize recorded actions of several parts, which are one vector each.
+def check_action_normalization(config: Mapping[str, Any], actions: object) -> None:
+    """Checks that a config does not normalize recorded actions of several parts.
 
     Raises:
-        ConfigError: The config asks for it.
+        ConfigError: It does; such actions are recorded as one vector each.
     """
-    asked = config.get("normalize_actions") and not config.get("actions_in_input_normalized")
+    normalizes = config.get("normalize_actions") and not config.get("actions_in_input_normalized")
     if (
-        asked
+        normalizes
         and isinstance(actions, (tuple, dict))
         and not config.get("_disable_action_flattening")
     ):
         raise ConfigError(
-            "Recorded actions of a Tuple or Dict are one vector each, which no Ray normalizes.",
+            "Recorded actions of a Tuple or Dict are one vector each, which Ray cannot normalize.",
             where="actions_in_input_normalized",
-            fix="Set it to True if they were recorded as numbers from -1 to 1, as by a config with "
-            "normalize_actions; else set normalize_actions to False.",
+            fix="set it to True if the recording's config had normalize_actions (numbers from -1 "
+            "to 1); otherwise set normalize_actions to False",
         )
 
 
 def _policy_of(name: str, policies: Mapping[str, Any], file: str) -> Any:
-    """The policy that a recorded batch is of."""
+    """Returns the policy of a recorded batch."""
     if name in policies:
         return policies[name]
     raise ConfigError(
         f"The recording has steps of a policy {name!r}; the config's are "
         f"{', '.join(map(repr, policies))}.",
         where=file,
-        fix="Call the policy so in multiagent.policies; a recording of one agent alone is of "
-        f"{ONE_POLICY!r}.",
+        fix="use the recording's ids in multiagent.policies; a single-agent recording has "
+        f"{ONE_POLICY!r}",
     )
 
 
 def _shift(values: Any, steps: object) -> Any:
-    """What was there a step before, and zeros where an episode or the batch begins."""
+    """Shifts values by one step, with zeros at the start of episodes and of the batch."""
     before = np.zeros_like(values)
     before[1:] = values[:-1]
     if steps is not None:
@@ -238,7 +237,7 @@ def _reader_class() -> Callable[..., Any]:
     from rllib_compat.runtime.offline.fit import require_fit
 
     class Reader(JsonReader):  # type: ignore[misc]  # Ray has no types
-        """Ray's reader; packed columns are unpacked without executing anything."""
+        """Ray's reader, which unpacks columns without executing anything."""
 
         mixed = False
 
@@ -246,7 +245,7 @@ def _reader_class() -> Callable[..., Any]:
             super().__init__(files, context)
             policies = self.ioctx.worker.policy_map if self.ioctx.worker else {}
             for policy in policies.values():
-                require_actions_as_they_are(policy.config, policy.action_space_struct)
+                check_action_normalization(policy.config, policy.action_space_struct)
             if policies:
                 for name, columns in itertools.islice(read_lines(Path(files[0])), 1):
                     policy = _policy_of(name, policies, files[0])
@@ -255,7 +254,7 @@ def _reader_class() -> Callable[..., Any]:
         def next(self) -> Any:
             try:
                 batch = super().next()
-            except ValueError as error:  # it has logged why each of the lines can't be read
+            except ValueError as error:  # Ray has logged the error of each line
                 raise CorruptCheckpointError(str(error), where="$.input") from error
             parts = getattr(batch, "policy_batches", {ONE_POLICY: batch}) if self.mixed else {}
             policies = self.ioctx.worker.policy_map if self.ioctx.worker else {}

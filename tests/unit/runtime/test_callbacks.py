@@ -366,6 +366,6 @@ def test_learners_are_left_alone_where_nobody_listens():
 
 @pytest.mark.parametrize("name", ["NoFilter", "no_such_module.Callbacks", "math.Callbacks"])
 def test_callbacks_whose_name_nothing_has_are_one_clear_error(name):
-    with pytest.raises(ConfigError, match=f"{name}.*can't be imported") as raised:
+    with pytest.raises(ConfigError, match=f"{name}.*cannot be imported") as raised:
         adapt_callbacks(name)
     assert raised.value.where == "$.callbacks"

@@ -115,18 +115,18 @@ def test_a_queue_that_nobody_fills_any_more_is_an_error():
     alive = [True]
     taken = Dequeue(queue.Queue(), check=lambda: alive[0])
     other = flow(*range(3)).for_each(lambda x: alive.__setitem__(0, x < 1) or x)
-    with pytest.raises(CompatError, match="fills the queue has ended"):
+    with pytest.raises(CompatError, match="producer has ended"):
         list(Concurrently([other, taken], mode="async"))
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"ops": [flow()]}, "1 flow runs beside no other"),
-        ({"mode": "raw"}, "no mode 'raw'"),
-        ({"mode": "async", "round_robin_weights": [1, 1]}, "no weights"),
-        ({"round_robin_weights": ["*", "*"]}, "none is waited for"),
-        ({"output_indexes": [0, 5]}, r"\[0, 5\] of 2"),
+        ({"ops": [flow()]}, "1 flow\\(s\\) and needs at least 2"),
+        ({"mode": "raw"}, "mode 'raw' is unknown"),
+        ({"mode": "async", "round_robin_weights": [1, 1]}, "takes no weights"),
+        ({"round_robin_weights": ["*", "*"]}, "one has to be a number"),
+        ({"output_indexes": [0, 5]}, r"\[0, 5\] for 2 flows"),
     ],
 )
 def test_flows_that_can_not_run_side_by_side_are_refused(arguments, says):
@@ -139,8 +139,11 @@ def test_flows_that_can_not_run_side_by_side_are_refused(arguments, says):
     [
         (lambda: ConcatBatches(4, count_steps_by="episodes"), "episodes"),
         (lambda: Enqueue([]), "list"),
-        (lambda: MixInReplay(0, 0.5), "not kept"),
-        (lambda: find("execution.rollout_ops", "SelectExperiences")(), "whose experiences"),
+        (lambda: MixInReplay(0, 0.5), "no batches to replay"),
+        (
+            lambda: find("execution.rollout_ops", "SelectExperiences")(),
+            "neither policy_ids nor local_worker",
+        ),
     ],
 )
 def test_arguments_that_mean_nothing_are_refused(make, says):

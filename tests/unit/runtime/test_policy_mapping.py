@@ -43,7 +43,7 @@ def test_a_number_is_the_same_wherever_it_is_asked_for():
 def test_a_policy_of_the_same_name():
     mapping = PolicyOfSameName(("a", "b"))
     assert mapping("a") == "a"
-    with pytest.raises(LegacyEnvError, match="No policy is named like the agent"):
+    with pytest.raises(LegacyEnvError, match="no policy 'c' for the agent"):
         mapping("c")
 
 

@@ -168,11 +168,11 @@ def command(name, **more):
         (b"GET / HTTP/1.1", 400, "not a sound pickle"),
         (pickle.dumps([1]), 400, "no command"),
         (pickle.dumps({"command": Evil()}), 400, "no command"),
-        (command("SHUTDOWN"), 400, "no command 'SHUTDOWN'"),
-        (command("GET_ACTION", observation=Evil()), 400, "no array and no plain data"),
-        (command("GET_ACTION", observation=np.array([Evil()])), 400, "no array and no plain"),
-        (command("GET_ACTION", observation=np.zeros(5)), 400, "not of the space"),
-        (command("GET_ACTION", observation=[99.0] * 4), 400, "not of the space"),
+        (command("SHUTDOWN"), 400, "'SHUTDOWN' is unknown"),
+        (command("GET_ACTION", observation=Evil()), 400, "neither an array nor plain data"),
+        (command("GET_ACTION", observation=np.array([Evil()])), 400, "neither an array nor plain"),
+        (command("GET_ACTION", observation=np.zeros(5)), 400, "not in the space"),
+        (command("GET_ACTION", observation=[99.0] * 4), 400, "not in the space"),
         (command("GET_ACTION", observation=np.zeros(4)), 500, "not found|completed"),
         (command("LOG_RETURNS"), 400, "reward"),
     ],
@@ -198,7 +198,7 @@ def test_without_clients_the_trainer_gets_empty_batches():
     trainer = Trainer()
     trainer.server._idle_timeout = 0.01
     assert trainer.server.next().count == 0
-    with pytest.raises(ConfigError, match="No policy server can listen"):
+    with pytest.raises(ConfigError, match="policy server cannot listen"):
         PolicyServer(None, "localhost", trainer.server.server_port)
     trainer.worker.stop()
     PolicyServer(None, "localhost", trainer.server.server_port).server_close()

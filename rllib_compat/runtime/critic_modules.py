@@ -1,8 +1,8 @@
-"""Modules with their critics, and learners, in env runners, whose own modules only act.
+"""Critics and learners in env runners, whose own modules only act.
 
-Workers of old had whole policies: their samples had the critic's values, their weights were those
-of all layers, and they computed gradients. What is called by hand in a worker brings a reference to
-the learners' weights along; it is followed where a critic is asked for.
+Old workers had complete policies: their samples had the critic's values, their weights were those
+of all layers, and they computed gradients. A call in a worker passes a reference to the learners'
+weights, which is resolved when a critic is needed.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from rllib_compat.ray_versions.modules import copy_with_critics, names_acted_wit
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import EnvRunner, Learner, RLModule
 
-#: Env runners of this process → their learners. Ray pickles none of both.
+#: Env runners of this process → their learners. Neither is pickled.
 _LEARNERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def local_learner(env_runner: EnvRunner) -> Any:
-    """The learner of an env runner, in its process; it is made when it is first asked for."""
+    """Returns the learner of an env runner in its process; it is created on first use."""
     if env_runner not in _LEARNERS:
         config = env_runner.config.copy(copy_frozen=False)
         config.learners(num_learners=0, num_gpus_per_learner=config.num_gpus_per_env_runner)
@@ -31,8 +31,8 @@ def local_learner(env_runner: EnvRunner) -> Any:
     return _LEARNERS[env_runner]
 
 
-class WholeModules:
-    """What an env runner's modules lack: by policy, the weights of the layers that do not act.
+class CriticModules:
+    """The critics of an env runner's policies: the weights of the layers that do not act.
 
     Args:
         env_runner: The env runner.
@@ -44,28 +44,29 @@ class WholeModules:
         self._others: dict[str, dict[str, Any]] = {}
         self._copies: dict[str, RLModule] = {}
 
-    def follow(self, learned: list[Any]) -> None:
-        """Takes critics from other weights of the learners, from now on.
+    def set_learned(self, learned: list[Any]) -> None:
+        """Sets the learners' weights that critics are taken from.
 
         Args:
-            learned: A reference to weights by policy and name; in a list, so that Ray leaves it.
+            learned: A list with a reference to weights by policy and name; Ray does not resolve
+                references in lists.
         """
         if learned != self._learned:
             self._learned, self._others = learned, {}
 
     def weights(self, policy_id: str, acting: RLModule) -> dict[str, Any]:
-        """All weights of a policy: those that its module acts with, and the others."""
+        """Returns all weights of a policy: those of its acting module, and its critic's."""
         if policy_id not in self._others:
             self._set_others(policy_id, acting, self._learned_by(policy_id))
         return {**acting.get_state(), **self._others[policy_id]}
 
     def set_weights(self, policy_id: str, acting: RLModule, weights: Mapping[str, Any]) -> None:
-        """Sets the weights of a policy; others are those of the learners, until they change."""
+        """Sets the weights of a policy, until `set_learned` gets other ones."""
         acting.set_state(dict(weights))
         self._set_others(policy_id, acting, weights)
 
     def module(self, policy_id: str, acting: RLModule) -> RLModule:
-        """A copy of a module that has its critic, too; the module, if no learner is known."""
+        """Returns a copy of a module with its critic, or the module if there are no weights."""
         weights = self.weights(policy_id, acting)
         if not self._others[policy_id]:
             return acting
@@ -76,13 +77,13 @@ class WholeModules:
         return found
 
     def learner(self, policy_id: str, acting: RLModule) -> Learner:
-        """A learner in this process, whose module of this policy has its weights."""
+        """Returns the learner of this process, with the weights of this policy."""
         found: Learner = local_learner(self._env_runner)
         found.module[policy_id].unwrapped().set_state(self.weights(policy_id, acting))
         return found
 
-    def take_learned(self, policy_id: str, acting: RLModule) -> None:
-        """Gives a policy the weights that its learner in this process has now."""
+    def update_from_learner(self, policy_id: str, acting: RLModule) -> None:
+        """Sets a policy's weights to those of the learner in this process."""
         learned = local_learner(self._env_runner).module[policy_id].unwrapped()
         self.set_weights(policy_id, acting, learned.get_state())
 
@@ -94,5 +95,5 @@ class WholeModules:
 
     def _set_others(self, policy_id: str, acting: RLModule, weights: Mapping[str, Any]) -> None:
         sent = names_acted_with(acting)
-        # Arrays in Ray's store can't be changed, and stay there as long as somebody has them.
+        # Copies: arrays in Ray's object store are read-only, and stay there while referenced.
         self._others[policy_id] = {n: np.array(w) for n, w in weights.items() if n not in sent}
