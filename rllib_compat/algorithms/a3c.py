@@ -137,9 +137,9 @@ class A3CConfig(A2CConfig):
         super().validate()
         if self.microbatch_size is not None:
             raise ConfigError(
-                "A3C makes a step with each fragment's gradients, and sums none up.",
+                "A3C applies the gradients of each fragment at once, and cannot accumulate them.",
                 where="microbatch_size",
-                fix="Leave it None, or train with A2C.",
+                fix="set it to None, or train with A2C",
             )
 
 

@@ -152,7 +152,9 @@ class BanditConfig(RemovedAlgorithmConfig):
         super().validate()
         if self.num_learners > 1:
             raise ConfigError(
-                "A posterior is kept in one learner.", where="num_learners", fix="num_learners=0"
+                "A bandit's posterior needs a single local learner.",
+                where="num_learners",
+                fix="set num_learners=0",
             )
 
 

@@ -144,11 +144,12 @@ class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ign
             return pipeline
         if not any(isinstance(piece, PreviousSteps) for piece in pipeline.connectors):
             raise ConfigError(
-                f"With {' and '.join(asked)}, an LSTM takes the step before from behind the "
-                "observation, and no connector puts it there.",
+                f"With {' and '.join(asked)}, an LSTM needs the previous step in its observation, "
+                "and no connector adds it.",
                 where=f"model_config.{asked[0]}",
-                fix="env_runners(env_to_module_connector=…) with rllib_compat.adapters' "
-                "PreviousSteps(actions=…, rewards=…, one_hot=True), or leave it out.",
+                fix="set env_runners(env_to_module_connector=…) to one that returns "
+                "rllib_compat.adapters.PreviousSteps(actions=…, rewards=…, one_hot=True), or "
+                "remove the setting",
             )
         return pipeline
 
@@ -164,7 +165,7 @@ class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ign
             raise ConfigError(
                 f"{self.algo_class.__name__} runs on the new API stack only.",
                 where="api_stack",
-                fix="Leave the API stack as it is by default.",
+                fix="do not call api_stack()",
             )
         for name in (*self.least, *self.positive):
             given, least = getattr(self, name), self.least.get(name)
@@ -173,12 +174,12 @@ class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ign
             bound = "above 0" if least is None else f"at least {least}"
             default = getattr(self.default_algorithm.get_default_config(), name)
             raise ConfigError(
-                f"{name} is {bound}, not {given!r}.", where=name, fix=f"{name}={default!r}"
+                f"{name} must be {bound}, and is {given!r}.", where=name, fix=f"{name}={default!r}"
             )
         for name, choices in self.choices.items():
             if (given := getattr(self, name)) not in choices:
                 raise ConfigError(
-                    f"{name} is one of {', '.join(map(repr, choices))}, not {given!r}.",
+                    f"{name} must be one of {', '.join(map(repr, choices))}, and is {given!r}.",
                     where=name,
                     fix=f"{name}={choices[0]!r}",
                 )

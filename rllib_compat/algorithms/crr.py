@@ -45,9 +45,9 @@ class CRR(RemovedAlgorithm, MARWIL):  # type: ignore[misc]  # Ray has no types
         """
         if self.config.input_ in (None, "", "sampler"):
             raise ConfigError(
-                "CRR learns from recorded steps, and there are none.",
+                "CRR trains on recordings, and the config has none.",
                 where="input",
-                fix="Give `input` the path of recordings.",
+                fix="set `input` to the path of recordings",
             )
         super().training_step()
 
@@ -136,9 +136,9 @@ class CRRTorchLearner(ActorCriticLearner):
             return
         if not all(module.unwrapped().discrete for module in self.module.values()):
             raise ConfigError(
-                "There is no expectation over Box actions.",
+                "The advantage type 'expectation' is not possible with Box actions.",
                 where="advantage_type",
-                fix="Set it to 'mean' or 'max'.",
+                fix="set it to 'mean' or 'max'",
             )
 
     def module_loss(

@@ -134,13 +134,13 @@ class DDPGConfig(RemovedAlgorithmConfig):
         kind = kind if isinstance(kind, str) else getattr(kind, "__name__", repr(kind))
         if "EpisodeReplayBuffer" not in kind:
             raise ConfigError(
-                f"{name} replays episodes; {kind} holds none.",
+                f"{name} needs a replay buffer of episodes, and {kind} is not one.",
                 where="replay_buffer_config.type",
-                fix="Take EpisodeReplayBuffer or PrioritizedEpisodeReplayBuffer.",
+                fix="set it to EpisodeReplayBuffer or PrioritizedEpisodeReplayBuffer",
             )
         if self.get_rollout_fragment_length() < self.n_step and not self.in_evaluation:
             raise ConfigError(
-                f"A fragment of {self.rollout_fragment_length} steps holds no target of "
+                f"A fragment of {self.rollout_fragment_length} steps is too short for targets of "
                 f"{self.n_step} steps.",
                 where="rollout_fragment_length",
                 fix="rollout_fragment_length='auto'",
@@ -148,7 +148,7 @@ class DDPGConfig(RemovedAlgorithmConfig):
         check(self.exploration_noise)
         if self.parameter_noise and self.batch_mode != "complete_episodes":
             raise ConfigError(
-                "Noise on weights lasts for an episode, and fragments cut these.",
+                "Parameter noise needs complete episodes, since it changes after each of them.",
                 where="batch_mode",
                 fix="env_runners(batch_mode='complete_episodes')",
             )

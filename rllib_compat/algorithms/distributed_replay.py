@@ -232,10 +232,10 @@ class ShardedReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no t
         stored, mine = ((state["count"], state["capacity"]), (self.count, self.capacity))
         if stored != mine:
             raise ConfigError(
-                f"A replay buffer of {stored[0]} shards with {stored[1]} steps was stored; this "
-                f"one has {mine[0]} with {mine[1]}.",
+                f"The checkpoint's replay buffer has {stored[0]} shards of {stored[1]} steps, and "
+                f"this one {mine[0]} of {mine[1]}.",
                 where="num_replay_buffer_shards",
-                fix="Take the same numbers, or store_buffer_in_checkpoints=False.",
+                fix="set the same numbers, or store_buffer_in_checkpoints=False",
             )
         self._asked.clear()
         self._restored = state["shards"]
@@ -441,9 +441,9 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
         healthy = env_runners.healthy_env_runners(self.env_runner_group)
         if not healthy and not self.config.restart_failed_env_runners:
             raise CompatError(
-                f"All {self.config.num_env_runners} env runners have died.",
+                f"All {self.config.num_env_runners} env runners have failed.",
                 where="env_runners",
-                fix="restart_failed_env_runners=True lets Ray replace them.",
+                fix="set restart_failed_env_runners=True, so that Ray replaces them",
             )
 
     def _take_samples(self) -> None:

@@ -64,10 +64,10 @@ def replay_columns(config: AlgorithmConfig) -> AlgorithmConfig:
         return config
     if config.algo_class not in REPLAYING or not config.enable_env_runner_and_connector_v2:
         raise ConfigError(
-            f"Columns are replayed by DQN, SAC, DDPG and TD3 on the new API stack, not by this "
-            f"{config.algo_class.__name__}.",
+            "replay_columns=True is only for DQN, SAC, DDPG and TD3 on the new API stack, not for "
+            f"this {config.algo_class.__name__}.",
             where="replay_columns",
-            fix="replay_columns=False",
+            fix="set replay_columns=False",
         )
     learner_class = config.learner_class
     if not issubclass(learner_class, learners.ArrayBatchLearner):

@@ -67,16 +67,16 @@ class EvolutionConfig(RemovedAlgorithmConfig):
         super().validate()
         if configs.is_multi_agent(self):
             raise ConfigError(
-                f"{self.algo_class.__name__} has one agent and one policy, as it always did.",
+                f"{self.algo_class.__name__} supports only one agent and one policy.",
                 where="policies",
-                fix="Train a multi-agent config with PPO.",
+                fix="train a multi-agent config with PPO",
             )
         if self.eval_prob >= 1:
             raise ConfigError(
-                f"eval_prob={self.eval_prob} leaves no episode with a perturbation: an env runner "
-                "would play without an end, as it did in the old Rays.",
+                f"With eval_prob={self.eval_prob}, no episode has a perturbation, so env runners "
+                "would sample forever.",
                 where="eval_prob",
-                fix="Give less than 1; the default is 0.003 for ES and 0.03 for ARS.",
+                fix="set it below 1; the default is 0.003 for ES and 0.03 for ARS",
             )
 
 
@@ -94,9 +94,9 @@ class EvolutionCatalog(BCCatalog):
     ) -> None:
         if model_config_dict.get("use_lstm"):
             raise ConfigError(
-                "Policies of ES and ARS act without a memory, as they always did.",
+                "ES and ARS do not support recurrent policies.",
                 where="model.use_lstm",
-                fix="Leave it out, or train PPO.",
+                fix="remove the key, or train PPO",
             )
         hiddens = model_config_dict.get("fcnet_hiddens")
         vectors = len(observation_space.shape) == 1
@@ -132,10 +132,9 @@ class EvolutionCatalog(BCCatalog):
         outputs = self.get_action_dist_cls(framework).required_input_dim(**asked)
         if outputs % 2:
             raise ConfigError(
-                f"free_log_std halves what a policy gives, and these actions take {outputs} "
-                "numbers.",
+                f"free_log_std needs an even number of outputs, and these actions need {outputs}.",
                 where="model.free_log_std",
-                fix="Leave it out.",
+                fix="remove the key",
             )
         self.pi_head_config = FreeLogStdMLPHeadConfig(
             clip_log_std=False,
@@ -214,7 +213,7 @@ class Evolution(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has n
                 f"A noise table of {config.noise_size} numbers is too small for a network of "
                 f"{center.size} parameters.",
                 where="noise_size",
-                fix="The default is 250,000,000.",
+                fix="set a larger number; the default is 250,000,000",
             )
         first = not hasattr(self, "_noise")
         if first:  # not in setup: a conversion builds algorithms that never sample

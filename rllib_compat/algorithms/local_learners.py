@@ -48,9 +48,9 @@ def set_weights(env_runner: EnvRunner, weights: Weights) -> None:
     modules = _modules(learner)
     if others := weights.keys() ^ modules.keys():
         raise ConfigError(
-            f"Env runners have other modules than the learner: {sorted(others)}.",
+            f"The learner lacks modules of the env runners, or has others: {sorted(others)}.",
             where="policies",
-            fix="Say all policies in the config; they can't come and go where env runners learn.",
+            fix="define all policies in the config: if env runners train, none can be added later",
         )
     for name, module in modules.items():
         module.set_state(weights[name])

@@ -90,10 +90,10 @@ def joint_steps(episodes: Iterable[Any], n_step: int, gamma: float) -> Iterator[
 
 def _error(what: str, ids: Iterable[str]) -> LegacyEnvError:
     return LegacyEnvError(
-        f"An episode {what} (the policies {', '.join(map(repr, ids))}); the critics of MADDPG see "
+        f"An episode {what} (the policies {', '.join(map(repr, ids))}), and MADDPG's critics need "
         "all agents in each step.",
         where="$.env",
-        fix="Let each agent observe and act in each step, by a policy of its own.",
+        fix="make each agent observe and act in each step, with its own policy",
     )
 
 
@@ -253,7 +253,7 @@ class MADDPGConfig(RemovedAlgorithmConfig):
         super().validate()
         if self.get_rollout_fragment_length() < self.n_step and not self.in_evaluation:
             raise ConfigError(
-                f"A fragment of {self.rollout_fragment_length} steps holds no target of "
+                f"A fragment of {self.rollout_fragment_length} steps is too short for targets of "
                 f"{self.n_step} steps.",
                 where="rollout_fragment_length",
                 fix=f"rollout_fragment_length={self.n_step}",

@@ -86,10 +86,10 @@ def _chunk(episode: SingleAgentEpisode) -> Chunk:
 def _rewards(info: Mapping[str, Any]) -> Any:
     if GROUP_REWARDS not in info:
         raise LegacyEnvError(
-            f"QMIX learns from each agent's own reward; the info of a step has no "
+            f"QMIX needs the reward of each agent, and the info of a step has no "
             f"{GROUP_REWARDS!r}.",
             where="$.env",
-            fix="Group the agents with env.with_agent_groups(), which puts it there.",
+            fix="group the agents with env.with_agent_groups(), which adds it",
         )
     return info[GROUP_REWARDS]
 
@@ -303,9 +303,9 @@ def _valid_actions(batch: Mapping[str, Any], irrelevant: torch.Tensor) -> torch.
     valid: torch.Tensor = (batch[Columns.NEXT_OBS][MASK] != 0) | irrelevant.unsqueeze(-1)
     if not valid.any(-1).all():
         raise ConfigError(
-            "An agent has a step without any valid action.",
+            "An agent has no valid action in a step.",
             where="observation_space → action_mask",
-            fix="Leave at least one action to each agent in every step but the last.",
+            fix="allow each agent at least one action in every step but the last",
         )
     return valid
 

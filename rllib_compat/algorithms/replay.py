@@ -405,10 +405,10 @@ class TransitionReplayBuffer(ReplayBuffer):
         """
         if state["capacity"] != self.storage.capacity:
             raise ConfigError(
-                f"A replay buffer of {state['capacity']} steps was stored; this one has "
-                f"{self.storage.capacity}.",
+                f"The checkpoint's replay buffer has a capacity of {state['capacity']} steps, "
+                f"and this one of {self.storage.capacity}.",
                 where="replay_buffer_config.capacity",
-                fix=f"capacity={state['capacity']}, or store_buffer_in_checkpoints=False",
+                fix=f"set capacity={state['capacity']}, or store_buffer_in_checkpoints=False",
             )
         self._ring.set_state(state["ring"])
         self._chunks = self._new_chunks()

@@ -85,9 +85,9 @@ class SequenceChopper:
         """
         if Columns.STATE_OUT not in episode.extra_model_outputs:
             raise ConfigError(
-                "Sequences are for recurrent networks, and this one gives no states.",
+                "The replay of sequences needs a recurrent network, and this one has no states.",
                 where="rl_module_spec",
-                fix="Let its `get_initial_state` and its forward passes give states.",
+                fix="return states from its `get_initial_state` and its forward methods",
             )
         steps = len(episode)
         seen = stack_steps(episode.get_observations())
@@ -279,8 +279,7 @@ class SequenceReplayConfig(RemovedAlgorithmConfig):
         super().validate()
         if self.batch_mode != "complete_episodes" and not self.in_evaluation:
             raise ConfigError(
-                f"{self.legacy_name} replays parts of whole episodes; batch_mode is "
-                f"{self.batch_mode!r}.",
+                f"{self.legacy_name} needs complete episodes; batch_mode is {self.batch_mode!r}.",
                 where="batch_mode",
-                fix="batch_mode='complete_episodes'",
+                fix="set batch_mode='complete_episodes'",
             )

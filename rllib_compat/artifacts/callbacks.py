@@ -99,15 +99,15 @@ class SimulatorFolders(DefaultCallbacks):
         super().__init__()
         if not callable(folder) and not str(folder).isidentifier():
             raise ConfigError(
-                f"SimulatorFolders can't take {folder!r} as its folder.",
+                f"{folder!r} is neither a function nor the name of an attribute or method.",
                 where="SimulatorFolders(folder=…)",
-                fix="give the name of an attribute or method of the environment, or a function",
+                fix="pass the name of an attribute or method of the environment, or a function",
             )
         if archives and upload_to:
             raise ConfigError(
-                "What is uploaded is no archive.",
+                "archives=True and upload_to cannot be combined: uploads are not archives.",
                 where="SimulatorFolders(archives=True, upload_to=…)",
-                fix="leave one of them out",
+                fix="remove one of them",
             )
         self._arguments: dict[str, Any] = {
             "folder": folder,

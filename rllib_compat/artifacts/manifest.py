@@ -129,9 +129,9 @@ def read_manifest(checkpoint: str | Path) -> Manifest:
         is_there = path.is_file() and not path.is_symlink()
     if not is_there:
         raise CheckpointError(
-            "This checkpoint holds no simulators' folders.",
+            "This checkpoint has no simulators' folders.",
             where=str(path),
-            fix='Train with "callbacks": SimulatorFolders(…), and give the folder of a checkpoint.',
+            fix='train with "callbacks": SimulatorFolders(…), and pass a folder of its checkpoints',
         )
     found = text_files.read_json(path, Budget(), str(path))
     try:

@@ -83,9 +83,9 @@ def _read(file: Path) -> Iterator[tuple[list[str], dict[str, Any]]]:
         isinstance(entry, dict) and entry.get(_PATHS) for entry in entries
     ):
         raise ConfigError(
-            "It is not a list of entries, each with `checkpoints` and options.",
+            "The answers file is not a list of entries, each with `checkpoints` and options.",
             where=str(file),
-            fix="Write, for example: - {checkpoints: 'PPO_*', algorithm: PPO}",
+            fix="write, for example: - {checkpoints: 'PPO_*', algorithm: PPO}",
         )
     for number, entry in enumerate(entries, 1):
         globs = entry.pop(_PATHS)

@@ -66,9 +66,9 @@ def command(as_json: bool) -> int:
     """
     if _installed(PACKAGE) is None:
         raise CompatError(
-            "The package is not installed, only its files are there: its requirements are not "
-            "known.",
-            fix="pip install . in its folder",
+            "The package runs from its folder without being installed, so its requirements are "
+            "not known.",
+            fix="run `pip install .` in its folder",
         )
     packages = list(_packages())
     works = {use: _missing(packages, extra) for use, extra in _USES if _known(packages, extra)}

@@ -189,7 +189,7 @@ def _experiments(files: list[str], given: dict[str, Any]) -> list[Experiment]:
     for file in files:
         found = experiments.read(file)
         if twice := specs.keys() & found.keys():
-            raise ConfigError(f"Two files have an experiment {twice.pop()!r}.", where=file)
+            raise ConfigError(f"Two files define the experiment {twice.pop()!r}.", where=file)
         specs |= found
     specs = specs or {given["experiment_name"] or "default": {}}
     keys = {**(given["config"] or {}), **_config_keys(given)}

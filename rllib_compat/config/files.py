@@ -68,8 +68,8 @@ def read_data(source: str) -> Any:
     reader = _READERS.get(file.suffix.lower())
     if reader is None:
         raise ConfigError(
-            f"{source} is not a kind of file that configs are kept in.",
-            fix=f"give one of {', '.join(_READERS)}, or file.py:NAME",
+            f"{source} has no known suffix of config files.",
+            fix=f"pass a file with one of {', '.join(_READERS)}, or file.py:NAME",
         )
     budget = Budget()
     try:

@@ -163,7 +163,7 @@ def _copied(config: Mapping[str, Any]) -> Any:
         return _copied_value(config)
     except RecursionError:
         raise ConfigError(
-            "The config contains itself.", fix="take the circular reference out"
+            "The config contains itself.", fix="remove the circular reference"
         ) from None
 
 

@@ -113,7 +113,9 @@ def _check_names(trust: Iterable[str]) -> frozenset[str]:
         module, colon, attribute = name.partition(":")
         parts = (*module.split("."), *attribute.split("."))
         if not colon or not all(part.isidentifier() for part in parts):
-            raise ConfigError(f"{name!r} names nothing.", fix="write it as module:Class")
+            raise ConfigError(
+                f"{name!r} is not the name of a class or function.", fix="write it as module:Class"
+            )
     return names
 
 

@@ -99,7 +99,7 @@ def read_log(folder: str | Path) -> list[Outcome]:
         raise UnknownLayoutError(
             f"There is no log ({LOG}) of converted checkpoints.",
             where=describe_place(folder),
-            fix="Give the output folder of `rllib-compat convert --recursive`.",
+            fix="pass the output folder of `rllib-compat convert --recursive`",
         )
     return list(last.values())
 
@@ -251,8 +251,8 @@ def _signed(folder: Store) -> str | None:
 
 def _other_run(where: str) -> TargetExistsError:
     return TargetExistsError(
-        "Another run writes its conversions there.",
+        "Another run is writing to this folder.",
         where=where,
-        fix=f"Wait until it has ended, or give another folder. In a store, one that died counts as "
-        f"running for {_DEAD / 60:.0f} minutes.",
+        fix="wait until it has ended, or pass another folder; in a store, a run that was killed "
+        f"counts as running for {_DEAD / 60:.0f} minutes",
     )

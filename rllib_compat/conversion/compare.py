@@ -200,12 +200,13 @@ def compare(
     for name in old:
         if name not in new:
             raise VerificationError(
-                f"The new module gives no {name}.", where=f"policies.{policy_id}"
+                f"The new module has no output {name}.", where=f"policies.{policy_id}"
             )
         a, b = old[name], new[name]
         if np.shape(a) != np.shape(b) or not np.ndim(a):
             raise VerificationError(
-                f"The old network gives {name} of shape {np.shape(a)}, the new {np.shape(b)}.",
+                f"The output {name} has the shape {np.shape(a)} in the old network, and "
+                f"{np.shape(b)} in the new one.",
                 where=f"policies.{policy_id}",
             )
         error = np.zeros(np.shape(a)) if errors is None else errors[name]
@@ -360,11 +361,10 @@ def require_equal(rows: list[OutputDifference]) -> None:
     more = f"; and {len(bad) - _LISTED} more" if len(bad) > _LISTED else ""
     if worst.kind == RECORDED:
         raise VerificationError(
-            "What the old Ray recorded is not what the checkpoint computes as it was read: "
-            f"{listed}{more}.",
+            f"The checkpoint's network does not compute what the old Ray recorded: {listed}{more}.",
             where=f"policies.{worst.policy_id}",
-            fix="Nothing was written. Arrays do not show everything: look at what is assumed from "
-            "the config (inspect lists it), and give the one that was trained with: --config.",
+            fix="Nothing was written. Check the assumptions (`rllib-compat inspect` lists them): "
+            "the config may be another one. Pass the one of the training: --config.",
         )
     raise VerificationError(
         f"Old and new differ: {listed}{more}.",

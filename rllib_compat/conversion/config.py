@@ -297,8 +297,8 @@ def _with_policies(
             "policy-mapping",
             Verdict.RESET,
             "policy_mapping_fn",
-            "the mapping function is code and was not executed; an agent now has the policy of "
-            "its own name",
+            "the policy mapping function is code and was not executed; each agent now has the "
+            "policy with its id",
             "to train on: rllib_compat.load(NEW, env=MyEnv, policy_mapping_fn=my_function)",
         )
         findings.append(lost)

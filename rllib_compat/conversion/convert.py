@@ -343,7 +343,7 @@ def _nothing_to_compare(plan: Plan) -> NotYetError:
     return NotYetError(
         "Nothing can be compared: no policy has weights.",
         where="policies",
-        fix="Give a checkpoint of a policy that has learned.",
+        fix="pass a checkpoint with a trained policy",
     )
 
 

@@ -93,7 +93,7 @@ def _config_of(file: str | Path) -> Mapping[str, Any]:
 
     config = read_data(str(file))
     if not isinstance(config, Mapping):
-        raise ConfigError(f"{file} holds no dict.", fix="Give the params.json of the trial.")
+        raise ConfigError(f"{file} is not a dict.", fix="pass the params.json of the trial")
     return config
 
 
@@ -146,9 +146,9 @@ class Samples:
         least = 0 if observations is not None or recorded is not None else 1
         if not least <= random <= MOST_INPUTS:
             raise ConfigError(
-                f"Old and new can't be compared on {random} random inputs.",
+                f"Old and new cannot be compared on {random} random inputs.",
                 where="inputs",
-                fix=f"Give a number from {least} to {MOST_INPUTS:,}.",
+                fix=f"pass a number from {least} to {MOST_INPUTS:,}",
             )
         from rllib_compat.conversion.recordings import load  # whoever only reads needs none
 

@@ -81,9 +81,9 @@ def require_algorithm(checkpoint: LegacyCheckpoint) -> None:
         several = f" It may be {', '.join(names[:-1])} or {names[-1]}." if len(names) > 1 else ""
         example = names[0] if names else "PPO"
         raise MissingInformationError(
-            f"The checkpoint does not say which algorithm wrote it.{several}",
+            f"The checkpoint does not name its algorithm.{several}",
             where=str(checkpoint.source.path),
-            fix=f"Give the one that was trained: --algorithm {example}.",
+            fix=f"Pass the algorithm that was trained: --algorithm {example}.",
         )
 
 
@@ -365,9 +365,9 @@ def drop_weightless(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
     policies = checkpoint.policies.values()
     if not any(p.has_weights for p in policies):
         raise NotConvertibleError(
-            "No policy has weights: what they did was code, which is not in a checkpoint.",
+            "No policy has weights: these policies were code, which is not in a checkpoint.",
             where=str(checkpoint.source.path),
-            fix="Write RLModules that do the same (Ray's examples have one of a heuristic: "
+            fix="Write RLModules with the same behavior (Ray has an example: "
             "ray/rllib/examples/rl_modules/classes/rock_paper_scissors_heuristic_rlm.py).",
         )
     kept = checkpoint.with_policies(p for p in policies if p.has_weights or is_random(p))
@@ -387,9 +387,9 @@ def _weightless_findings(checkpoint: LegacyCheckpoint) -> Iterator[Finding]:
             "no-weights",
             Verdict.DROPPED,
             path,
-            "it has no weights: what it did was the code of its class"
+            "it has no weights: its behavior was the code of its class"
             f"{f' {cls}' if cls else ''}, which was not executed",
-            "to have it again, write an RLModule that does the same and add it: "
+            "write an RLModule with the same behavior and add it: "
             f"algorithm.add_module({policy.policy_id!r}, RLModuleSpec(module_class=MyModule)); "
             "it must not be among policies_to_train",
         )

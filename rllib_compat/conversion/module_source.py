@@ -87,7 +87,7 @@ def make_module_source(
         raise NotYetError(
             "No policy has a custom model.",
             where=str(checkpoint.source.path),
-            fix="Leave out --write-model: RLlib's own networks need no module of yours.",
+            fix="omit --write-model: only custom models need your own module",
         )
     chain = chain_of(policy)
     activation = _activation(chain, recordings.arrays_of(recorded, policy)) if recorded else None
@@ -115,15 +115,15 @@ def chain_of(policy: PolicyState) -> Chain:
         )
     if not isinstance(policy.weights, dict):
         raise NotYetError(
-            "The weights have no names.",
+            "The weights have no names, so no module can be written for them.",
             where=where,
-            fix="Write the RLModule yourself, and give it with --model: its arrays are matched by "
+            fix="Write the RLModule yourself, and pass it with --model: its arrays are matched by "
             "their shapes. `rllib-compat inspect OLD --arrays` lists them.",
         )
     chain, why = guess(plain_names(policy)[0], custom.inputs_of(policy), outputs)
     if chain is None:
         raise NotYetError(
-            f"The custom model is not a plain chain of dense or convolution layers: {why}.",
+            f"The custom model is not a simple sequence of dense or convolution layers: {why}.",
             where=where,
             fix="Write the RLModule yourself; `rllib-compat inspect OLD --arrays` lists its "
             "arrays.",
@@ -156,9 +156,10 @@ def _activation(chain: Chain, arrays: Mapping[str, Array]) -> str:
         best[name] = max(row.absolute for row in rows)
     said = ", ".join(f"{name} is off by {off:.2g}" for name, off in best.items())
     raise CheckpointError(
-        "No activation gives what was recorded: " + (said or "the recording lacks what it takes"),
+        "No known activation reproduces the recording: "
+        + (said or "the recording lacks inputs or outputs"),
         where="--recorded",
-        fix="Leave out --recorded, and edit what is written.",
+        fix="omit --recorded, and edit the activation in the written file",
     )
 
 

@@ -106,8 +106,8 @@ def _unknown(error: CompatError) -> Finding:
         "network",
         Verdict.NOTE,
         error.where or "policies",
-        f"the weights are kept as they are: {error.found}",
-        "only their equality can be shown, not the network's outputs",
+        f"the weights are copied without a known network: {error.found}",
+        "the proof compares only weights, not outputs",
     )
 
 
@@ -117,17 +117,17 @@ def _plan_onnx(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork])
     unknown = [policy_id for policy_id in checkpoint.policies if policy_id not in held]
     if not held:
         raise NotConvertibleError(
-            "No policy has a known network, and an ONNX model is what a network computes.",
+            "No policy has a known network, which an ONNX model needs.",
             where=str(checkpoint.source.path),
-            fix="`--to safetensors` keeps the weights by their names.",
+            fix="use `--to safetensors`, which writes the weights by name",
         )
     findings = tuple(
         Finding.warning(
             "network",
             Verdict.DROPPED,
             f"policies.{policy_id}",
-            "its computation is not known: no ONNX model is written",
-            "`--to safetensors` keeps weights by their names",
+            "its network is not known, so no ONNX model is written",
+            "`--to safetensors` writes weights by name",
         )
         for policy_id in unknown
     )

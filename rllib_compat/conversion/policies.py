@@ -202,9 +202,9 @@ def _contradiction(path: str, of_env: Space, chosen: Space) -> list[Finding]:
         "bounds",
         Verdict.NOTE,
         path,
-        f"the environment has {_with_bounds(of_env)}, the policy was read for "
-        f"{_with_bounds(chosen)}: its actions would mean something else there",
-        "give the environment that it was trained in (--env), or its --action-space",
+        f"the environment has {_with_bounds(of_env)}, and the policy {_with_bounds(chosen)}: "
+        "its actions have another meaning in this environment",
+        "pass the environment of the training (--env), or its --action-space",
     )
     return [finding]
 
@@ -356,9 +356,9 @@ def _read_wrapped_env(
         raise
     except Exception as error:  # whatever the environment does
         raise CheckpointError(
-            f"The environment can't be made: {type(error).__name__}: {error}"[:1000],
+            f"The environment cannot be created: {type(error).__name__}: {error}"[:1000],
             where="env",
-            fix="Mend it, or give --observation-space and --action-space in its place.",
+            fix="correct the error, or pass --observation-space and --action-space instead",
         ) from error
     return _spaces_of(made)
 

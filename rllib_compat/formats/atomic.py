@@ -146,16 +146,16 @@ def _refuse_overlap(target: Path, source: Path) -> None:
     resolved = target.resolve()
     if resolved.is_relative_to(source) or source.is_relative_to(resolved):
         raise CheckpointError(
-            "The output would lie on top of, inside or around the source.",
+            "The output is the source, or one of them contains the other.",
             where=f"{target} and {source}",
-            fix="Give an output path apart from the source; the source is never changed.",
+            fix="choose an output path outside of the source, which is never changed",
         )
 
 
 def target_exists(target: Path | str) -> TargetExistsError:
     """The error where something is in the place of an output."""
     return TargetExistsError(
-        "The output is there already.",
+        "The output exists already.",
         where=str(target),
         fix="Choose another path, or pass --overwrite to replace it.",
     )
@@ -167,10 +167,10 @@ def _require_ours(target: Path, why_not: Callable[[Path], str | None]) -> None:
         return
     if why := why_not(target):
         raise TargetExistsError(
-            f"The output is there already, and is not replaced: {why}.",
+            f"The output exists already, and is not replaced: {why}.",
             where=str(target),
-            fix="Choose another path, or remove it yourself; only a folder that holds nothing but "
-            "a converted checkpoint is replaced.",
+            fix="choose another path, or remove it yourself; --overwrite replaces only folders "
+            "with nothing but a converted checkpoint",
         )
 
 

@@ -83,7 +83,7 @@ def parse_record(line: bytes, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise CorruptCheckpointError(f"Not JSON: {error}", where=where) from error
     if not isinstance(record, dict):
-        raise CorruptCheckpointError("A line is no record, but something else.", where=where)
+        raise CorruptCheckpointError("A line is not a JSON object.", where=where)
     return record
 
 
@@ -200,7 +200,7 @@ def read_bytes(path: Path, budget: Budget, where: str, largest: int | None = Non
         raise CorruptCheckpointError(
             "The file has changed while it was read.",
             where=where,
-            fix="Wait until what writes it has ended, and run it again.",
+            fix="wait until the other program has written it, and run the command again",
         )
     return memoryview(data)[:size]
 

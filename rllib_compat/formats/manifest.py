@@ -58,9 +58,11 @@ def require_whole(folder: Path) -> None:
             path = found.get(name)
             if path is None or sha256_of(path) != digest:
                 raise CorruptCheckpointError(
-                    "A file is missing." if path is None else "A file is not what was written.",
+                    "A file is missing."
+                    if path is None
+                    else "A file has changed since it was written.",
                     where=str(folder / name),
-                    fix="Copy the checkpoint again, with all its files, or take an earlier one. If "
+                    fix="Copy the checkpoint again, with all its files, or use an earlier one. If "
                     f"you have changed it on purpose, remove {NAME}.",
                 )
 
@@ -107,8 +109,8 @@ def _read(folder: Path) -> Mapping[str, str]:
     files = found.get("sha256") if isinstance(found, dict) else None
     if not isinstance(files, dict) or found.get("version") != _VERSION:
         raise CorruptCheckpointError(
-            "It is no list of files that this version of rllib-compat can read.",
+            "This version of rllib-compat cannot read the checkpoint's list of files.",
             where=place,
-            fix="Copy the checkpoint again.",
+            fix="copy the checkpoint again, or install the version that wrote it",
         )
     return files

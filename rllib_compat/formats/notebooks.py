@@ -105,8 +105,8 @@ def read(path: Path) -> Notebook:
         if notebook.code():
             return notebook
     except (AttributeError, KeyError, TypeError) as error:
-        raise CompatError("It is no Jupyter notebook.", where=str(path)) from error
-    raise CompatError("It has no code cells.", where=str(path))
+        raise CompatError("The file is not a Jupyter notebook.", where=str(path)) from error
+    raise CompatError("The notebook has no code cells.", where=str(path))
 
 
 def left_out(code: str) -> list[str]:

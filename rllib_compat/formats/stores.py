@@ -273,9 +273,9 @@ def store_errors(store: Store) -> Iterator[None]:
         yield
     except OSError as error:
         raise FileSystemError(
-            f"The store refuses: {str(error)[:500]}",
+            f"The store rejected the request: {str(error)[:500]}",
             where=store.shown,
-            fix="Check the address, the credentials and the endpoint, as pyarrow takes them.",
+            fix="check the address, the credentials and the endpoint, as pyarrow needs them",
         ) from error
 
 
@@ -368,9 +368,9 @@ def _copy_file(folder: Store, info: fs.FileInfo, path: Path) -> None:
                     raise
             if file.tell() != info.size:
                 raise CorruptCheckpointError(
-                    f"It had {info.size:,} bytes, and {file.tell():,} came.",
+                    f"The file has {info.size:,} bytes, and {file.tell():,} were received.",
                     where=f"{folder.shown}/{info.base_name}",
-                    fix="Somebody is writing it; try again when that has ended.",
+                    fix="another program may be writing it; try again when it has ended",
                 )
 
 
@@ -440,9 +440,9 @@ def _compare(path: Path, written: Store) -> None:
         if same and not file.read(1):
             return
     raise CorruptCheckpointError(
-        "The store gives back other bytes than were written.",
+        "The store returned other bytes than were written.",
         where=written.shown,
-        fix="See that nothing else writes there, then write it again; it replaces what is there.",
+        fix="make sure that nothing else writes to it, and run the command again",
     )
 
 
@@ -463,9 +463,9 @@ def _refuse_half(folder: Store) -> NoReturn:
     except (ValueError, KeyError, TypeError):
         who = ""
     raise CorruptCheckpointError(
-        f"It is only half written{who}.",
+        f"The folder is incomplete{who}.",
         where=folder.shown,
-        fix="Wait until that has ended, or write it again: what is there is replaced.",
+        fix="wait until the writer has ended, or write it again, which replaces it",
     )
 
 
@@ -481,7 +481,7 @@ def _refuse_size(store: Store, files: int) -> NoReturn:
 
 def _refuse_name(store: Store, name: str) -> NoReturn:
     raise CorruptCheckpointError(
-        f"It holds {name[:100]!a}, a name that no file below a folder can have.",
+        f"The store has a file {name[:100]!a}, which is not a valid file name.",
         where=store.shown,
-        fix="Remove or rename it in the store.",
+        fix="remove or rename the file in the store",
     )

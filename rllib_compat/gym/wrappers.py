@@ -49,8 +49,8 @@ class Monitor(Wrapper):
         self._rewards: list[float] = []
         self._lengths: list[int] = []
         warnings.warn(
-            f"gym.wrappers.Monitor records nothing in {directory}: gymnasium.wrappers.RecordVideo "
-            "does, around an environment that is made with render_mode='rgb_array'.",
+            f"gym.wrappers.Monitor does not record to {directory}. Use "
+            "gymnasium.wrappers.RecordVideo, with an environment of render_mode='rgb_array'.",
             stacklevel=2,
         )
 

@@ -34,9 +34,9 @@ def share_frozen(algorithm: Any, *, capacity: int | None = None, **_: object) ->
     """
     if not has_policies(algorithm):
         raise CompatError(
-            "Only an algorithm with several policies on the new API stack can share their weights.",
+            "Sharing weights needs an algorithm with several policies on the new API stack.",
             where="league.share_frozen()",
-            fix="give config.multi_agent(policies=…), or leave the call out",
+            fix="set config.multi_agent(policies=…), or remove the call",
         )
     if not getattr(algorithm, "shares_frozen_policies", False):
         algorithm.shares_frozen_policies = True

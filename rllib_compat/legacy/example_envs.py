@@ -61,7 +61,7 @@ def make_multi_agent(env_name_or_creator: str | Callable[[Any], Any]) -> type:
     creator = find_creator(env_name_or_creator)
     if creator is None:
         raise LegacyEnvError(
-            f"No environment is called {env_name_or_creator!r}.",
+            f"There is no environment {env_name_or_creator!r}.",
             where="make_multi_agent(env_name_or_creator)",
             fix="give a name that gymnasium or ray.tune.register_env knows, or a function",
         )

@@ -75,7 +75,7 @@ def make_chooser(network: Network, policy: PolicyState, settings: ModelSettings)
             f"The network's output {chooser.output} does not fit the action space "
             f"{policy.action_space}.",
             where=f"policies.{policy.policy_id}",
-            fix="Give the right one with --action-space (Python: action_space=).",
+            fix="Pass the right one with --action-space (Python: action_space=).",
         )
     return chooser
 
@@ -137,9 +137,9 @@ def _refusing(what: str, where: str) -> Explore:
 
     def refuse(output: Array, rng: np.random.Generator) -> Array:  # noqa: ARG001
         raise NotYetError(
-            f"Not supported yet: exploring by {what}, which was a part of training.",
+            f"Not supported yet: exploration with {what}.",
             where=where,
-            fix="Ask for the policy's best action: explore=False.",
+            fix="pass explore=False for the policy's best action",
         )
 
     return refuse

@@ -89,10 +89,10 @@ def build_module(
             arrays = {str(k): tuple(np.shape(v)) for k, v in module.get_state().items()}
             return Built(space, arrays)
     raise CheckpointError(
-        f"The module {name} can't be built and computed {'; '.join(failed)}.",
+        f"The module {name} cannot be built and run {'; '.join(failed)}.",
         where="--model",
-        fix="Its `setup()` has `self.observation_space`, `self.action_space` and "
-        "`self.model_config` to make its layers of.",
+        fix="create its layers in `setup()`, from `self.observation_space`, "
+        "`self.action_space` and `self.model_config`",
     )
 
 
@@ -288,8 +288,8 @@ def refusal(policy: PolicyState, settings: ModelSettings) -> MissingInformationE
     is_module = policy.is_module and settings.custom_model is None
     what = "custom RLModule (or catalog)" if is_module else "custom model"
     return MissingInformationError(
-        f"Policy {policy.policy_id} has the {what} {model}, which is your own code. It is neither "
-        "imported nor run.",
+        f"Policy {policy.policy_id} has the {what} {model}, which is your own code and is neither "
+        "imported nor executed.",
         where=f"policies.{policy.policy_id}.model.custom_model",
         fix=_FIX_MODULE.format(model=_option(str(model))) if is_module else _FIX,
     )
@@ -314,7 +314,8 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
         raise refusal(policy, settings)
     if not isinstance(policy.weights, (dict, list)):
         raise CheckpointError(
-            "The weights of this Ray have no names, so that they can't be matched.", where=where
+            "This Ray's weights have no names, so they cannot be matched to the module's.",
+            where=where,
         )
     if policy.observation_space is None or policy.action_space is None:
         raise refusals.needed(
@@ -446,5 +447,5 @@ def _require_match(
     raise CheckpointError(
         f"The arrays of the old model and of {module} do not match: {'; '.join(parts)}.",
         where=where,
-        fix="Name them alike, or give --weights-map file.json with {old name: new name}.",
+        fix="use the same names, or pass --weights-map file.json with {old name: new name}",
     )

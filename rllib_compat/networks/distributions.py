@@ -269,10 +269,9 @@ def distribution_from_settings(
     """
     if settings["kind"] == "simplex":
         raise NotYetError(
-            "Not supported yet: actions that are drawn from a simplex, also by a policy that does "
-            "not explore.",
+            "Not supported yet: actions from a simplex, which are random also without exploration.",
             where=where,
-            fix="Act with the converted module: RLModule.from_checkpoint(…).",
+            fix="use the converted module: RLModule.from_checkpoint(…)",
         )
     if settings["kind"] != "squashed":
         return default_distribution(space, where=where)

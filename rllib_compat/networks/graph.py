@@ -137,9 +137,11 @@ class Graph:
         for name, array in arrays.items():
             followed = name.removeprefix("target.")
             if followed.rpartition(".")[0] not in steps:
-                raise CheckpointError(f"The array {name} belongs to no step.", where=where)
+                raise CheckpointError(f"No operation uses the array {name}.", where=where)
             if followed != name and arrays[followed].shape != array.shape:
-                raise CheckpointError(f"The array {name} is not shaped as its own.", where=where)
+                raise CheckpointError(
+                    f"The array {name} has another shape than {followed}.", where=where
+                )
         # Shapes are all that counts here: gigabytes of weights are not even looked at.
         shapes = {k: np.broadcast_to(np.float32(0), array.shape) for k, array in arrays.items()}
         with np.errstate(all="ignore"):
@@ -297,8 +299,8 @@ class Compiled:
         step = next(name for name, own_place in self._places.items() if own_place == place)
         shapes = {f"{step}.{part}": array.shape for part, array in own.items()}
         return CheckpointError(
-            f"The arrays {shapes} can't take {', '.join(str(np.shape(v)) for v in taken)} "
-            f"({error}).",
+            f"The arrays {shapes} do not fit the inputs "
+            f"{', '.join(str(np.shape(v)) for v in taken)} ({error}).",
             where=self._where,
         )
 

@@ -85,10 +85,10 @@ def read_own(policy: PolicyState) -> Reading:
     except (KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"The module's graph is damaged ({error!r}).", where=where) from error
     if "obs" not in graph.inputs:
-        raise CheckpointError("The module's graph takes no observation.", where=where)
+        raise CheckpointError("The module's graph has no input for observations.", where=where)
     if unknown := {step.op for step in graph.steps} - OPS.keys():
         raise CheckpointError(
-            f"The module has operations that are not known: {', '.join(sorted(unknown))}.",
+            f"The module has unknown operations: {', '.join(sorted(unknown))}.",
             where=where,
             fix="Use the version of rllib-compat that wrote it, or a newer one.",
         )

@@ -71,8 +71,8 @@ def unknown_arrays(
 def other_config(key: str, found: object, said: object, where: str) -> CheckpointError:
     """A config that contradicts the weights: what it adds to them would be a guess."""
     return CheckpointError(
-        f"The weights were made with {key}={found}, the config says {said}: the config is not "
-        "this checkpoint's.",
+        f"The weights have {key}={found}, and the config {said}: it is not this checkpoint's "
+        "config.",
         where=where,
         fix=_ANOTHER_CONFIG,
     )
@@ -116,7 +116,7 @@ def other_space(kind: str, space: Space, have: int, needed: int, where: str) -> 
     return CheckpointError(
         f"The network has {have} {what}, the {kind} space {space} needs {needed}.",
         where=where,
-        fix=f"Give the right one with --{kind}-space.",
+        fix=f"Pass the right one with --{kind}-space.",
     )
 
 

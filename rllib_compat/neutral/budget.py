@@ -127,7 +127,7 @@ def budget_error(what: str, where: str | None = None) -> BudgetExceededError:
     """The error for a budget that is used up."""
     meaning = _MEANING.get(what, what.replace("_", " "))
     return BudgetExceededError(
-        f"it takes more {meaning} than any honest checkpoint does (budget: {what})",
+        f"it needs more {meaning} than a valid checkpoint does (budget: {what})",
         where=where,
         fix="If you trust the file, read it with a larger `Budget` (Python only).",
     )

@@ -130,9 +130,9 @@ def _check_policy(policy_id: object, policy: object, walk: _Walk) -> None:
 
 def _wrong(where: str, what: str) -> CorruptCheckpointError:
     return CorruptCheckpointError(
-        f"The checkpoint contradicts itself: {what}.",
+        f"The checkpoint is inconsistent: {what}.",
         where=where[:300],
-        fix="The file is damaged, or not what it seems; use another checkpoint.",
+        fix="use another checkpoint: the file is damaged",
     )
 
 

@@ -90,9 +90,9 @@ def import_attribute(module: str, name: str) -> Any:
 
         last = frames_of_others(error)[-1]
         raise ConfigError(
-            f"{module} fails when it is imported: {type(error).__name__}: {error}",
+            f"The import of {module} failed: {type(error).__name__}: {error}",
             where=f"{last.filename}:{last.lineno}",
-            fix="Mend it, or name another one.",
+            fix="correct the error, or name another module",
         ) from error
     try:
         return getattr(found, name)

@@ -75,9 +75,9 @@ def load_policy(
     checkpoint = drop_weightless(complete(checkpoint, given))
     if len(checkpoint.policies) != 1:
         raise MissingInformationError(
-            f"The checkpoint has {len(checkpoint.policies)} policies.",
+            f"The checkpoint has {len(checkpoint.policies)} policies, and one has to be chosen.",
             where=str(checkpoint.source.path),
-            fix=f"Say which: policy_id= one of {', '.join(map(repr, checkpoint.policies))}.",
+            fix=f"pass policy_id=, one of {', '.join(map(repr, checkpoint.policies))}",
         )
     require_facts(checkpoint, given)
     (state,) = checkpoint.policies.values()
@@ -89,7 +89,7 @@ def load_policy(
         raise
     if state.policy_id not in networks:
         raise NotConvertibleError(
-            "The policy has no weights; it acted at random.", where=f"policies.{state.policy_id}"
+            "The policy has no weights: it acted randomly.", where=f"policies.{state.policy_id}"
         )
     state, network = checkpoint.policies[state.policy_id], networks[state.policy_id]
     policy = _policy(checkpoint, state, network, explore)
@@ -126,9 +126,9 @@ def _policy(
 
 def _custom_model(policy_id: str) -> NotYetError:
     return NotYetError(
-        "The weights are of a custom model, and what that computes is not in the checkpoint.",
+        "The weights are of a custom model, whose code is not in the checkpoint.",
         where=f"policies.{policy_id}",
-        fix="`rllib-compat convert --to safetensors` gives you its arrays by name.",
+        fix="`rllib-compat convert --to safetensors` writes its arrays by name",
     )
 
 

@@ -75,9 +75,9 @@ def preprocessor(
 
 def _other_size(space: Space, inputs: tuple[int, ...], where: str) -> CheckpointError:
     return CheckpointError(
-        f"The network takes observations of the shape {inputs}, which are not those of {space}.",
+        f"The network needs observations of the shape {inputs}, and the space is {space}.",
         where=f"{where}.observation_space",
-        fix="Give the environment's own observation space: load_policy(…, observation_space=…).",
+        fix="pass the environment's own observation space: load_policy(…, observation_space=…)",
     )
 
 
@@ -149,9 +149,9 @@ class _Leaf:
 
 def _not_of(space: Space, shape: tuple[int, ...], why: str, where: str) -> CheckpointError:
     return CheckpointError(
-        f"Observations of the shape {shape} are not of the space {space} ({why}).",
+        f"Observations of the shape {shape} are not in the space {space} ({why}).",
         where=f"{where}.observation_space",
-        fix="Give a batch of observations, its first axis the batch, as the environment has them.",
+        fix="pass a batch of the environment's observations; its first axis is the batch",
     )
 
 

@@ -225,10 +225,10 @@ class Policy:
         found = [np.shape(part) for part in states]
         if found != [(batch, *shape) for shape in shapes]:
             raise CheckpointError(
-                f"The state of {batch} items has the shapes {[(batch, *s) for s in shapes]}; got "
-                f"{found}.",
+                f"The state of {batch} observations must have the shapes "
+                f"{[(batch, *s) for s in shapes]}, and has {found}.",
                 where=self._where,
-                fix="Begin with policy.get_initial_state(), and hand on what each call returns.",
+                fix="pass policy.get_initial_state() at first, then the state of the last call",
             )
         return timed | dict(zip(graph.states, map(np.asarray, states), strict=True))
 
@@ -238,7 +238,7 @@ class Policy:
             return np.zeros(shape)
         if given.shape != shape:
             raise CheckpointError(
-                f"{name} are {shape[1:]} numbers for each item; got {given.shape[1:]}.",
+                f"{name} must have the shape {shape[1:]} per observation, not {given.shape[1:]}.",
                 where=self._where,
             )
         return given
@@ -246,9 +246,9 @@ class Policy:
     def _require_no_state(self, state: Sequence[Any] | None) -> None:
         if state is not None and len(state) > 0:
             raise CheckpointError(
-                "This policy has no state, and got one.",
+                "The policy is not recurrent, and takes no state.",
                 where=self._where,
-                fix="Leave `state` out; `policy.is_recurrent` says whether a policy has one.",
+                fix="omit `state` if `policy.is_recurrent` is False",
             )
 
 

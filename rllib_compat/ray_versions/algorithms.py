@@ -74,8 +74,8 @@ def small_algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
         raise
     except Exception as error:  # whatever Ray, gymnasium or an environment says of the config
         raise NotConvertibleError(
-            f"Ray makes no algorithm of the config: {type(error).__name__}: {error}"[:1000],
-            fix="Give other keys, or another --env.",
+            f"Ray cannot build the algorithm: {type(error).__name__}: {error}"[:1000],
+            fix="change the keys that the error names, or pass another --env",
         ) from error
     try:
         yield algorithm

@@ -40,8 +40,8 @@ def installed() -> Version:
         )
     if version.release[:2] > NEWEST.release[:2]:
         logger.warning(
-            "Ray %s is installed; this package was tested up to Ray %s. What it can't find in the "
-            "newer one is named in an error.",
+            "Ray %s is installed, and this package was tested up to Ray %s. If a function of the "
+            "newer Ray is missing, an error names it.",
             version,
             NEWEST,
         )

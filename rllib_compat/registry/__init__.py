@@ -60,8 +60,8 @@ def find(given: str) -> Algorithm:
         if found:
             return found
     raise ConfigError(
-        f"RLlib never had an algorithm called {given!r}.",
-        fix=f"Ray has {', '.join(row.name for row in todays())}.",
+        f"RLlib never had an algorithm {given!r}.",
+        fix=f"use one of {', '.join(row.name for row in todays())}",
     )
 
 

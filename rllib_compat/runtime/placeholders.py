@@ -135,7 +135,7 @@ def _missing(name: str | None) -> NoReturn:
     found = f"cannot be created ({why.rstrip('.')})" if why else "is not registered"
     fix = "install the package" if why else f"call ray.tune.register_env({shown!r}, creator)"
     raise LegacyEnvError(
-        f"The checkpoint's environment `{shown}` {found} on this machine, and training needs it.",
+        f"Training needs the checkpoint's environment `{shown}`, which {found} on this machine.",
         where="$.env",
         fix=f"{fix} before Algorithm.from_checkpoint(…)",
     )

@@ -54,19 +54,19 @@ def draw(trials: Sequence[Trial], out: Path, *, axis: str, overwrite: bool = Fal
     names = panels(trials)
     if not names:
         raise CheckpointError(
-            "None of these results has returns, lengths or recorded data.",
+            "The results have no returns, lengths or recorded data.",
             where=", ".join(str(trial.path) for trial in trials),
-            fix="--data PATH draws any number in them.",
+            fix="pass --data PATH for another number in the results",
         )
     if out.exists() and not overwrite:
-        raise TargetExistsError("It is there already.", where=str(out), fix="Give --overwrite.")
+        raise TargetExistsError("The file exists already.", where=str(out), fix="pass --overwrite")
     figure = _figure()
     kinds = figure.canvas.get_supported_filetypes()
     if (kind := out.suffix.lstrip(".").lower()) not in kinds:
         raise CompatError(
-            f"matplotlib has no format for {out.suffix or 'a name without a suffix'}.",
+            f"matplotlib cannot write {out.suffix or 'a file without a suffix'}.",
             where=str(out),
-            fix=f"Give a name that ends with one of {', '.join(sorted(kinds))}.",
+            fix=f"use one of the suffixes {', '.join(sorted(kinds))}",
         )
     names = names[:MOST_PANELS]
     columns = min(len(names), 2 if len(names) < 7 else 3)

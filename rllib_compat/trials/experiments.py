@@ -83,7 +83,7 @@ def _read_saved(saved: object, folder: Path, where: str) -> OldTrial:
         except (ValueError, RecursionError) as error:
             raise CorruptCheckpointError(f"Not JSON: {error}", where=where) from error
     if not isinstance(saved, dict):
-        raise CorruptCheckpointError("A trial is no record, but something else.", where=where)
+        raise CorruptCheckpointError("A trial is not a JSON object.", where=where)
     names = (saved.get(key) for key in ("relative_logdir", "logdir", "_logdir"))
     name = next((Path(name).name for name in names if isinstance(name, str)), None)
     inner = folder / name if name else None

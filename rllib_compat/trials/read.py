@@ -91,9 +91,9 @@ def _find_trials(path: Path) -> list[Path]:
             if (above := _results_in(parent)) is not None:
                 return [above]
     raise CheckpointError(
-        f"There is no {' or '.join(RESULTS)}, in it, below it or above it.",
+        f"There is no {' or '.join(RESULTS)} in this folder, below it or above it.",
         where=str(path),
-        fix="Give the folder of a trial, where Tune or a trainer has logged its results.",
+        fix="pass the folder of a trial, with the results of Tune or a trainer",
     )
 
 
@@ -142,7 +142,7 @@ def read_trial(file: Path, *, axis: str = "steps", more: tuple[str, ...] = ()) -
                 iterations.popitem()
             iterations[iteration] = list(_points(row, axis, more))
     if not iterations:
-        raise CheckpointError("There is no result in it.", where=str(file))
+        raise CheckpointError("The file has no results.", where=str(file))
     for points in iterations.values():
         for name, point in points:
             trial.curves.setdefault(name, []).append(point)

@@ -77,9 +77,9 @@ def upgrade(
     except (cst.ParserSyntaxError, SyntaxError, ValueError, LookupError) as error:
         # SyntaxError and LookupError: of the encoding that it declares.
         raise CompatError(
-            f"{path} can't be parsed: {error}",
+            f"{path} cannot be parsed: {error}",
             where=path,
-            fix="correct it, or leave it out; Python 2 has to become Python 3 first (2to3)",
+            fix="correct the syntax, or exclude the file; convert Python 2 with 2to3 first",
         ) from error
     changes: list[Change] = []
     wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
@@ -153,7 +153,7 @@ def _imports(part: cst.CSTNode) -> bool:
 
 
 def _too_deep(path: str) -> CompatError:
-    return CompatError("It is nested too deeply.", where=path, fix="leave the file out")
+    return CompatError("The code is nested too deeply.", where=path, fix="exclude the file")
 
 
 def _chosen(target: Target, only: Collection[str], skip: Collection[str]) -> list[type[Rule]]:

@@ -314,7 +314,7 @@ class TestTrust:
 
     @pytest.mark.parametrize("name", ["module.Class", "module", ":x", "a:b c", "a:b:c", "*:*"])
     def test_a_name_that_is_none_is_an_error(self, name):
-        with pytest.raises(ConfigError, match="names nothing"):
+        with pytest.raises(ConfigError, match="not the name of a class"):
             translate({}, algorithm="PPO", origin=Origin.FILE, trust={name})
 
 

@@ -90,5 +90,5 @@ def test_weights_that_do_not_say_what_is_computed_of_them_are_refused(tmp_path):
     numpy = pytest.importorskip("safetensors.numpy")
     file = tmp_path / "somebody.safetensors"
     numpy.save_file({"a": np.zeros(3, np.float32)}, file)
-    with pytest.raises(CheckpointError, match="does not say what is computed"):
+    with pytest.raises(CheckpointError, match="no description of the network"):
         load_policy(file)

@@ -218,7 +218,7 @@ def test_a_filters_epsilon_is_a_number(epsilon, tmp_path):
     sound = read_checkpoint(v0_1(tmp_path / "old"))
     (policy,) = sound.policies.values()
     stat = RunningStat(1, np.zeros(4), np.zeros(4))
-    with pytest.raises(CheckpointError, match="contradicts itself"):
+    with pytest.raises(CheckpointError, match="is inconsistent"):
         checks.check(
             sound.with_policies(
                 [

@@ -215,7 +215,7 @@ def test_safetensors_has_a_form_for_it_or_an_error_says_so(tmp_path):
         array = np.zeros(2, complex if name == "complex" else np.float32)
         inner = dumps({"state": {"default_policy": {name: array}}})
         old.write_bytes(dumps({"worker": inner}))
-        with pytest.raises(CheckpointError, match="safetensors has no form"):
+        with pytest.raises(CheckpointError, match="safetensors cannot store"):
             convert(old, tmp_path / "new", to="safetensors")
         assert not (tmp_path / "new").exists()
 

@@ -251,7 +251,7 @@ def test_the_source_is_never_the_target(tmp_path, place):
     (source / "state").write_text("1")
     before = digest_tree(tmp_path)
     with (
-        pytest.raises(CheckpointError, match="apart from the source"),
+        pytest.raises(CheckpointError, match="outside of the source"),
         atomic_directory(source / place, overwrite=True, source=source),
     ):
         raise AssertionError("must not be reached")

@@ -108,7 +108,7 @@ def test_metadata_without_its_file_shows_what_it_tells(trial):
         found = inspect(path)
         assert found.ray_version == "0.8.5"
         (row,) = (f for f in found.report if f.severity is Severity.ERROR)
-        assert (row.path, row.message) == ("checkpoint-2", "The file is not there.")
+        assert (row.path, row.message) == ("checkpoint-2", "The file does not exist.")
 
 
 def test_a_trial_whose_last_checkpoint_is_lost_says_that_an_earlier_one_was_taken(trial):

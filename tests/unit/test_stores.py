@@ -104,7 +104,7 @@ def test_what_is_there_is_replaced_only_when_asked_and_if_it_is_ours(store):
 def test_what_is_half_written_is_refused_and_may_be_written_again(store):
     compat.convert(TRIAL, "memory://bucket/new", to="msgpack")
     store.pipe(f"/bucket/new/{MARK}", json.dumps({"host": "node-7", "process": 12}).encode())
-    with pytest.raises(CorruptCheckpointError, match="half written by process 12 of 'node-7'"):
+    with pytest.raises(CorruptCheckpointError, match="is incomplete by process 12 of 'node-7'"):
         compat.inspect("memory://bucket/new")
     compat.convert(TRIAL, "memory://bucket/new", to="msgpack")
     assert not [name for name in store.find("/bucket/new") if name.endswith(MARK)]
@@ -205,7 +205,7 @@ def test_what_a_store_gives_back_otherwise_is_no_conversion(store, monkeypatch, 
         patch.setattr(type(store), "open", open_spoiled)
         with pytest.raises(CorruptCheckpointError, match="other bytes than were written"):
             compat.convert(TRIAL, "memory://bucket/new", to="msgpack")
-    with pytest.raises(CorruptCheckpointError, match="half written"):
+    with pytest.raises(CorruptCheckpointError, match="is incomplete"):
         compat.inspect("memory://bucket/new")
     compat.convert(TRIAL, "memory://bucket/new", to="msgpack")
     assert compat.verify(TRIAL, "memory://bucket/new").equal

@@ -194,8 +194,8 @@ def test_a_trial_that_would_wait_for_ever_is_refused():
 @pytest.mark.parametrize(
     ("args", "text"),
     [
-        ([], "No algorithm is named"),
-        (["--run", "PPO"], "No environment is named"),
+        ([], "has no algorithm"),
+        (["--run", "PPO"], "has no environment"),
         (["--run", "Nonsense", "--env", "CartPole-v1"], "never had an algorithm"),
         (["--run", "MAML", "--env", "CartPole-v1"], "MAML was removed"),
         (["--run", "PPO", "--env", "CartPole-v1", "--config", "{lr: 1}"], "Expecting property"),
@@ -203,7 +203,7 @@ def test_a_trial_that_would_wait_for_ever_is_refused():
         (["-f", "nothing.yaml"], "can't be read"),
         (["-f", "train.py"], "rllib-compat run train.py"),
         (["-f", "{file}", "--experiment-name", "x"], "-f names its experiments itself"),
-        (["-f", "{file}", "{file}"], "Two files have an experiment"),
+        (["-f", "{file}", "{file}"], "Two files define the experiment"),
     ],
 )
 def test_what_can_not_be_trained_says_why_before_anything_starts(run, file, args, text):

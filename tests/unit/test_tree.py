@@ -87,7 +87,7 @@ def test_a_value_inside_itself_is_refused(tmp_path):
     loop = []
     loop.append(loop)
     write(tmp_path, state=loop)
-    with pytest.raises(CorruptCheckpointError, match="holds itself"):
+    with pytest.raises(CorruptCheckpointError, match="contains itself"):
         read_states(tmp_path)
 
 

@@ -105,10 +105,10 @@ def learns_on_old_stack(algorithm: str, config: Mapping[str, Any]) -> bool:
     policies = keys.policies_of(config).keys()
     if len(policies) > 1 and (recorded or row.new_stack_only):
         raise ConfigError(
-            f"{algorithm} learns one policy from recordings, and the config has "
+            f"{algorithm} trains one policy on recordings, and the config has "
             f"{', '.join(sorted(map(str, policies)))}.",
             where="multiagent.policies",
-            fix="Train each of them by itself, with the recordings of its own agents.",
+            fix="train each policy separately, with the recordings of its agents",
         )
     if not recorded and algorithm == "CQL":
         raise ConfigError(

@@ -97,8 +97,8 @@ def _no_action(policy_id: str) -> Finding:
         "onnx",
         Verdict.DROPPED,
         f"policies.{policy_id}.action",
-        "the model has no output `action`: an action has several parts, or needs what is no part "
-        "of the network",
+        "the model has no output `action`: actions have several parts, or need data that the "
+        "network does not have",
         "compute it of the other outputs, or act with compat.load_policy",
     )
 
@@ -133,17 +133,18 @@ def write_policy(plan: Plan, target: Path) -> list[Finding]:
     """
     if len(plan.checkpoint.policies) != 1:
         raise CheckpointError(
-            f"The checkpoint has {len(plan.checkpoint.policies)} policies, the file holds one.",
+            f"The checkpoint has {len(plan.checkpoint.policies)} policies, and a file can have "
+            "only one.",
             where=str(plan.checkpoint.source.path),
-            fix=f"Give one: --policy {next(iter(plan.checkpoint.policies), 'ID')}",
+            fix=f"choose one: --policy {next(iter(plan.checkpoint.policies), 'ID')}",
         )
     (policy_id,) = plan.checkpoint.policies
     facts = _metadata(plan, policy_id)
     if "acting" not in facts:
         raise NotYetError(
-            "What the policy does is not known by its network alone.",
+            "The policy's actions need more than its network.",
             where=f"policies.{policy_id}",
-            fix="`--to msgpack` keeps all of it.",
+            fix="use `--to msgpack`, which keeps all data",
         )
     with zipfile.ZipFile(target / f"{policy_id}{ARCHIVE}", "w") as archive:
         archive.writestr("policy.json", json.dumps(facts, indent=2))
@@ -164,9 +165,9 @@ def _to_safetensors(plan: Plan, policy_id: str, facts: Mapping[str, Any]) -> byt
         data: bytes = save(arrays, metadata)
     except (SafetensorError, LookupError, ValueError) as error:
         raise CheckpointError(
-            f"safetensors has no form for it: {error!r:.200}.",
+            f"safetensors cannot store the arrays: {error!r:.200}.",
             where=f"policies.{policy_id}",
-            fix="`--to msgpack` keeps all of it.",
+            fix="use `--to msgpack`, which keeps all data",
         ) from error
     return data
 
@@ -312,8 +313,8 @@ def _dropped_parts(plan: Plan) -> list[Finding]:
             "weights-only",
             Verdict.DROPPED,
             path,
-            f"{what}: the new files hold networks alone",
-            "`--to msgpack` keeps all of it without Ray",
+            f"{what}: the new files have only networks",
+            "`--to msgpack` keeps all data, and needs no Ray",
         )
         for path, what in parts
     ]

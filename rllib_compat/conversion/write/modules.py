@@ -63,8 +63,8 @@ def dropped_parts(plan: Plan) -> list[Finding]:
             "inference-only",
             Verdict.DROPPED,
             path,
-            f"{plan.reason}; its modules were written alone, for inference",
-            "all of it is in the msgpack form (`--to msgpack`)",
+            f"{plan.reason}; only its modules were written, for inference",
+            "`--to msgpack` keeps all data",
         )
         for path, is_there in left.items()
         if is_there

@@ -52,9 +52,9 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     acting = {file: _json(metadata, "acting", budget, file) for file, metadata in facts.items()}
     if not all(acting.values()):
         raise UnknownLayoutError(
-            "It is a file of weights that does not say what is computed of them.",
+            "The file has only weights, and no description of the network.",
             where=str(path),
-            fix="Give the checkpoint that it was exported from, and convert that again.",
+            fix="convert the checkpoint that it was exported from again",
         )
     names = [facts[file].get("policy") for file in found]
     ids = folder.policy_ids(names, ".")
@@ -140,5 +140,5 @@ def _unpack(data: memoryview, budget: Budget, where: str) -> memoryview:
 
 def _damaged(why: str, where: str) -> CorruptCheckpointError:
     return CorruptCheckpointError(
-        f"The file is not sound: {why}.", where=where, fix="Copy it again, or convert again."
+        f"The file is damaged: {why}.", where=where, fix="copy it again, or convert again"
     )

@@ -54,9 +54,9 @@ class Folder:
         path = self.root / name
         if path.is_symlink() or not path.resolve().is_relative_to(self.root.resolve()):
             raise CorruptCheckpointError(
-                "A link or a path leads out of the checkpoint.",
+                "A link or path points outside of the checkpoint.",
                 where=str(path),
-                fix="Copy the checkpoint with its real files (`cp -rL`).",
+                fix="copy the checkpoint with the linked files (`cp -rL`)",
             )
         return path
 
@@ -77,9 +77,9 @@ class Folder:
         where = path.relative_to(self.root).as_posix()
         if not path.is_file():
             raise MissingFileError(
-                "The file is not there.",
+                "The file does not exist.",
                 where=where,
-                fix="Copy the checkpoint again, with all its files.",
+                fix="copy the checkpoint again, with all its files",
             )
         if foreign := foreign_files.identify(path):
             raise MissingFileError(foreign.found, where=where, fix=foreign.fix)

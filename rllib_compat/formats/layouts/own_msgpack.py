@@ -36,7 +36,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     checkpoint: LegacyCheckpoint = _read_own_part(state, LegacyCheckpoint, _ALGORITHM, budget)
     parts: tuple[Any, Any] = (checkpoint.source, checkpoint.findings)
     if not isinstance(parts[0], Source) or not isinstance(parts[1], (list, tuple)):
-        raise CorruptCheckpointError("It does not say where it came from.", where=_ALGORITHM)
+        raise CorruptCheckpointError("The file has no source and no findings.", where=_ALGORITHM)
     policies: dict[str, PolicyState] = {}
     names = [path.name for path in folder.folders("policies")]
     ids = folder.policy_ids(names, "policies")
@@ -47,7 +47,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         policy: PolicyState = _read_own_part(folder.msgpack(file), PolicyState, file, budget)
         found: Any = policy.policy_id  # whatever the file says
         if not isinstance(found, str) or found != policy_name:
-            raise CorruptCheckpointError("It holds the policy of another folder.", where=file)
+            raise CorruptCheckpointError("The file has the policy of another folder.", where=file)
         policy_id = ids[policy_name]
         found_as = ids.found_as(policy_id) or policy.found_as
         policies[policy_id] = replace(policy, policy_id=policy_id, found_as=found_as)
@@ -59,7 +59,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
 def _read_own_part(state: object, kind: type, file: str, budget: Budget) -> Any:
     value = from_plain(as_mapping(state).get(OWN_KEY), state, budget=budget, where=file)
     if not isinstance(value, kind):
-        raise CorruptCheckpointError(f"It holds no {kind.__name__}.", where=file)
+        raise CorruptCheckpointError(f"The file has no {kind.__name__}.", where=file)
     return value
 
 
@@ -72,8 +72,8 @@ def _sort_policies(
     sound = all(isinstance(name, str) for name in names) and len(names) == len(policies)
     if not sound or set(names) != set(policies):
         raise CorruptCheckpointError(
-            f"It lists other policies than those that are there, {sorted(policies)}.",
+            f"The list of policies does not match the folders: {sorted(policies)}.",
             where=_ALGORITHM,
-            fix="Copy the checkpoint again, with the folder `policies`.",
+            fix="copy the checkpoint again, with the folder `policies`",
         )
     return [policies[policy_id] for policy_id in names]

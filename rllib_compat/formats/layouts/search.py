@@ -136,8 +136,7 @@ def require_one_layout(folder: Path) -> None:
         raise CorruptCheckpointError(
             f"The folder mixes the files of several layouts: {shown}.",
             where=str(folder),
-            fix="No Ray writes such a folder. Give one that holds a single checkpoint, or the path "
-            "of the file `checkpoint-N`.",
+            fix="pass a folder with a single checkpoint, or the path of the file `checkpoint-N`",
         )
 
 

@@ -129,7 +129,7 @@ class _Copier:
         if id(value) in self._made:
             return self._made[id(value)][1]
         if id(value) in self._open:
-            raise CorruptCheckpointError("A value holds itself.", where=self._place())
+            raise CorruptCheckpointError("A value contains itself.", where=self._place())
         if len(self._open) > DEEPEST:
             raise budget_error("depth", self._place())
         self._open.add(id(value))
@@ -157,10 +157,10 @@ class _Copier:
         if isinstance(value, StandIn) and value.qualified in self._makers:
             return self._make_object(value)
         raise CheckpointError(
-            f"There is {_describe(value)} in a state, which is code, not data.",
+            f"The state contains {_describe(value)}, which is code and not data.",
             where=self._place(),
-            fix="If you own the file and trust it, say so: restore(path, trusted=True). "
-            "Ray then loads it, and runs whatever is in it.",
+            fix="If you trust the file, pass trusted=True: restore(path, trusted=True). Ray then "
+            "loads it, and executes all code in it.",
         )
 
     def _copy_part(self, key: object, value: object) -> Any:

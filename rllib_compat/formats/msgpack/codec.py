@@ -221,9 +221,9 @@ def _plain_array(array: Array, path: str) -> Array:
 
 def _refusal(what: str, path: str) -> CheckpointError:
     return CheckpointError(
-        f"msgpack has no form for {what}.",
+        f"msgpack cannot store {what}.",
         where=path,
-        fix="Leave the value out, or write it as text, numbers, lists or arrays.",
+        fix="remove the value, or convert it to strings, numbers, lists or arrays",
     )
 
 

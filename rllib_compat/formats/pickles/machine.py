@@ -160,9 +160,9 @@ class Machine(Reader, ABC):
         else:
             what = str(error)[:_LONGEST_MESSAGE] or type(error).__name__
         return CorruptCheckpointError(
-            f"not a sound pickle: {what}",
+            f"not a valid pickle: {what}",
             where=where,
-            fix="The file is truncated, damaged or not what it seems; use another checkpoint.",
+            fix="use another checkpoint: the file is truncated, damaged or of another kind",
         )
 
     def nested(

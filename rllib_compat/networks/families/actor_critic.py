@@ -233,9 +233,9 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
     outputs = distribution_inputs(actions)
     if outputs is None:
         raise ConfigError(
-            f"No policy gives actions of the space {actions}.",
+            f"The action space {actions} is not supported.",
             where="action_space",
-            fix="Use Discrete, MultiDiscrete, Box, or a Tuple or Dict of them.",
+            fix="use Discrete, MultiDiscrete, Box, or a Tuple or Dict of them",
         )
     if on_torch(settings) and not since(settings, "0.8.6"):
         settings = replace(settings, shares_layers=True)  # whatever the config says
@@ -280,9 +280,9 @@ def wrapper(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space
     if model.get("use_attention") and since(settings, "1.2"):
         if model.get("use_lstm"):
             raise ConfigError(
-                "The config asks for an LSTM and for attention, and no network has both.",
+                "The config has use_lstm and use_attention; a network can have only one.",
                 where="model.use_attention",
-                fix="Leave out use_lstm or use_attention.",
+                fix="remove use_lstm or use_attention",
             )
         return _attention(arrays, settings, seen, actions)
     return _lstm(arrays, settings, seen, actions) if model.get("use_lstm") else None

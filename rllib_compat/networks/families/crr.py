@@ -55,9 +55,9 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
     """
     if not isinstance(actions, (Box, Discrete)):
         raise ConfigError(
-            f"CRR has Discrete or Box actions, not {actions}.",
+            f"CRR needs Discrete or Box actions; these are {actions}.",
             where="action_space",
-            fix="Wrap the environment, so that its actions are one of both.",
+            fix="wrap the environment, so that its actions are Discrete or Box",
         )
     discrete = isinstance(actions, Discrete)
     observed, size = (original_space(seen) or seen).flat_size(), actions.flat_size()

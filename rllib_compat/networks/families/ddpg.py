@@ -99,9 +99,9 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
     """
     if not isinstance(actions, Box):
         raise ConfigError(
-            f"{settings.algorithm} gives one action of a Box, and these are {actions}.",
+            f"{settings.algorithm} needs Box actions; these are {actions}.",
             where="action_space",
-            fix="Train PPO, which takes all of them, or DQN for Discrete ones.",
+            fix="train PPO, which supports all action spaces, or DQN for Discrete ones",
         )
     config = settings.config
     features, size = (original_space(seen) or seen).flat_size(), actions.flat_size()
@@ -112,9 +112,9 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
     elif asked:
         if settings.free_log_std:
             raise ConfigError(
-                "free_log_std puts numbers that nothing trains in the place of half the features.",
+                "free_log_std would replace half of the features with untrained numbers.",
                 where="model.free_log_std",
-                fix="Leave it out: a policy that gives one action has no deviations.",
+                fix="remove the key: a deterministic policy has no standard deviations",
             )
         base = replace(settings, model={**settings.model, "no_final_linear": True})
         features = draw_trunk(NewModel(arrays, base, _FEATURES), seen)

@@ -63,16 +63,16 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
     outputs = deterministic_inputs(actions)
     if outputs is None:
         raise ConfigError(
-            f"No policy gives actions of the space {actions}.",
+            f"The action space {actions} is not supported.",
             where="action_space",
-            fix="Use Discrete, MultiDiscrete, Box, or a Tuple or Dict of them.",
+            fix="use Discrete, MultiDiscrete, Box, or a Tuple or Dict of them",
         )
     if settings.wrapper is not None:
         key = "use_lstm" if settings.model.get("use_lstm") else "use_attention"
         raise ConfigError(
-            "Policies of ES and ARS act without a memory, as they always did.",
+            "ES and ARS do not support recurrent policies.",
             where=f"model.{key}",
-            fix="Leave it out, or train PPO.",
+            fix="remove the key, or train PPO",
         )
     draw_trunk(NewModel(arrays, _as_model(settings), outputs, value=True), seen)
 

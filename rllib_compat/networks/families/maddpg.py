@@ -64,15 +64,15 @@ def sizes_of(seen: Space | None, actions: Space | None) -> tuple[int, int]:
     """
     if not _is_vector(seen):
         raise ConfigError(
-            f"The agents of MADDPG observe vectors, not {seen}.",
+            f"MADDPG needs observations that are vectors; these are {seen}.",
             where="observation_space",
-            fix="Put FlattenObservations(multi_agent=True) into the env_to_module_connector.",
+            fix="add FlattenObservations(multi_agent=True) to the env_to_module_connector",
         )
     if actions is None or (acted := _width(actions)) is None:
         raise ConfigError(
-            f"The agents of MADDPG have Discrete actions or a vector (Box), not {actions}.",
+            f"MADDPG needs Discrete actions or vectors (Box); these are {actions}.",
             where="action_space",
-            fix="Wrap the environment, so that its actions are one of both.",
+            fix="wrap the environment, so that its actions are Discrete or vectors",
         )
     return seen.flat_size(), acted
 

@@ -48,19 +48,17 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
     """
     if not isinstance(actions, Discrete):
         raise ConfigError(
-            f"{settings.algorithm} chooses among discrete actions, and these are {actions}.",
+            f"{settings.algorithm} needs Discrete actions; these are {actions}.",
             where="action_space",
-            fix="Train SAC, DDPG or TD3, or make the environment's actions Discrete.",
+            fix="train SAC, DDPG or TD3, or make the environment's actions Discrete",
         )
     memory = next((key for key in _MEMORIES if settings.model.get(key)), None)
     if memory is not None and settings.algorithm != "R2D2":
         raise ConfigError(
-            f"{settings.algorithm} asks its network without states, and so learned with "
-            f"{_MEMORIES[memory]} in no Ray.",
+            f"{settings.algorithm} could not be trained with {_MEMORIES[memory]} in any old Ray.",
             where=f"model.{memory}",
-            fix="Train R2D2, or leave it out. legacy_ray='today' makes the installed Ray's "
-            "networks, which may "
-            "have an LSTM.",
+            fix="Train R2D2, or remove the key. With legacy_ray='today' you get the installed "
+            "Ray's networks, which may have an LSTM.",
         )
     head = Head.of(settings)
     if settings.algorithm == "SimpleQ":  # which ignored them

@@ -65,9 +65,9 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
     """
     if not isinstance(actions, (Box, Discrete)):
         raise ConfigError(
-            f"{settings.algorithm} takes Discrete actions and vectors, and these are {actions}.",
+            f"{settings.algorithm} needs Discrete actions or vectors (Box); these are {actions}.",
             where="action_space",
-            fix="Train PPO, which takes all of them.",
+            fix="train PPO, which supports all action spaces",
         )
     space = original_space(seen) or seen
     critics: Space = seen

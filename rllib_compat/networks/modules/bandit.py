@@ -47,16 +47,16 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
         self._items = isinstance(space, gymnasium.spaces.Dict) and ITEM in space.spaces
         if not isinstance(self.action_space, gymnasium.spaces.Discrete):
             raise ConfigError(
-                f"A bandit chooses one of several arms; the actions are a {self.action_space}.",
+                f"A bandit needs Discrete actions; these are {self.action_space}.",
                 where="action_space",
-                fix="Wrap the environment, so that its actions are Discrete.",
+                fix="wrap the environment, so that its actions are Discrete",
             )
         inner = space[ITEM] if self._items else space
         if not (isinstance(inner, gymnasium.spaces.Box) and len(inner.shape) == 1 + self._items):
             raise ConfigError(
-                f"A bandit sees a vector, or a Dict with a table called {ITEM!r}, not {space}.",
+                f"A bandit observes a vector, or a Dict with a matrix {ITEM!r}; this is {space}.",
                 where="observation_space",
-                fix="Wrap the environment, or flatten what it observes with a connector.",
+                fix="wrap the environment, or flatten its observations with a connector",
             )
         self._sampling, self._alpha = options["sampling"], options["alpha"]
         self._times = options.get("times", 1.0)

@@ -119,10 +119,9 @@ def new_network(settings: ModelSettings, observation_space: Any, action_space: A
     ):
         if found is None:
             raise ConfigError(
-                f"No network of an old Ray takes the space {space}.",
+                f"The old Rays had no network for the space {space}.",
                 where=kind,
-                fix="Use the spaces of gymnasium that RLlib had models for: Box, Discrete, "
-                "MultiDiscrete, MultiBinary, Tuple, Dict.",
+                fix="use Box, Discrete, MultiDiscrete, MultiBinary, Tuple or Dict",
             )
     assert seen is not None and acts is not None  # noqa: PT018 - distinguished above
     rng = np.random.default_rng(int(torch.randint(2**62, ()).item()))
@@ -138,9 +137,9 @@ def _class(name: str) -> Any:
     # A checkpoint keeps model configs, and a text from a file must not import code.
     if not module.startswith(("ray.rllib.", "rllib_compat.")):
         raise ConfigError(
-            f"{name!r} is no module of RLlib or of this package.",
+            f"{name!r} is not a module of RLlib or of this package.",
             where=f"model_config[{NETWORK!r}]",
-            fix="Name a module of your own by RLModuleSpec(module_class=…).",
+            fix="set your own module with RLModuleSpec(module_class=…)",
         )
     return getattr(import_module(module), cls)
 

@@ -134,9 +134,9 @@ def check(config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     name = (kind if isinstance(kind, str) else getattr(kind, "__name__", "")).rpartition(".")[2]
     if name not in DEFAULTS:
         raise ConfigError(
-            f"Deterministic policies explore with {', '.join(DEFAULTS)} here, not with {kind!r}.",
+            f"The exploration noise must be one of {', '.join(DEFAULTS)}, and is {kind!r}.",
             where="exploration_noise.type",
-            fix="For noise of your own, override `_forward_exploration` of the RLModule.",
+            fix="for your own noise, override `_forward_exploration` of the RLModule",
         )
     known = DEFAULTS[name]
     if odd := sorted(options.keys() - known.keys()):

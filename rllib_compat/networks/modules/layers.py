@@ -63,9 +63,9 @@ def dense_layers(inputs: int, hiddens: list[int], outputs: int, activation: str)
     """
     if activation not in _ACTIVATIONS:
         raise ConfigError(
-            f"{activation!r} is no activation of these layers.",
+            f"The activation {activation!r} is unknown.",
             where="model_config.head_fcnet_activation",
-            fix=f"There are {', '.join(_ACTIVATIONS)}.",
+            fix=f"use one of {', '.join(_ACTIVATIONS)}",
         )
     made: list[nn.Module] = []
     for before, after in itertools.pairwise([inputs, *hiddens, outputs]):

@@ -56,18 +56,18 @@ class ModelV2Encoder(nn.Module):
         asked = {n for n in self.model.view_requirements if not n.startswith(("obs", "state_"))}
         if asked:
             raise ConfigError(
-                f"{type(self.model).__name__} is called with observations and states, and needs "
-                f"{', '.join(sorted(asked))}.",
+                f"{type(self.model).__name__} needs {', '.join(sorted(asked))}, and gets only "
+                "observations and states.",
                 where=f"model.{CUSTOM_MODEL}",
-                fix="Put that into the observations, by a wrapper around the environment.",
+                fix="add these to the observations, in a wrapper of the environment",
             )
         first = self.model.get_initial_state()
         if not len(first):
             raise ConfigError(
-                f"Recurrent networks are trained, and {type(self.model).__name__} begins with no "
-                "states.",
+                f"The algorithm needs a recurrent network, and {type(self.model).__name__} has no "
+                "initial state.",
                 where=f"model.{CUSTOM_MODEL}",
-                fix="Let its get_initial_state() return them, one tensor each.",
+                fix="return a list of tensors from its get_initial_state()",
             )
         self._first = {f"state_{i}": torch.as_tensor(state) for i, state in enumerate(first)}
 

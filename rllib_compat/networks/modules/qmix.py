@@ -45,9 +45,10 @@ class QMIXModule(ModuleWithTarget):
         self.agents, size = sizes[OBS]
         if len(self.action_space.spaces) != self.agents:
             raise ConfigError(
-                f"{self.agents} agents observe, and {len(self.action_space.spaces)} act.",
+                f"The group's observation space has {self.agents} agents, and its action space "
+                f"{len(self.action_space.spaces)}.",
                 where="action_space",
-                fix="Give the group's spaces a part for each agent.",
+                fix="pass group spaces with a part for each agent",
             )
         if MASK in sizes and sizes[MASK][1] != self.actions:
             raise ConfigError(

@@ -89,9 +89,9 @@ class R2D2Module(_Unrolled, ModuleWithTarget):
             )
         if options.get("sigma0") is not None:
             raise ConfigError(
-                "Today's layers of R2D2 are not noisy.",
+                "The new networks of R2D2 have no noisy layers.",
                 where="model_config.sigma0",
-                fix="Leave it out, or take the networks of an old Ray: legacy_ray='1.13.0'.",
+                fix="remove the key, or use the networks of an old Ray: legacy_ray='1.13.0'",
             )
         own = options.get(CUSTOM_MODEL)
         if not (options["use_lstm"] or own):

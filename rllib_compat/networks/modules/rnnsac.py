@@ -65,9 +65,9 @@ class RNNSACModule(ModuleWithTarget):
             )
         if not self.discrete and len(seen.shape or ()) != 1:
             raise ConfigError(
-                f"Critics take Box actions beside observations of one dimension, not {seen}.",
+                f"With Box actions, RNNSAC needs one-dimensional observations; these are {seen}.",
                 where="observation_space",
-                fix="Flatten the observations, or take Discrete actions.",
+                fix="flatten the observations, or use Discrete actions",
             )
         count = int(space.n) if self.discrete else int(np.prod(space.shape))
         judged, values = (seen, count) if self.discrete else (_wider(seen, count), 1)
@@ -92,9 +92,9 @@ class RNNSACModule(ModuleWithTarget):
         self._temperature = options.get("soft_q_temperature")
         if not self.discrete and self.epsilon_schedule is not None:
             raise ConfigError(
-                "RNNSAC explores Box actions by its distribution.",
+                "With Box actions, RNNSAC explores only by its action distribution.",
                 where="exploration_config",
-                fix="Leave it out. The RNNSAC of old Rays acted with no Box at all.",
+                fix="remove the key",
             )
         self.carries_critics = not options["zero_init_states"]
         kind = modules.torch_distributions().TorchCategorical

@@ -214,7 +214,7 @@ def _require_all_parts(
     bare = [str(i) for i, part in enumerate(components) if not layers.dense.get(i, part.image)]
     raise NotConvertibleError(
         f"The dense layers of the observation's parts {', '.join(bare)} are not in the checkpoint: "
-        "this Ray did not save or train them on torch, and made new ones at random each time.",
+        "on torch, this Ray neither saved nor trained them, and used random ones in each process.",
         where=named.where,
         fix=f"The checkpoint does not show what the policy computed. {refusals.KEEPS}",
     )

@@ -136,9 +136,9 @@ def _draw(new: NewModel, seen: Space) -> int:
     free = settings.free_log_std and not ignores_free_log_std(settings)
     if free and outputs and outputs % 2:
         raise ConfigError(
-            f"free_log_std halves what a policy gives, and these actions take {outputs} numbers.",
+            f"free_log_std needs an even number of outputs, and these actions need {outputs}.",
             where="model.free_log_std",
-            fix="Leave it out: standard deviations are of Box actions.",
+            fix="remove the key: only Box actions have standard deviations",
         )
     means = outputs // 2 if outputs and free else outputs
     activated = bool(settings.model.get("no_final_linear")) and means is not None

@@ -327,10 +327,10 @@ def draw_convolutions(
         size = size_after(size, filter_, padding)
         if min(size) < 1:
             raise ConfigError(
-                f"The convolution {number} has a kernel of {filter_.kernel}, which is larger "
-                f"than the image that it gets of an image of {image[:2]}.",
+                f"Convolution {number} has a kernel of {filter_.kernel}, which is larger than its "
+                f"input for images of {image[:2]}.",
                 where="model.conv_filters",
-                fix="Give smaller kernels or strides.",
+                fix="set smaller kernels or strides",
             )
     return channels, size
 
@@ -339,12 +339,11 @@ def _not_one_pixel(settings: ModelSettings, image: tuple[int, ...], size: Pair) 
     given = settings.model.get("conv_filters")
     which = "the default" if not given else f"{given}"
     return ConfigError(
-        f"The convolutions {which} make {size[0]} x {size[1]} pixels of images of {image}, where "
-        "policies need one; every Ray up to 2.x refused them.",
+        f"The convolutions {which} reduce images of {image} to {size[0]} x {size[1]} pixels, and "
+        "the old Rays require one pixel.",
         where="model.conv_filters",
-        fix="Let the kernel of the last one be as large as what it gets: that is not padded, the "
-        "others are. legacy_ray='today' makes the installed Ray's networks, which take all of "
-        "them.",
+        fix="Make the last kernel as large as its input, which is not padded. Or use the installed "
+        "Ray's networks, which have no such limit: legacy_ray='today'.",
     )
 
 

@@ -40,7 +40,7 @@ def test_what_only_the_old_api_stack_could_run_of_ddpg_is_refused_with_what_to_d
     [
         ({"exploration_noise": {"type": "PerWorkerGaussianNoise"}}, "PerWorkerGaussianNoise"),
         ({"exploration_noise": {"type": "GaussianNoise", "ou_theta": 0.1}}, "ou_theta"),
-        ({"replay_buffer_config": {"type": "MultiAgentReplayBuffer"}}, "holds none"),
+        ({"replay_buffer_config": {"type": "MultiAgentReplayBuffer"}}, "is not one"),
         ({"policy_delay": 0}, "policy_delay is at least 1"),
     ],
 )
@@ -139,5 +139,5 @@ def test_noise_on_weights_is_kept_with_its_helper(name, old, noise, deviation):
 
 def test_noise_on_weights_needs_whole_episodes():
     config = configs.todays_config("DDPG").training(parameter_noise={"initial_stddev": 1.0})
-    with pytest.raises(ConfigError, match="lasts for an episode"):
+    with pytest.raises(ConfigError, match="needs complete episodes"):
         config.validate()

@@ -262,5 +262,5 @@ def test_a_fragment_that_is_too_short_and_spaces_that_do_not_fit_are_refused():
         config.validate()
     box = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
     for spaces in ((gymnasium.spaces.Discrete(3), box), (box, gymnasium.spaces.MultiBinary(2))):
-        with pytest.raises(ConfigError, match="The agents of MADDPG"):
+        with pytest.raises(ConfigError, match="MADDPG needs"):
             configs.todays_config("MADDPG").build_learner(spaces={"default_policy": spaces})

@@ -202,7 +202,7 @@ def test_sequences_have_what_follows_each_step_by_so_many_steps():
         (
             {"use_lstm": True},
             (gymnasium.spaces.Box(0, 255, (64, 64, 3), np.uint8), BOX),
-            "one dimension",
+            "one-dimensional",
         ),
     ],
 )
@@ -281,5 +281,5 @@ def test_what_ray_1_13_died_of_is_refused(kind):
 
 
 def test_box_actions_are_explored_by_the_distribution_alone():
-    with pytest.raises(ConfigError, match="explores Box actions by its distribution"):
+    with pytest.raises(ConfigError, match="explores only by its action distribution"):
         acted({"type": "Random"}, BOX)

@@ -444,7 +444,7 @@ def test_each_config_makes_a_network_or_is_refused_with_a_reason(algorithm, ray)
 
 
 def test_a_stored_model_config_imports_nobodys_code():
-    with pytest.raises(ConfigError, match="no module of RLlib"):
+    with pytest.raises(ConfigError, match="not a module of RLlib"):
         configured._class("somebodys:Module")
 
 

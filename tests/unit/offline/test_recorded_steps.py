@@ -20,9 +20,21 @@ FIT = {
     "parts apart": ([{"a": 1}] * 4, BOTH, [([0.0, 1.0], 2)] * 4, BOTH),
 }
 OTHERS = {
-    "observations": (np.zeros((4, 5)), BOX, [0, 1, 2, 0], CHOICE, "5 numbers in an observation"),
-    "actions": (SEEN, BOX, np.zeros((4, 4)), BOTH, "4 numbers in an action, and the policy 3"),
-    "choices": (SEEN, BOX, [0, 1, 3, 0], CHOICE, "an action 3"),
+    "observations": (
+        np.zeros((4, 5)),
+        BOX,
+        [0, 1, 2, 0],
+        CHOICE,
+        "An observation of the recording has 5 numbers, one of the policy 2",
+    ),
+    "actions": (
+        SEEN,
+        BOX,
+        np.zeros((4, 4)),
+        BOTH,
+        "An action of the recording has 4 numbers, one of the policy 3",
+    ),
+    "choices": (SEEN, BOX, [0, 1, 3, 0], CHOICE, "actions from 0 to 3"),
 }
 
 

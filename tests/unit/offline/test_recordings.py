@@ -187,7 +187,7 @@ def test_a_damaged_line_is_told_with_its_place(tmp_path, line):
 
 def test_a_column_can_not_fill_the_memory(monkeypatch):
     monkeypatch.setattr("rllib_compat.runtime.offline.files.LARGEST_COLUMN", 1000)
-    with pytest.raises(CorruptCheckpointError, match="more than 1000 bytes"):
+    with pytest.raises(CorruptCheckpointError, match="larger than 1000 bytes"):
         unpack(pack(np.zeros(10_000)), "here")
 
 
@@ -271,7 +271,7 @@ def test_an_old_reader_says_at_once_that_a_recording_is_of_another_policy(tmp_pa
     record(tmp_path, [played(2, end="terminated")])
     read = Readers(str(tmp_path)).build()
     read(of_policy())
-    with pytest.raises(ConfigError, match="2 numbers in an observation, and the policy 3"):
+    with pytest.raises(ConfigError, match="2 numbers, one of the policy 3"):
         read(of_policy(observation_space=gymnasium.spaces.Box(-1, 1, (3,))))
     with pytest.raises(ConfigError, match="of a policy 'default_policy'"):
         read(of_policy("other"))

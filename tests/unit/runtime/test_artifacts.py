@@ -216,7 +216,7 @@ def test_a_piece_of_what_is_no_file_is_an_error(tmp_path, results):
 
 
 def test_arguments_that_mean_nothing_are_refused():
-    with pytest.raises(CompatError, match="SimulatorFolders can't take"):
+    with pytest.raises(CompatError, match="neither a function nor the name"):
         SimulatorFolders("no name")
 
 

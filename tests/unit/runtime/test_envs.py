@@ -272,7 +272,7 @@ def test_names_resolve_to_what_gymnasium_offers(name, resolved, note, monkeypatc
 @pytest.mark.parametrize(
     ("env", "message"),
     [
-        ("NobodyKnows-v3", "No environment is called `NobodyKnows-v3`"),
+        ("NobodyKnows-v3", "There is no environment `NobodyKnows-v3`"),
         (lambda _: object(), "has no reset and no step and no observation_space"),
     ],
 )
@@ -425,7 +425,7 @@ class TestPlaceholders:
         assert isinstance(env, MultiAgentEnv)
         assert env.possible_agents == ["a"]
         assert not isinstance(env, Placeholder)
-        with pytest.raises(LegacyEnvError, match="not known on this machine"):
+        with pytest.raises(LegacyEnvError, match="not registered on this machine"):
             env.step({})
 
 

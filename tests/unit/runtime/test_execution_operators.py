@@ -220,5 +220,5 @@ def test_copies_of_an_environment_know_which_worker_they_are_in():
 
 
 def test_copies_of_an_environment_that_nobody_knows_are_refused():
-    with pytest.raises(LegacyEnvError, match="No environment is called 'Nowhere-v0'"):
+    with pytest.raises(LegacyEnvError, match="There is no environment 'Nowhere-v0'"):
         find("env.multi_agent_env", "make_multi_agent")("Nowhere-v0")

@@ -164,8 +164,8 @@ def command(name, **more):
 @pytest.mark.parametrize(
     ("body", "code", "text"),
     [
-        (b"", 400, "not a sound pickle"),
-        (b"GET / HTTP/1.1", 400, "not a sound pickle"),
+        (b"", 400, "not a valid pickle"),
+        (b"GET / HTTP/1.1", 400, "not a valid pickle"),
         (pickle.dumps([1]), 400, "no command"),
         (pickle.dumps({"command": Evil()}), 400, "no command"),
         (command("SHUTDOWN"), 400, "'SHUTDOWN' is unknown"),
