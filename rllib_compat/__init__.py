@@ -1,11 +1,11 @@
-"""Legacy RLlib code, configs and checkpoints on today's Ray.
+"""Legacy RLlib code, configs and checkpoints on the installed Ray.
 
-The public names are imported when they are asked for: `import rllib_compat` loads neither Ray nor
-torch. Trainers of all algorithms that RLlib ever had are here by their old names: `PPOTrainer`,
-`PPOAgent`, `ApexTrainer`, …
+Public names are imported on access: `import rllib_compat` loads neither Ray nor torch. Trainers of
+all algorithms that RLlib ever had are available by their old names: `PPOTrainer`, `PPOAgent`,
+`ApexTrainer`, …
 
-Public, and here to stay, are these names and the modules in `PUBLIC_MODULES`: what people import,
-what converted checkpoints name, what printed code imports. Everything else may move.
+These names and the modules in `PUBLIC_MODULES` are public, and stay: users import them, and
+converted checkpoints and generated code name them. Everything else may move.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from rllib_compat.trainer.trainer import Trainer as Agent
     from rllib_compat.trainer.trainer import Trainer as Trainer
 
-#: The modules that stay: `agents`, `execution`, `tune` and `gym` stand where old code imported
-#: Ray's and gym's; `adapters` and `modules` are named in checkpoints and in printed code; `errors`
-#: is for `except`.
+#: The public modules: `agents`, `execution`, `tune` and `gym` replace Ray's and gym's in old code;
+#: checkpoints and generated code name `adapters` and `modules`; `errors` is for `except`.
 PUBLIC_MODULES = (
     *("adapters", "agents", "artifacts", "episode_data", "errors", "execution", "gym"),
     *("league", "legacy", "modules", "tune"),
@@ -86,7 +85,7 @@ def __getattr__(name: str) -> Any:
         if error.name == "ray":
             from rllib_compat.ray_versions import releases
 
-            releases.installed()  # it is not, and this says what to install
+            releases.installed()  # raises an error with the command to install Ray
         raise
 
 

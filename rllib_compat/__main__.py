@@ -4,8 +4,8 @@ import os
 import sys
 
 if __name__ == "__main__":
-    # `-m` puts the working directory in front of all that is installed, where a file that came with
-    # a stranger's checkpoint would be any module.
+    # `-m` puts the working directory first on the path, where a file that came with an untrusted
+    # checkpoint could replace any module.
     if sys.path[0] == os.getcwd() and not getattr(sys.flags, "safe_path", False):  # noqa: PTH109
         del sys.path[0]
 

@@ -1,8 +1,8 @@
-"""From a checkpoint to a new one: complete, identify, plan, write, prove.
+"""Converts checkpoints: complete, identify, plan, write, prove.
 
-`rllib_compat.convert`, `inspect` and `verify` are the whole of it. `prepare` goes as far as the
-plan: what the file does not say is added, the networks are known, and nothing is written.
-`compare_outputs` holds outputs against others, by the old network's own `float32_errors`.
+`rllib_compat.convert`, `inspect` and `verify` are the public functions. `prepare` does the steps up
+to the plan: it adds missing facts and identifies the networks, without writing. `compare_outputs`
+compares outputs, within the old network's own `float32_errors`.
 """
 
 from rllib_compat.neutral.public import lazy_exports

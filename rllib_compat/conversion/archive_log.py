@@ -1,4 +1,4 @@
-"""What became of an archive: a line of JSON for each checkpoint, beside the new ones."""
+"""The log of an archive's conversion: a line of JSON for each checkpoint."""
 
 from __future__ import annotations
 
@@ -21,39 +21,38 @@ from rllib_compat.neutral.errors import CompatError, TargetExistsError, UnknownL
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.origins import describe_place
 
-#: Only POSIX has it.
+#: Available only on POSIX.
 fcntl: Any = import_module("fcntl") if os.name == "posix" else None
 
-#: The file in the output folder that has a line of JSON for each conversion. In a store, each run
-#: has one of its own, with the time in its name.
+#: The log file in the output folder. In a store, each run has its own, with the time in its name.
 LOG = "conversions.jsonl"
-#: In a store, what says that a run is writing: which one, and when it last said so, in seconds.
+#: The file in a store that marks a running conversion: its name, and the last time in s.
 _RUNNING = "conversions.running"
-#: Seconds between two writes of the log to a store, and between two signs of life there; after
-#: which a silent run counts as dead; and after which one that starts sees all that start with it.
+#: The times in s between two writes of the log to a store, and between two updates of the mark;
+#: after which a run without updates counts as ended; and after which a new run sees all others.
 _INTERVAL, _DEAD, _SETTLE = 60.0, 600.0, 2.0
 
 
 @frozen
 class Outcome:
-    """What became of one checkpoint.
+    """The outcome of one checkpoint.
 
     Attributes:
         old: The checkpoint.
-        new: The folder that was to be made.
+        new: The new folder.
         status: `converted`, `already converted`, `would be converted` (of a dry run), `refused`
             (with the reason) or `failed` (a crash).
-        message: What the conversion said last, or the error.
-        seconds: How long it took.
-        facts: The head of the report: algorithm, Ray, layout, …
-        warnings: How many rows of the report need attention.
+        message: The result line of the conversion, or the error.
+        seconds: The duration in s.
+        facts: The facts of the report: algorithm, Ray, layout, …
+        warnings: The number of warnings in the report.
         largest_difference: The largest absolute difference of the proof; None without one.
         reason: Why it was refused or failed, in one line.
-        fix: What to do about it.
+        fix: What to do.
         name: The path of the checkpoint below the folder.
         version: As in `Job`.
-        details: The rows of the report that need attention, and what is assumed.
-        curve: Some points of what the trial has logged: env steps and mean return.
+        details: The warnings of the report, and the assumptions.
+        curve: Some points of the trial's curve: env steps and mean return.
     """
 
     old: str
@@ -73,12 +72,12 @@ class Outcome:
 
     @property
     def is_done(self) -> bool:
-        """Whether the new checkpoint is there, or would be."""
+        """Whether the new checkpoint exists, or would without a dry run."""
         return self.status.endswith("converted")
 
 
 def read_log(folder: str | Path) -> list[Outcome]:
-    """What became of each checkpoint in the end, by the logs in an output folder.
+    """Returns the last outcome of each checkpoint in the logs of an output folder.
 
     Args:
         folder: Its path or address.
@@ -107,13 +106,13 @@ def read_log(folder: str | Path) -> list[Outcome]:
 def _outcomes(lines: Iterable[bytes]) -> Iterator[Outcome]:
     names = [field.name for field in fields(Outcome)]
     for line in lines:
-        with suppress(ValueError, TypeError):  # a line that a killed run has begun
+        with suppress(ValueError, TypeError):  # an incomplete line of a killed run
             row = json.loads(line)
             yield Outcome(**{name: row[name] for name in names if name in row})
 
 
 def _versions(lines: Iterable[bytes]) -> dict[str, str]:
-    """The version of each checkpoint that was converted, by a log."""
+    """Returns the version of each converted checkpoint in a log."""
     return {o.name: o.version for o in _outcomes(lines) if o.status == "converted"}
 
 
@@ -134,11 +133,11 @@ def open_log(
         log: Its path or address; None for a dry run, which writes nothing.
 
     Yields:
-        The version of each checkpoint that earlier runs have converted, by its name; and what adds
-        a line.
+        The version of each checkpoint that earlier runs have converted, by its name; and a function
+        that adds a line.
 
     Raises:
-        TargetExistsError: Another run writes there.
+        TargetExistsError: Another run is writing to the folder.
     """
     if log is None:
         yield {}, lambda _: None
@@ -168,7 +167,7 @@ def _log_here(log: Path) -> Iterator[tuple[Mapping[str, str], Callable[[str], ob
 
 @contextmanager
 def _log_in_store(log: str) -> Iterator[tuple[Mapping[str, str], Callable[[str], object]]]:
-    """A log in a store, where nothing can be added to a file: it is written anew once a minute."""
+    """Opens a log in a store, where files cannot be appended to: it is rewritten once a minute."""
     folder = Store.of(log).parent
     stem, ending = LOG.split(".")
     own = f"{stem}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}.{ending}"
@@ -197,30 +196,30 @@ def _log_in_store(log: str) -> Iterator[tuple[Mapping[str, str], Callable[[str],
 
 @contextmanager
 def _only_run(folder: Store, own: str) -> Iterator[threading.Event]:
-    """Keeps other runs out of a folder in a store, which has no locks.
+    """Keeps other runs from writing to a folder in a store, which has no locks.
 
-    Of several that start at once, the last one that has signed goes on. Each reads who has signed
-    before it signs again, so if two go on all the same, one of them soon sees the other.
+    If several start at the same time, the last one that wrote its mark continues. Each reads the
+    mark before it updates it, so if two continue nevertheless, one of them soon sees the other.
 
     Args:
         folder: The folder.
         own: The name of this run.
 
     Yields:
-        What is set when another run has signed.
+        An event that is set when another run has written its mark.
     """
-    if _signed(folder):
+    if _running_run(folder):
         raise _other_run(folder.shown)
     _sign(folder, own)
     time.sleep(_SETTLE)
-    if _signed(folder) != own:
+    if _running_run(folder) != own:
         raise _other_run(folder.shown)
     ended, lost = threading.Event(), threading.Event()
 
     def sign_again() -> None:
         while not ended.wait(_INTERVAL):
-            with suppress(CompatError):  # a store that is away for a while
-                if _signed(folder) not in (own, None):
+            with suppress(CompatError):  # the store may be unavailable for a while
+                if _running_run(folder) not in (own, None):
                     lost.set()
                     return
                 _sign(folder, own)
@@ -232,7 +231,7 @@ def _only_run(folder: Store, own: str) -> Iterator[threading.Event]:
     finally:
         ended.set()
         thread.join()
-        if _signed(folder) == own:
+        if _running_run(folder) == own:
             folder.remove(_RUNNING)
 
 
@@ -240,8 +239,8 @@ def _sign(folder: Store, own: str) -> None:
     folder.write(_RUNNING, f"{time.time()} {own}".encode("ascii"))
 
 
-def _signed(folder: Store) -> str | None:
-    """The run that writes in a folder of a store."""
+def _running_run(folder: Store) -> str | None:
+    """Returns the run that is writing to a folder of a store."""
     with suppress(ValueError):
         at, name = (folder.read(_RUNNING) or b"").decode("ascii").split(" ")
         if time.time() - float(at) < _DEAD:

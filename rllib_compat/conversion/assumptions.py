@@ -1,8 +1,8 @@
-"""What no array of a checkpoint shows, so that only a recording of the old Ray can prove it.
+"""Lists the settings that the weights do not show, which only a recording can prove.
 
-The proof of a conversion compares what was read with what was written. Where reading took a
-setting from the config, a space or a default, both sides have it, and the proof can't see whether
-it is the right one. All of that is listed here, beside the proof.
+The proof of a conversion compares the networks that were read and written. If a setting is from the
+config, a space or a default, both sides have it, and the proof cannot show whether it is correct.
+Such settings are listed beside the proof.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from rllib_compat.neutral.spaces import Box
 
 @frozen
 class Assumption:
-    """One thing that the weights do not show.
+    """A setting that the weights do not show.
 
     Attributes:
         policy_id: The policy.
-        what: What it is, in a word or two.
-        value: What it was taken to be.
-        source: Where that is from.
-        proven: Whether outputs that depend on it were compared with a recording.
+        what: The name of the setting.
+        value: Its value.
+        source: The source of the value.
+        proven: Whether outputs that depend on it agree with a recording.
     """
 
     policy_id: str
@@ -41,7 +41,7 @@ class Assumption:
     proven: bool = False
 
     def finding(self) -> Finding:
-        """It as a row of a report."""
+        """Returns it as a row of a report."""
         proof = (
             "; the recording agrees"
             if self.proven
@@ -57,14 +57,14 @@ class Assumption:
 
 @frozen
 class _Setting:
-    """A setting of a graph's steps that arrays do not show.
+    """A setting of a graph's operations that arrays do not show.
 
     Attributes:
-        what: What it is.
-        names: The settings of a step that hold it.
-        keys: The keys of a legacy config that hold it, in `model` or at the top.
+        what: The name of the setting.
+        names: Its names in an operation.
+        keys: Its keys in a legacy config, in `model` or at the top level.
         ops: The operations that have it; empty: all.
-        default_source: Where it is from if no key holds it.
+        default_source: The source if the config has no such key.
     """
 
     what: str
@@ -81,7 +81,7 @@ _SETTINGS = (
         "activation",
         ("activation",),
         (
-            # An algorithm's own settings come before those of the model that it has besides.
+            # An algorithm's own settings have precedence over the model's.
             "actor_hidden_activation",
             "critic_hidden_activation",
             "Q_model",
@@ -111,12 +111,12 @@ def find_assumptions(
     networks: Mapping[str, Network],
     compared: Iterable[OutputDifference] = (),
 ) -> list[Assumption]:
-    """Lists what was assumed about networks.
+    """Lists the assumptions about networks.
 
     Args:
-        checkpoint: The checkpoint that they are of.
-        networks: The networks that are known, by policy.
-        compared: Outputs among these that agree with a recording prove what they depend on.
+        checkpoint: The checkpoint of the networks.
+        networks: The known networks, by policy.
+        compared: The comparisons; outputs that agree with a recording prove their settings.
     """
     recorded = [row for row in compared if row.kind == RECORDED and row.ok]
     rows = list[Assumption]()
@@ -191,7 +191,7 @@ def _source(setting: _Setting, settings: ModelSettings) -> str:
 def _head_assumptions(
     policy: PolicyState, network: Network, recorded: Collection[str], *, deterministic: bool
 ) -> Iterator[Assumption]:
-    """What the numbers of the head mean: arrays show how many there are, not what they are of."""
+    """Returns the assumption about the meaning of the head's outputs."""
     space = policy.action_space
     if space is None or "action_dist_inputs" not in network.graph.outputs:
         return

@@ -1,11 +1,11 @@
-"""Compares outputs of an old network and a new one, within what float32 explains.
+"""Compares the outputs of an old and a new network, within the errors of float32.
 
-Two right implementations of one network differ by rounding, and how much depends on the network
-and its inputs: little for two small layers, much for large values, long sums and sequences. So it
-is measured. The old network is computed in float64, and several times in float32: as it is, and
-with its inputs and the value of every step moved by one unit in the last place, which is where
-float32 leaves them. (Inputs alone would not do: behind layers that are saturated nothing moves.)
-What differs by more than a small multiple of that error fails.
+Two correct implementations of a network differ by rounding. How much depends on the network and its
+inputs: little for two small layers, much for large values, long sums and sequences. So it is
+measured: the old network is computed in float64, and several times in float32, unchanged and with
+its inputs and the value of every operation changed by one unit in the last place. (Changing only
+inputs is not enough: behind saturated layers, nothing changes.)
+A difference of more than a small multiple of that error fails.
 """
 
 from __future__ import annotations
@@ -30,46 +30,46 @@ from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Box, Space
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-#: A batch of each input of a network by name, `obs` among them.
+#: A batch of each input of a network by name, including `obs`.
 Inputs: TypeAlias = Mapping[str, Array]
 Forward: TypeAlias = Callable[[Inputs], Outputs]
 
-#: The output's name where only the numbers of a module can be compared.
+#: The output's name for the comparison of weights only.
 WEIGHTS = "weights"
 
-#: The output's name for actions that were chosen by what the outputs mean.
+#: The output's name for actions that are computed from the outputs.
 HEAD = "head"
 
-#: The kind of inputs that the old Ray itself computed.
+#: The kind of inputs that are from the old Ray's recording.
 RECORDED = "recorded"
 
-#: How many times the measured error a difference may be. Libraries add up in
-#: different orders: over 600 networks of real checkpoints, torch strays up to 6.1 times as far as
-#: our own float32.
+#: The largest allowed difference, in multiples of the measured error. Libraries sum in different
+#: orders: for 600 networks of real checkpoints, torch's error is up to 6.1 times that of numpy's
+#: float32.
 TIMES = 10
 
-#: How many numbers are compared at once.
+#: The number of numbers to compare at once.
 _AT_ONCE = 1 << 18
 
-#: Where float32 allows more than this part of the largest output, the report says so.
+#: If float32 allows a larger part of the largest output, the report says so.
 _BLURRED = 1e-2
 
 
 @frozen
 class OutputDifference:
-    """How far one output of one policy is off.
+    """The difference of one output of one policy.
 
     Attributes:
         policy_id: The policy.
         output: `action_dist_inputs` or `vf_preds`.
         absolute: The largest absolute difference over all inputs.
-        relative: The largest relative difference, where the old output is not tiny.
-        inputs: How many inputs were compared.
+        relative: The largest relative difference of outputs that are not tiny.
+        inputs: The number of inputs.
         ok: Whether every number is within `TIMES` times the old network's own error.
-        own_error: The largest error of the old network itself in float32; 0: nothing is allowed.
-        times: How many times its own error the worst number is off.
+        own_error: The largest error of the old network in float32; 0: no difference is allowed.
+        times: The largest difference in multiples of that number's own error.
         size: The largest absolute output.
-        kind: What the inputs were: `random`, `given`, or `recorded` in the old Ray.
+        kind: The kind of inputs: `random`, `given`, or `recorded` in the old Ray.
     """
 
     policy_id: str
@@ -85,11 +85,11 @@ class OutputDifference:
 
     @property
     def inconclusive(self) -> bool:
-        """Whether float32 blurs the output so much that the comparison sees little."""
+        """Whether the errors of float32 are so large that the comparison proves little."""
         return TIMES * self.own_error > _BLURRED * self.size > 0
 
     def finding(self) -> Finding:
-        """It as a row of a report, where the comparison went well."""
+        """Returns it as a row of a report."""
         if self.output == WEIGHTS:
             shown = f"all {self.inputs:,} numbers are the same in the new files"
         else:
@@ -105,24 +105,24 @@ class OutputDifference:
         return Finding.info("verify", Verdict.EXACT, path, shown)
 
 
-#: How many differences an error names.
+#: The largest number of differences in an error.
 _LISTED = 5
 
-#: The length of the random sequences that a network with states is compared on.
+#: The length of random sequences for recurrent networks.
 SEQUENCE = 20
 
-#: Bounds beyond this say "anything" (gym used the largest float32), and are sampled as a normal.
+#: Larger bounds count as unbounded (gym used the largest float32), and are sampled as a normal.
 _UNBOUNDED = 1e4
 
-#: Numbers of states (an LSTM's, the memory of attention) that a batch has of a policy.
+#: The number of state values (of an LSTM, of attention) in a batch of a policy.
 _MOST_REMEMBERED = 1 << 19
 
 
 def sample_inputs(graph: Graph, space: Space | None, n: int, seed: int = 0) -> Inputs:
     """Draws a batch of every input.
 
-    Observations lie within a bounded Box, and are normal where there are no bounds. A graph with
-    states gets sequences of `SEQUENCE` steps, `n` steps in all.
+    Observations are uniform in a bounded Box, and normal without bounds. A recurrent graph gets
+    sequences of `SEQUENCE` steps, `n` steps in total.
     """
     sequences = max(n // SEQUENCE, 1) if graph.recurrent else n
     rng = np.random.default_rng(seed)
@@ -134,7 +134,7 @@ def sample_inputs(graph: Graph, space: Space | None, n: int, seed: int = 0) -> I
 def random_inputs(
     checkpoint: LegacyCheckpoint, networks: Mapping[str, Network], n: int
 ) -> dict[str, Inputs]:
-    """Random inputs; a network with a filter gets them where the filter saw observations."""
+    """Draws random inputs; for a network with a filter, in the range of its statistics."""
     batches: dict[str, Inputs] = {}
     for policy_id, network in networks.items():
         space = checkpoint.policies[policy_id].observation_space
@@ -152,7 +152,7 @@ def random_inputs(
 
 
 def inputs_with(graph: Graph, observations: Array, seed: int = 0) -> Inputs:
-    """A batch of given observations, and of whatever else the graph takes at random."""
+    """Returns a batch of given observations, with random values for the graph's other inputs."""
     rng = np.random.default_rng(seed)
     lead = observations.shape[: 2 if graph.recurrent else 1]
     batch = {"obs": np.asarray(observations, np.float32)}
@@ -188,10 +188,10 @@ def compare(
 
     Args:
         policy_id: The policy.
-        old: What the old network gives.
-        new: What the new one gives; it may give more.
-        errors: How far float32 lets each number of the old outputs stray; None: not at all.
-        kind: What the inputs were.
+        old: The outputs of the old network.
+        new: The outputs of the new one, which may have more.
+        errors: The error of each number in float32; None: 0.
+        kind: The kind of inputs.
 
     Raises:
         VerificationError: The new network lacks an output, or has it in another shape.
@@ -219,8 +219,8 @@ def _output_difference(
 ) -> OutputDifference:
     a, b = old.astype(np.float64), new.astype(np.float64)
     overflows = ~np.isfinite(error)
-    # A network that had diverged gives what it gave: the same infinity, or NaN. Where float32
-    # overflows and float64 does not, the new network overflows as the old one did.
+    # A diverged network has the same infinities or NaN. If float32 overflows and float64 does not,
+    # the new network overflows as the old one did.
     alike = (a == b) | (np.isnan(a) & np.isnan(b))
     alike |= overflows & np.isfinite(a) & ~np.isfinite(b)
     error = np.where(overflows, 0.0, error)
@@ -245,9 +245,9 @@ def _output_difference(
 def compare_weights(
     policy_id: str, old: Mapping[str, Array], new: Mapping[str, Array]
 ) -> list[OutputDifference]:
-    """Compares the numbers of a module with those that it was to get; they have to be the same.
+    """Compares the weights of a module with the converted ones; they have to be equal.
 
-    What the module has besides (constants that it makes itself) is not compared.
+    Other arrays of the module (its own constants) are not compared.
 
     Raises:
         VerificationError: The module lacks an array, or has it in another shape.
@@ -275,7 +275,7 @@ def compare_weights(
 
 
 def _pieces(array: Array) -> Iterator[Array]:
-    """An array's numbers, some at a time: to compare them takes many times their memory."""
+    """Yields parts of an array: a comparison needs many times their memory."""
     rows = np.atleast_1d(np.asarray(array, np.float32))
     at_once = max(1, _AT_ONCE * len(rows) // max(1, rows.size))
     for start in range(0, len(rows), at_once):
@@ -283,7 +283,7 @@ def _pieces(array: Array) -> Iterator[Array]:
 
 
 def _of_both(one: OutputDifference, other: OutputDifference) -> OutputDifference:
-    """The difference of two parts of an output together."""
+    """Combines the differences of two parts of an output."""
     worst: dict[str, Any] = {
         name: float(np.maximum(getattr(one, name), getattr(other, name)))  # keeps NaN
         for name in ("absolute", "relative", "own_error", "times", "size")
@@ -322,14 +322,14 @@ def compare_on_samples(
     samples: Samples,
     prepare: Callable[[Graph, Inputs], Inputs] = lambda _, batch: batch,
 ) -> list[OutputDifference]:
-    """Compares networks on random inputs and on given ones.
+    """Compares networks on random and given inputs.
 
     Args:
-        checkpoint: The checkpoint that the networks are of.
+        checkpoint: The checkpoint of the networks.
         networks: The old networks, by policy.
-        forwards: The new ones, as functions.
-        samples: How many random inputs, and which given ones.
-        prepare: Makes of a batch what the new ones take.
+        forwards: The new networks, as functions.
+        samples: The number of random inputs, and the given ones.
+        prepare: Converts a batch for the new networks.
     """
     given = {
         policy_id: inputs_with(network.graph, samples.observations[policy_id])
@@ -348,10 +348,10 @@ def compare_on_samples(
 
 
 def require_equal(rows: list[OutputDifference]) -> None:
-    """Raises where a difference is beyond the tolerance.
+    """Checks that all differences are within the tolerance.
 
     Raises:
-        VerificationError: The worst difference, and where it is.
+        VerificationError: They are not; it names the worst.
     """
     bad = [row for row in rows if not row.ok]
     if not bad:
@@ -376,7 +376,7 @@ def require_equal(rows: list[OutputDifference]) -> None:
 def confirm_custom_modules(
     findings: Iterable[Finding], rows: Iterable[OutputDifference]
 ) -> list[Finding]:
-    """Findings about custom modules, once a recording has shown what these compute."""
+    """Updates findings about custom modules that a recording confirms."""
     shown = {
         f"policies.{row.policy_id}.weights"
         for row in rows
@@ -396,7 +396,7 @@ def confirm_custom_modules(
 
 
 def describe(row: OutputDifference) -> str:
-    """A difference in words, with the yardstick beside it."""
+    """Describes a difference, with the tolerance."""
     if row.output == WEIGHTS:
         return f"the weights differ by up to {row.absolute:.2e}"
     return (
@@ -405,10 +405,10 @@ def describe(row: OutputDifference) -> str:
     )
 
 
-#: The distance of 1.0 from the next float32.
+#: The distance from 1.0 to the next float32.
 ULP = float(np.finfo(np.float32).eps)
 
-#: How often float32 is tried. Rounding is luck: one try may happen to be exact.
+#: The number of float32 runs: a single one may happen to be exact.
 _TRIES = 4
 
 
@@ -419,11 +419,11 @@ def float32_errors(
 
     Args:
         network: The old network.
-        inputs: What it is computed on.
-        exact: Its outputs for them in float64.
+        inputs: Its inputs.
+        exact: Its outputs in float64.
 
     Returns:
-        What `measure_errors` returns.
+        The same as `measure_errors`.
     """
     graph = network.graph
     choices = {name for step in graph.steps if step.op == "one_hot" for name in step.takes}
@@ -446,20 +446,20 @@ def measure_errors(
     fixed: Collection[str] = (),
     perturbed: Callable[[Mapping[str, Array]], Outputs] | None = None,
 ) -> dict[str, Array]:
-    """Measures how far a function strays in float32.
+    """Measures the error of a function in float32.
 
     Args:
         float32: The function.
-        inputs: What it is computed on.
-        exact: What it should give for them.
-        fixed: Names of inputs that are numbers of choices, and are not moved.
-        perturbed: The function with rounding of its own at every step, for all tries but the first;
-            None: the function itself.
+        inputs: Its inputs.
+        exact: The exact outputs.
+        fixed: The names of inputs that are discrete, and are not changed.
+        perturbed: The function with a change at every operation, for all runs but the first; None:
+            the function itself.
 
     Returns:
-        For each output an error for each of its numbers. It is the largest of the number's row of
-        the batch, at least what is usual in this batch for a row of its size, and at least one
-        unit in the last place; infinite where float32 overflows.
+        For each output, an error of each number. It is the largest in the number's row of the
+        batch, at least the usual error of rows of that size, and at least one unit in the last
+        place. It is infinite if float32 overflows.
     """
     rng = np.random.default_rng(0)
     worst = {name: np.zeros(np.shape(out)) for name, out in exact.items()}
@@ -477,7 +477,7 @@ def measure_errors(
 
 
 def _perturb(value: Array, rng: np.random.Generator) -> Array:
-    """Numbers moved by one unit in the last place, each up or down."""
+    """Changes numbers by one unit in the last place, each up or down."""
     rounded = np.asarray(value, np.float32)
     towards = rng.choice(np.array([-np.inf, np.inf], np.float32), rounded.shape)
     return np.asarray(np.nextafter(rounded, towards))
@@ -487,8 +487,8 @@ def _error_of_rows(off: Array, exact: Array) -> Array:
     finite = np.isfinite(off)
     rows = _largest(np.where(finite, off, 0.0))
     sizes = np.maximum(_largest(np.where(np.isfinite(exact), np.abs(exact), 0.0)), 1.0)
-    # A row whose tries were all lucky has at least the error that is usual for its size, and what
-    # nine of ten rows have: sums that cancel give small numbers with the errors of large ones.
+    # If all runs of a row happen to be exact, it has the usual error of its size, and that of 90 %
+    # of the rows: sums that cancel have small values with the errors of large ones.
     usual = np.maximum(np.quantile(rows, 0.1), np.median(rows / sizes) * sizes)
     unit = ULP * np.maximum(np.abs(exact), 1.0)
     errors = np.maximum(np.maximum(rows, usual), unit)
@@ -496,6 +496,6 @@ def _error_of_rows(off: Array, exact: Array) -> Array:
 
 
 def _largest(numbers: Array) -> Array:
-    """The largest number of each row, for each of its numbers."""
+    """Returns the largest number of each row, for each of its numbers."""
     axes = tuple(range(1, numbers.ndim))
     return np.broadcast_to(numbers.max(axes, keepdims=True, initial=0.0), numbers.shape)

@@ -1,14 +1,14 @@
-"""What a checkpoint does not hold is given, found around it, or asked for.
+"""Completes a checkpoint with facts from other sources.
 
 A v0.1 checkpoint has no algorithm, no config and mostly no spaces. Each of them is taken from the
-first source that has it, in this order: what the caller gave; the checkpoint itself; the trial's
-params; the environment, where gymnasium offers one of that name; the weights, where they leave
-only one answer. A finding says which it was. What is found nowhere is asked for, not guessed.
+first source that has it, in this order: the caller; the checkpoint itself; the trial's params; the
+environment, if gymnasium has one of that name; the weights, if they allow only one answer. A
+finding names the source. If there is none, an error asks for the fact.
 
-Signs of the algorithm are asked in order: the class of a policy, the name of the trial's folder,
-the names of the arrays, the keys of the config. The first sign gives candidates, those after it
-narrow them down. Where several are left, the caller is asked. What only arrays or keys suggest is a
-guess: a warning.
+The signs of the algorithm are, in this order: the class of a policy, the name of the trial's
+folder, the names of the arrays, the keys of the config. The first sign gives candidates, and later
+ones narrow them down. If several are left, an error asks for the algorithm. If only arrays or keys
+suggest it, a warning says so.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ _CLASS_OF_POLICY = re.compile(r"([A-Z][A-Za-z0-9]*?)(TF|Torch|Jax)?(Eager)?(Poli
 
 _FIRST_WORD = re.compile(r"[A-Z][A-Z0-9]+(?=[ .-])")
 
-#: How many folders above a checkpoint's own may be its trial's.
+#: How many levels above a checkpoint's folder its trial's may be.
 _LEVELS_UP = 4
 
-#: What classes of policies were called whose algorithms were not.
+#: The prefix of a policy class that several algorithms share → these algorithms.
 _SHARED_CLASSES = {"Bandit": ("BanditLinTS", "BanditLinUCB")}
 
-#: Parts of arrays' names, and the algorithm whose family has such arrays; the first that fits.
+#: A pattern of arrays' names, and the algorithm whose family has such arrays; the first match
+#: counts.
 _ARRAYS = (
     (re.compile(r"log_alpha|action_model|twin_q_net|pi_encoder"), "SAC"),
     (re.compile(r"policy_model\.|p_func|actor_hidden|actor_out|action_out_squashed"), "DDPG"),
@@ -47,9 +48,9 @@ _ARRAYS = (
 
 
 def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
-    """Adds algorithm, config and spaces, as far as they can be found.
+    """Adds the algorithm, config and spaces that can be found.
 
-    What was derived is among the findings of the result. What is missing is no error yet: see
+    The findings of the result name derived facts. Missing facts are errors later, in
     `identify.require_facts`.
 
     Raises:
@@ -72,12 +73,12 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
 
 @frozen
 class _Sign:
-    """What one thing about a checkpoint says.
+    """A sign of a checkpoint's algorithm.
 
     Attributes:
-        source: What it is, for people.
-        candidates: The algorithms that it leaves; the likeliest first.
-        guess: Whether nothing says the algorithm's name.
+        source: The description for messages.
+        candidates: The possible algorithms, the likeliest first.
+        guess: Whether the sign does not contain the algorithm's name.
     """
 
     source: str
@@ -86,10 +87,10 @@ class _Sign:
 
 
 def _with_algorithm(checkpoint: LegacyCheckpoint, given: str | None) -> LegacyCheckpoint:
-    """The checkpoint with its algorithm: given, in the checkpoint itself, or by the signs.
+    """Sets the algorithm: the caller's, the checkpoint's, or the one of the signs.
 
     Raises:
-        ConfigError: No RLlib ever had the algorithm that was given.
+        ConfigError: No RLlib ever had the caller's algorithm.
     """
     if given:
         return replace(checkpoint, algorithm=registry.find(given).name)
@@ -110,18 +111,18 @@ def _with_algorithm(checkpoint: LegacyCheckpoint, given: str | None) -> LegacyCh
 
 
 def candidates(checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
-    """The algorithms that a checkpoint may be of, as far as the signs show."""
+    """Returns the possible algorithms of a checkpoint by its signs."""
     return _without_variants(_candidates(checkpoint)[1])
 
 
 def _candidates(checkpoint: LegacyCheckpoint) -> tuple[_Sign | None, tuple[str, ...]]:
-    """The first sign, and what all of them leave of its candidates."""
+    """Returns the first sign, and those of its candidates that later signs allow."""
     first: _Sign | None = None
     names: tuple[str, ...] = ()
     for sign in _signs(checkpoint):
         if first is None:
             first, names = sign, sign.candidates
-        # A sign that contradicts those before it says nothing: people rename folders.
+        # A sign that contradicts earlier ones is ignored: people rename folders.
         elif left := tuple(name for name in names if name in sign.candidates):
             names = left
     return first, _of_its_time(_by_memory(names, checkpoint), checkpoint.source.ray_version)
@@ -151,7 +152,7 @@ def _signs(checkpoint: LegacyCheckpoint) -> Iterator[_Sign]:
 
 
 def _algorithm_of_folder(folder: Path) -> str | None:
-    """Tune and the Trainer call a trial's folder `PPO_CartPole-v0_…`, people theirs `A2C final`."""
+    """Returns the algorithm in a folder's name, such as `PPO_CartPole-v0_…` or `A2C final`."""
     name, _, rest = folder.name.partition("_")
     if rest:
         longer = "_".join(folder.name.split("_")[:2])  # APEX_DDPG_CartPole-v0_…
@@ -160,12 +161,12 @@ def _algorithm_of_folder(folder: Path) -> str | None:
             return found
     if folder.name in registry.ALGORITHMS:
         return folder.name
-    word = _FIRST_WORD.match(folder.name)  # in capitals: "Random walks" is no algorithm's
+    word = _FIRST_WORD.match(folder.name)  # in capitals: "Random walks" names no algorithm
     return word[0] if word and word[0] in registry.ALGORITHMS else None
 
 
 def algorithm_of_arrays(policies: Iterable[PolicyState]) -> str | None:
-    """The algorithm whose kin have arrays of such names, if only theirs have."""
+    """Returns the algorithm whose family has arrays of these names."""
     weights = [p.weights for p in policies if isinstance(p.weights, dict)]
     for sign, name in _ARRAYS:
         if any(sign.search(array) for arrays in weights for array in arrays):
@@ -174,16 +175,16 @@ def algorithm_of_arrays(policies: Iterable[PolicyState]) -> str | None:
 
 
 def _owners_of_keys(checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
-    """The algorithms that have all keys of a config, which someone wrote for one of them."""
+    """Returns the algorithms that have all of a config's special keys."""
     homes = [table.homes(key) for key in checkpoint.config]
     owners = [home for home in homes if home and "common" not in home]
     names = [n for n in registry.ALGORITHMS if owners and all(n in owner for owner in owners)]
-    # Checkpoints of the others are not read; one that looks like both is rather of these.
+    # Algorithms whose checkpoints can be read have precedence.
     return tuple(name for name in names if registry.of(name).reader) or tuple(names)
 
 
 def _of_its_time(names: tuple[str, ...], ray: str | None) -> tuple[str, ...]:
-    """Those that the Ray had which wrote the checkpoint."""
+    """Returns the algorithms that the checkpoint's Ray had."""
     if ray is None:
         return names
     release = table.nearest_release(ray)
@@ -191,7 +192,7 @@ def _of_its_time(names: tuple[str, ...], ray: str | None) -> tuple[str, ...]:
 
 
 def _by_memory(names: tuple[str, ...], checkpoint: LegacyCheckpoint) -> tuple[str, ...]:
-    """Those whose networks have an LSTM (R2D2, RNNSAC) where there is one; the others if not."""
+    """Filters candidates by whether their networks have an LSTM (R2D2, RNNSAC)."""
     arrays = (p.weights for p in checkpoint.policies.values() if isinstance(p.weights, dict))
     recurrent = any("lstm" in array for names_of_arrays in arrays for array in names_of_arrays)
     remember = {"R2D2", "RNNSAC"}
@@ -201,9 +202,9 @@ def _by_memory(names: tuple[str, ...], checkpoint: LegacyCheckpoint) -> tuple[st
 
 
 def _without_variants(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Without those that are read and learn as one that they derive from (DDPPO and PPO).
+    """Removes algorithms that are read and trained as one that they derive from (DDPPO and PPO).
 
-    Nor those that are such a one, distributed (APEX and DQN).
+    Removes distributed variants, too (APEX and DQN).
     """
     rows = [registry.of(name) for name in names]
     return tuple(
@@ -232,7 +233,7 @@ def _folders(checkpoint: LegacyCheckpoint) -> Iterator[Path]:
 
 
 def _env_of_folder(checkpoint: LegacyCheckpoint) -> str | None:
-    """The environment in the name of a trial's folder, if gymnasium could have it."""
+    """Returns the environment in the name of a trial's folder, if it has gymnasium's form."""
     for folder in _folders(checkpoint):
         match = _TRIAL.match(folder.name)
         if match and _known(match["algorithm"]):

@@ -1,10 +1,10 @@
-"""The legacy config of a checkpoint, translated for the installed Ray and for this machine.
+"""Translates the legacy config of a checkpoint for the installed Ray and this machine.
 
-A checkpoint of Ray 2.1 and later holds the whole config, defaults included. Only what differs
-from the defaults of that Ray was anybody's choice; the rest is one line of the report. The policies
-are those that the checkpoint really has, with the spaces that were found for them. A checkpoint of
-a machine with four GPUs and thirty workers would not load on a laptop: more than there is becomes
-what there is, with a row that names both.
+A checkpoint of Ray 2.1 and later has the complete config, including defaults. The user has chosen
+only the values that differ from that Ray's defaults; the others are one line of the report. The
+policies are those of the checkpoint, with the spaces that were found. A checkpoint of a machine
+with four GPUs and thirty workers would not load on a laptop: such numbers are reduced to this
+machine's, with a row that has both.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _LEARNERS = ("learners", "num_learners")
 _LEARNER_GPUS = ("learners", "num_gpus_per_learner")
 _RUNNER_GPUS = ("env_runners", "num_gpus_per_env_runner")
 
-#: Where the config of SAC says the layers of its critics, and where those of its policy.
+#: The keys of SAC's config for the layers of its critics and of its policy.
 _CRITIC_AND_ACTOR = (("Q_model", "policy_model"), ("q_model_config", "policy_model_config"))
 
-#: Keys of the multi-agent part, by era in a dict of their own or at the top level. What else is in
-#: the dict goes the way of all keys.
+#: The multi-agent keys, which are in their own dict or at the top level, depending on the Ray.
+#: Other keys of the dict are translated as any key.
 _KEYS = ("policies", "policy_graphs", "policy_mapping_fn", "policies_to_train")
 
-#: How today's Ray reads recorded steps.
+#: The installed Ray's keys for reading recordings.
 _READING = {"input_read_method", "input_read_episodes", "input_read_sample_batches"}
 
-#: A config with more keys is no override of somebody, but all that there was.
+#: A policy's config with more keys is a complete config, not the user's override.
 _COMPLETE = 60
 
 _NO_VALUE = object()
@@ -63,7 +63,7 @@ def translate_config(
     """Translates the checkpoint's config for the installed Ray.
 
     Returns:
-        The translation with its own report, and what was done to the config before and after it.
+        The translation with its own report, and findings of the changes before and after it.
     """
     assert checkpoint.algorithm is not None
     sources = ConfigSources(checkpoint.config)
@@ -77,7 +77,7 @@ def translate_config(
         _without_recordings,
     ):
         sources = step(sources, checkpoint, given)
-    # What the caller adds wins over all that was there; agents have been looked at.
+    # The caller's keys have precedence.
     own = {key: value for key, value in given.overrides.items() if key != "multiagent"}
     sources = sources.without(*own).giving(**own)
     translation = translate(
@@ -100,7 +100,7 @@ def translate_config(
 def _without_defaults(
     sources: ConfigSources, checkpoint: LegacyCheckpoint, _: Given
 ) -> ConfigSources:
-    """Of a config with defaults in it: what differs from those of the Ray that wrote it."""
+    """Removes the defaults of a config's Ray."""
     if not checkpoint.config_is_complete:
         return sources
     config, legacy_ray = sources.from_file, checkpoint.source.ray_version
@@ -117,7 +117,7 @@ def _without_defaults(
 
 
 def _without_rays_own(config: Mapping[str, Any], algorithm: str | None) -> dict[str, Any]:
-    """Without what Ray put there for itself, in the configs inside the config, too."""
+    """Removes Ray's internal keys, also in nested configs."""
     chosen = {}
     for key, value in config.items():
         if (
@@ -132,7 +132,7 @@ def _without_rays_own(config: Mapping[str, Any], algorithm: str | None) -> dict[
 
 
 def _is_kept_by_ray(key: str, value: object, algorithm: str | None) -> bool:
-    """Whether it is a private key, or the -1 that stood where other algorithms had had a key."""
+    """Whether a key is private, or -1 as a placeholder of another algorithm's key."""
     if key.startswith(("_AlgorithmConfig__", "__")):
         return True
     owners = {home for home in table.homes(key) if home != "common"}
@@ -140,7 +140,7 @@ def _is_kept_by_ray(key: str, value: object, algorithm: str | None) -> bool:
 
 
 def _is_of_ray(value: object) -> bool:
-    """Whether a value names only classes of RLlib: whichever Ray loads it has its own."""
+    """Whether a value names only classes of RLlib, which each Ray has itself."""
     if isinstance(value, Mapping):
         return bool(value) and all(map(_is_of_ray, value.values()))
     if isinstance(value, (list, tuple)):
@@ -149,9 +149,9 @@ def _is_of_ray(value: object) -> bool:
 
 
 def _is_of_this_package(value: object, deepest: int = 8) -> bool:
-    """Whether a value is a function of this package with its arguments: it is created again.
+    """Whether a value is a function of this package with its arguments, which is created again.
 
-    What a user's own function among them would have done is lost, and reported.
+    A user's own function among the arguments is lost, and reported.
     """
     if not isinstance(value, StandIn) or value.qualified != "functools.partial" or not deepest:
         return False
@@ -168,9 +168,9 @@ def _is_of_this_package(value: object, deepest: int = 8) -> bool:
 
 
 def _without_attention(sources: ConfigSources, _: LegacyCheckpoint, __: Given) -> ConfigSources:
-    """The `model` part without an attention net, which only today's old API stack knows as a key.
+    """Removes attention from `model`, whose keys only the old API stack has now.
 
-    The modules of a converted checkpoint have it themselves.
+    The modules of a converted checkpoint have the attention themselves.
     """
     model = sources.from_file.get("model")
     if not isinstance(model, Mapping) or not model.get("use_attention"):
@@ -189,9 +189,9 @@ def _without_attention(sources: ConfigSources, _: LegacyCheckpoint, __: Given) -
 def _without_custom_model(
     sources: ConfigSources, checkpoint: LegacyCheckpoint, given: Given
 ) -> ConfigSources:
-    """The `model` part without a custom model that the modules replace.
+    """Removes a custom model from `model`, which the modules replace.
 
-    It is the one that the caller gives as a module, or one that DDPG was given and never used.
+    The caller passes it as a module, or it is one that DDPG ignored.
     """
     model = sources.from_file.get("model")
     stands = given.model or registry.of(checkpoint.algorithm).reader == "ddpg"
@@ -210,10 +210,10 @@ def _without_custom_model(
 def _without_shapes_of_critics(
     sources: ConfigSources, checkpoint: LegacyCheckpoint, _: Given
 ) -> ConfigSources:
-    """SAC's config without critics of another shape than the policy's.
+    """Removes the layers of critics from SAC's config, if they differ from the policy's.
 
-    A new config has one shape for both; the modules of a converted checkpoint have their own.
-    RNNSAC's config, which is ours, knows two.
+    A new config has one setting for both; the modules of a converted checkpoint have their own.
+    RNNSAC's config, which is this package's, has two.
     """
     algorithm = registry.of(checkpoint.algorithm)
     if not algorithm.soft_actor_critic or algorithm.name == "RNNSAC":
@@ -240,18 +240,18 @@ def _without_shapes_of_critics(
 def _without_recordings(
     sources: ConfigSources, checkpoint: LegacyCheckpoint, given: Given
 ) -> ConfigSources:
-    """Takes out where recorded steps were read from, and the spaces that follow from it.
+    """Removes the paths of recordings, and settings that depend on them.
 
-    Ray reads it as soon as a checkpoint is loaded; then the files would have to be where they
-    were, in a form that today's readers know. Without any, Ray loads the checkpoint, and says in
-    `train()` that a NoneType has no attribute sample.
+    Ray reads recordings when it loads a checkpoint; then the files would have to be at the same
+    paths, in a format of the installed Ray. Without them, Ray loads the checkpoint, and `train()`
+    raises that a NoneType has no attribute sample.
     """
     keys = ("input", "input_")
     algorithm = registry.of(checkpoint.algorithm)
     if not algorithm.offline:
         return sources
     if any(key in given.overrides for key in keys):
-        # How files are read belongs to the files: a converted checkpoint has what Ray's default is.
+        # The settings for reading belong to the files: a converted checkpoint has Ray's defaults.
         return sources.changing(**dict.fromkeys(_READING & checkpoint.config.keys()))
     inputs = [v for k in keys if (v := sources.from_file.get(k)) not in (None, "", "sampler")]
     finding = Finding.warning(
@@ -273,7 +273,7 @@ def _without_recordings(
 def _with_policies(
     sources: ConfigSources, checkpoint: LegacyCheckpoint, given: Given
 ) -> ConfigSources:
-    """Puts a `multiagent` part of the checkpoint's policies in place of the file's."""
+    """Replaces `multiagent` with the checkpoint's policies."""
     config = sources.from_file
     section = config.get("multiagent")
     part = dict(section) if isinstance(section, Mapping) else {}
@@ -318,7 +318,7 @@ def _with_policies(
 def _to_train(
     checkpoint: LegacyCheckpoint, sources: list[Any]
 ) -> tuple[list[str] | None, list[Finding]]:
-    """Which policies are trained: as the state says, else as the config does; None: all."""
+    """Returns the policies to train, from the state or the config; None: all."""
     path = "policies_to_train"
     named = next((s for s in sources if isinstance(s, (list, tuple, set, frozenset))), None)
     if named is None:
@@ -343,7 +343,7 @@ def _to_train(
 
 
 def _ids(checkpoint: LegacyCheckpoint, named: Iterable[Any]) -> tuple[list[str], list[str]]:
-    """Today's ids of policies that a file names, in the checkpoint's order; and unknown names."""
+    """Returns the current ids of a file's policies, in the checkpoint's order, and unknown ids."""
     names = {str(name) for name in named}
     old = {policy.old_id: policy_id for policy_id, policy in checkpoint.policies.items()}
     known = [policy_id for old_id, policy_id in old.items() if old_id in names]
@@ -351,7 +351,7 @@ def _ids(checkpoint: LegacyCheckpoint, named: Iterable[Any]) -> tuple[list[str],
 
 
 def _spec(checkpoint: LegacyCheckpoint, policy: PolicyState) -> tuple[Any, list[Finding]]:
-    """A policy's tuple: class, spaces, and what of its own config fits."""
+    """Returns a policy's tuple: class, spaces, and its own settings."""
     assert policy.observation_space is not None
     assert policy.action_space is not None
     valid = validate_config(_overrides(checkpoint, policy), _algorithms(checkpoint), Origin.FILE)
@@ -365,10 +365,10 @@ def _spec(checkpoint: LegacyCheckpoint, policy: PolicyState) -> tuple[Any, list[
 
 
 def _overrides(checkpoint: LegacyCheckpoint, policy: PolicyState) -> dict[str, Any]:
-    """What a policy has for itself.
+    """Returns a policy's own settings.
 
-    Ray 2.1 and later stored the whole config for each, as its worker had it. Of that, only how a
-    policy is trained can differ from the others'.
+    Ray 2.1 and later stored the worker's complete config for each policy, of which only training
+    settings can differ.
     """
     own, algorithms = policy.config, _algorithms(checkpoint)
     base = dict(checkpoint.config)
@@ -396,16 +396,16 @@ def _algorithms(checkpoint: LegacyCheckpoint) -> tuple[str, str]:
 def fit_resources(
     calls: Mapping[str, Mapping[str, Any]], given: Given, defaults: AlgorithmConfig | None = None
 ) -> tuple[Calls, list[Finding]]:
-    """Makes the resources of a config fit this machine.
+    """Reduces the resources of a config to those of this machine.
 
     Args:
         calls: The translated config, by method.
-        given: What the caller asks for.
-        defaults: An `AlgorithmConfig` that has what no call names: Ray's default for IMPALA is a
-            remote learner and two env runners, which may be more than there is.
+        given: The caller's resources.
+        defaults: An `AlgorithmConfig` for other settings: by default, IMPALA has a remote learner
+            and two env runners, which may be too many.
 
     Returns:
-        The calls, and a finding for each number that is another one now.
+        The calls, and a finding for each changed number.
     """
     made = {method: dict(arguments) for method, arguments in calls.items()}
     findings: list[Finding] = []
@@ -448,9 +448,7 @@ def fit_resources(
     if current(_RUNNER_GPUS) * current(_RUNNERS) > gpus:
         put(_RUNNER_GPUS, 0, f"this machine has {gpus} GPUs", "--keep-resources")
     why = f"this machine has {cpus} CPUs"
-    by_cpu = (
-        0 if current(_LEARNER_GPUS) else int(current(_LEARNERS))
-    )  # remote learners take one each
+    by_cpu = 0 if current(_LEARNER_GPUS) else int(current(_LEARNERS))  # one for each remote learner
     if given.num_gpus is None and by_cpu >= cpus:
         by_cpu = min(cpus - 1, 1)
         put(_LEARNERS, by_cpu, why, keep)

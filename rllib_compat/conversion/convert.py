@@ -1,6 +1,6 @@
-"""Conversion: read, complete, identify, plan, write, prove. Top to bottom.
+"""The conversion, step by step: read, complete, identify, plan, write, prove.
 
-Nothing appears under the target's name before the proof is done, and the source is never touched.
+The target appears only after the proof, and the source is never changed.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 
 @frozen
 class Verification:
-    """How an old and a new checkpoint compare: what `verify` returns.
+    """The result of `verify`: the comparison of an old and a new checkpoint.
 
     Attributes:
-        differences: A row for each policy and output, equal or not, and for its weights.
-        assumptions: What the weights do not show, so that both sides took it from the same place.
+        differences: A row for each policy and output, and for its weights.
+        assumptions: The settings that weights do not show, which both sides have from one source.
     """
 
     differences: tuple[OutputDifference, ...]
@@ -61,11 +61,11 @@ class Verification:
 
     @property
     def equal(self) -> bool:
-        """Whether all that was compared is equal, within what float32 explains."""
+        """Whether all outputs and weights are equal, within the errors of float32."""
         return all(row.ok for row in self.differences)
 
     def to_dict(self) -> dict[str, Any]:
-        """It as plain data, for JSON."""
+        """Returns it as plain data, for JSON."""
         return {
             "compared": [vars(row) for row in self.differences],
             "assumed": [vars(row) for row in self.assumptions],
@@ -74,16 +74,16 @@ class Verification:
 
 @frozen
 class Conversion:
-    """What a conversion did: what `convert` returns.
+    """The result of `convert`.
 
     Attributes:
-        plan: What was written, and why.
-        report: What became of each part; its `facts` head it, and it iterates over `Finding`s.
+        plan: The form that was written, and why.
+        report: A `Finding` for each part of the checkpoint, below its `facts`.
         differences: The proof: old against new, a row for each policy and output.
-        assumptions: What the weights do not show, so that the proof could not see it.
-        target: Where the new checkpoint is; None for a dry run.
-        next_step: Lines to copy, with which the checkpoint is trained on, or acts; empty for a dry
-            run, and where what was written is for other libraries.
+        assumptions: The settings that weights do not show, which the proof cannot check.
+        target: The new checkpoint; None for a dry run.
+        next_step: Lines of code that continue training or act; empty for a dry run, and for files
+            for other libraries.
     """
 
     plan: Plan
@@ -95,7 +95,7 @@ class Conversion:
 
     @property
     def checkpoint(self) -> LegacyCheckpoint:
-        """What was read, with what was found around it."""
+        """The checkpoint that was read, completed with facts from other sources."""
         return self.plan.checkpoint
 
     @property
@@ -105,12 +105,12 @@ class Conversion:
 
     @property
     def translation(self) -> Translation | None:
-        """The translated config, where an algorithm was written."""
+        """The translated config, if an algorithm was written."""
         return self.plan.translation
 
     @property
     def trains_on(self) -> bool:
-        """Whether the installed Ray can continue training from what was written."""
+        """Whether the installed Ray can continue training from the new checkpoint."""
         return self.plan.form is Form.ALGORITHM
 
     @property
@@ -119,7 +119,7 @@ class Conversion:
         return max((d.absolute for d in self.differences), default=None)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report and the proof as plain data, for JSON."""
+        """Returns the report and the proof as plain data, for JSON."""
         return {
             **self.report.to_dict(),
             "largest_difference": self.largest_difference,
@@ -148,40 +148,40 @@ def convert(
     dry_run: bool = False,
     budget: Budget | None = None,
 ) -> Conversion:
-    """Converts a legacy checkpoint, and proves that old and new compute the same.
+    """Converts a legacy checkpoint, and proves that old and new networks have equal outputs.
 
-    Nothing in the old checkpoint is executed, and it is not touched.
+    Nothing in the old checkpoint is executed, and it is not changed.
 
     Args:
         old: A checkpoint file or folder of any Ray from 0.5 on: its path, or its address
             (`s3://bucket/path`).
-        new: The folder to make, or its address.
-        to: `checkpointable` (what the installed Ray reads), or one of those that need no Ray:
-            `msgpack` (all of it), `onnx` or `safetensors` (the networks, for other libraries),
-            `hub` (those with a model card, to be shared), or `policy` (one policy in one file,
-            `new`, which `load_policy` reads).
-        state_format: How the Checkpointable tree keeps its state: `pkl` or `msgpack`.
-        algorithm: The algorithm that was trained, where the checkpoint does not say.
-        config: The trainer's config, likewise, or a file of it; `{}` for its defaults.
+        new: The folder to write, or its address.
+        to: `checkpointable` (for the installed Ray), or a form that needs no Ray: `msgpack` (all
+            data), `onnx` or `safetensors` (the networks, for other libraries), `hub` (networks
+            with a model card, for sharing), or `policy` (one policy in the file `new`, for
+            `load_policy`).
+        state_format: The file format of the Checkpointable tree's states: `pkl` or `msgpack`.
+        algorithm: The algorithm that was trained, if the checkpoint does not name it.
+        config: The trainer's config, likewise, or its file; `{}` for the defaults.
         env: The environment: a registered name, a class, or a function of the env config.
         observation_space: The environment's observations, likewise: a space of gymnasium or gym,
             or text like `Box(4,)`.
         action_space: The environment's actions, likewise; another for each policy in a dict.
         model: The RLModule that takes the weights of a custom model, or `module:Class`.
-        given: The same as the command line's options; the other arguments go before it.
-        prove: Whether old and new are compared before the target appears.
-        inputs: How many random inputs they are compared on.
-        observations: More inputs to compare on: `[B, network inputs]` by policy, or a `.npz` file.
-        recorded: What the old Ray computed: a file of `rllib-compat recorder`, or its arrays.
-        overwrite: Whether `new` may be there already, if it is a converted checkpoint.
-        dry_run: Whether to stop before anything is written.
-        budget: What the job may cost, if not as much as any honest checkpoint takes.
+        given: The options of the command line; the other arguments have precedence.
+        prove: Whether to compare old and new before the target appears.
+        inputs: The number of random inputs for the comparison.
+        observations: More inputs for it: `[B, network inputs]` by policy, or a `.npz` file.
+        recorded: Outputs of the old Ray: a file of `rllib-compat recorder`, or its arrays.
+        overwrite: Whether to replace `new`, if it is a converted checkpoint.
+        dry_run: Whether to stop before writing.
+        budget: The limits of memory and time, by default enough for any valid checkpoint.
 
     Returns:
-        What was done: the report, the proof, and what is assumed.
+        The report, the proof, and the assumptions.
 
     Raises:
-        CheckpointError: It can't be read, completed or converted.
+        CheckpointError: The checkpoint cannot be read, completed or converted.
         VerificationError: Old and new differ; nothing was written.
     """
     samples = Samples.of(inputs, observations, recorded)
@@ -235,13 +235,13 @@ def verify(
     recorded: str | Path | Mapping[str, Array] | None = None,
     budget: Budget | None = None,
 ) -> Verification:
-    """Compares an old checkpoint with a converted one that is there already.
+    """Compares an old checkpoint with an existing converted one.
 
-    Nothing in either is executed. A difference is no error: `equal` is false then. The arguments
-    are those of `convert`.
+    Nothing in either is executed. If they differ, `equal` is False, and no error is raised. The
+    arguments are those of `convert`.
 
     Raises:
-        CheckpointError: One of them can't be read, or the old network is not known.
+        CheckpointError: One of them cannot be read, or the old network is not known.
     """
     samples = Samples.of(inputs, observations, recorded)
     facts = algorithm, config, env, observation_space, action_space, model
@@ -259,20 +259,20 @@ def verify(
 
 
 def prepare(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpointable") -> Plan:
-    """All steps between reading and writing.
+    """Does all steps between reading and writing.
 
     Args:
-        checkpoint: What a layout has read.
-        given: What the caller knows besides.
+        checkpoint: The checkpoint that a layout has read.
+        given: The caller's facts.
         to: `checkpointable`, or the value of a form that needs no Ray.
 
     Raises:
-        CheckpointError: Something has to be given, or a network is not known; `msgpack` and
-            `safetensors` keep such a checkpoint's weights nevertheless.
-        RayNotSupportedError: There is no Ray to write for.
+        CheckpointError: A fact is missing, or a network is not known; `msgpack` and `safetensors`
+            keep the weights of such a checkpoint.
+        RayNotSupportedError: No supported Ray is installed.
     """
     if to == "checkpointable":
-        releases.installed()  # what is missing is an error before the work, not after it
+        releases.installed()  # raises before the work, not after it
     completed = complete(checkpoint, given)
     identified = identify(
         completed,
@@ -285,7 +285,7 @@ def prepare(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpoint
 
 @contextmanager
 def _new_target(plan: Plan, new: str | Path, *, overwrite: bool) -> Iterator[Path]:
-    """The folder to write into, which appears, or whose only file does, if the block ends well."""
+    """Yields a temporary folder, which becomes the target if the block raises no error."""
     source = plan.checkpoint.source.path
     if plan.form is not Form.POLICY:
         with target_directory(
@@ -307,16 +307,16 @@ def _new_target(plan: Plan, new: str | Path, *, overwrite: bool) -> Iterator[Pat
 
 
 def _write(plan: Plan, target: Path, *, state_format: str, budget: Budget) -> list[Finding]:
-    """Writes what a plan says.
+    """Writes the form of a plan.
 
     Args:
-        plan: What is written.
+        plan: The plan.
         target: An empty folder.
-        state_format: How a Checkpointable tree keeps its state: `pkl` or `msgpack`.
-        budget: What the job may cost.
+        state_format: The file format of a Checkpointable tree's states: `pkl` or `msgpack`.
+        budget: The limits of memory and time.
 
     Returns:
-        What became of each part.
+        A finding for each part.
     """
     if plan.form is Form.MSGPACK:
         budget.start_clock()
@@ -334,7 +334,7 @@ def _write(plan: Plan, target: Path, *, state_format: str, budget: Budget) -> li
 
 
 def _nothing_to_compare(plan: Plan) -> NotYetError:
-    """The error where no network of the old checkpoint is known."""
+    """Returns the error for a checkpoint without a known network."""
     for row in plan.findings:
         if row.rule == "network":
             return NotYetError(
@@ -348,7 +348,7 @@ def _nothing_to_compare(plan: Plan) -> NotYetError:
 
 
 def _describe(plan: Plan, report: Report) -> None:
-    """Adds what was read, and what the target has no place for."""
+    """Adds what was read, and what the target lacks, to the report."""
     checkpoint = plan.checkpoint
     report.facts |= {
         "algorithm": checkpoint.algorithm or "unknown",
@@ -389,7 +389,7 @@ def _size(policy: PolicyState) -> str:
 
 
 def _dry_run_findings(plan: Plan) -> list[Finding]:
-    """What writing would report, as far as a dry run can know."""
+    """Returns the findings of writing that a dry run can know."""
     findings: list[Finding] = []
     if plan.form in OF_RAY:
         findings += optimizers.plan(plan.checkpoint.policies, plan.networks)[1]
@@ -401,7 +401,7 @@ def _dry_run_findings(plan: Plan) -> list[Finding]:
 
 
 def result_of(plan: Plan) -> str:
-    """The last line of a report: what the new checkpoint can be used for."""
+    """Returns the last line of a report: the use of the new checkpoint."""
     use = {
         Form.ALGORITHM: "resumes training",
         Form.MODULES: "inference only (RLModule.from_checkpoint)",

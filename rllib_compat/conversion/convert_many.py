@@ -1,7 +1,6 @@
-"""All checkpoints below a folder or an address: found, converted by several workers, and logged.
+"""Converts all checkpoints below a folder or an address with several workers, and logs them.
 
-What has been converted and has not changed since is not converted again, so a run that was cut off
-goes on where it was.
+A checkpoint that was converted and has not changed is skipped, so an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -28,22 +27,22 @@ from rllib_compat.trials import read_returns
 if TYPE_CHECKING:
     from rllib_compat.conversion.given import Given
 
-#: Seconds that one conversion may take.
+#: The time limit of a conversion in s.
 LIMIT = 3600.0
-#: Bytes of a trial's results that are read for its curve, and how many points that has.
+#: The largest size of a trial's results in bytes for its curve, and the number of points.
 _MOST_RESULTS, _POINTS = 64 << 20, 60
 
 
 @frozen
 class Job:
-    """One checkpoint to convert.
+    """A checkpoint to convert.
 
     Attributes:
         old: The checkpoint: a path or an address.
-        new: The folder to make, likewise.
+        new: The folder to write, likewise.
         name: The path of the checkpoint below the folder.
-        version: The sizes of its files and when they were written; it changes with them.
-        given: What is known of this one; None: what is known of all.
+        version: The sizes and times of its files, which change with them.
+        given: The facts of this checkpoint; None: the common ones.
     """
 
     old: str | Path
@@ -53,7 +52,7 @@ class Job:
     given: Given | None = None
 
     def outcome(self, status: str, message: str, **more: Any) -> Outcome:
-        """What became of it."""
+        """Returns the outcome of the job."""
         places = describe_place(self.old), describe_place(self.new)
         return Outcome(*places, status, message, name=str(self.name), version=self.version, **more)
 
@@ -61,15 +60,15 @@ class Job:
 def find_jobs(folder: str | Path, out: str | Path) -> list[Job]:
     """Finds the checkpoints below a folder, in the order of their paths.
 
-    They are a list, as the new folder of each depends on what else is found: 1.1 KB of memory for
-    each, and 0.4 KB for each folder beside others in a store while these are listed.
+    The result is a list, since the new folder of each depends on the others: 1.1 KB of memory per
+    checkpoint, and 0.4 KB per folder of a store during the listing.
 
     Args:
-        folder: Where to look: a path or an address. Links to folders are not followed.
-        out: The folder in which each gets a folder of its own, by its path below `folder`.
+        folder: The path or address to search. Links to folders are not followed.
+        out: The output folder, in which each gets a folder by its path below `folder`.
 
     Raises:
-        UnknownLayoutError: There is no such folder, or no checkpoint in it.
+        UnknownLayoutError: The folder does not exist, or has no checkpoint.
     """
     folder, out = (p if is_address(p) else local_path(p) for p in (folder, out))
     found = _find_here(folder, out) if isinstance(folder, Path) else _find_in_store(folder, out)
@@ -94,7 +93,7 @@ def find_jobs(folder: str | Path, out: str | Path) -> list[Job]:
 
 
 def _find_here(folder: Path, out: str | Path) -> Iterator[tuple[PurePosixPath, str, bool]]:
-    """Checkpoints of this machine: path below the folder, version, and whether it is a folder."""
+    """Yields local checkpoints: path below the folder, version, and whether it is a folder."""
     if not folder.is_dir():
         there = folder.exists()
         raise UnknownLayoutError(
@@ -129,10 +128,9 @@ def _version(files: Sequence[tuple[int, int]]) -> str:
 def _target(
     name: PurePosixPath, is_folder: bool, itself: str, below: Counter[PurePosixPath]
 ) -> PurePath:
-    """The path below the output folder; a file that is all there is below a folder takes its name.
+    """Returns the path below the output folder; a folder's only checkpoint file has its name.
 
-    One that has others below it has a name of its own there, so that no checkpoint is written into
-    the folder of another.
+    A checkpoint with others below it gets another name, so that none is inside another.
     """
     if is_folder and (below[name] or not name.parts):
         return name / f"{name.name or itself} itself"
@@ -150,21 +148,21 @@ def convert_many(
     at_start: Callable[[], None] | None = None,
     **options: object,
 ) -> Iterator[Outcome]:
-    """Converts checkpoints, and yields what became of each as soon as it is done.
+    """Converts checkpoints, and yields the outcome of each as soon as it is ready.
 
     Args:
         jobs: The checkpoints.
-        log: A file that gets a line of JSON for each, in the folder of the new ones.
-        processes: How many are converted at once on this machine.
-        ray_address: The cluster that converts instead, as `ray.init` takes it.
-        limit: Seconds that one conversion may take.
-        at_start: What a worker calls before anything else; it may be called again.
-        **options: What `convert` takes beside the paths.
+        log: The log file in the output folder, with a line of JSON for each.
+        processes: The number of processes on this machine.
+        ray_address: The address of a cluster to use instead, for `ray.init`.
+        limit: The time limit of a conversion in s.
+        at_start: Called first in a worker, possibly several times.
+        **options: Other arguments of `convert`.
 
     Raises:
         TargetExistsError: Another run writes into the same folder.
     """
-    # A folder without a manifest is no conversion that came to its end; `convert` refuses it.
+    # A folder without a manifest is an incomplete conversion; `convert` raises an error.
     with open_log(None if options.get("dry_run") else log) as (logged, write):
         there = set() if options.get("overwrite") else set(_converted(jobs))
         left = list[Job]()
@@ -188,7 +186,7 @@ def convert_many(
 
 
 def _converted(jobs: Sequence[Job]) -> Iterator[str | Path]:
-    """The new folders that are there and whole."""
+    """Yields the new folders that are complete."""
     for job in jobs:
         if isinstance(job.new, Path):
             if (job.new / MANIFEST).is_file():
@@ -198,7 +196,7 @@ def _converted(jobs: Sequence[Job]) -> Iterator[str | Path]:
 
 
 def _unchanged(job: Job, logged: Mapping[str, str]) -> bool:
-    """Whether a checkpoint is as it was when it was converted, as far as that is known."""
+    """Whether a checkpoint has not changed since its conversion, as far as known."""
     return logged.get(str(job.name), job.version) == job.version
 
 
@@ -232,7 +230,7 @@ def _convert(
         return job.outcome(
             "refused", error.for_command_line(), seconds=seconds, reason=reason, fix=fix
         )
-    except Exception as error:  # one failure stops nothing; the log has its name
+    except Exception as error:  # a failure does not stop the others; the log has it
         said = f"{type(error).__name__}: {error}"
         return job.outcome("failed", said, seconds=time.monotonic() - began, reason=said)
     finally:
@@ -264,7 +262,7 @@ def _convert(
 
 @lru_cache(maxsize=16)  # checkpoints of a trial follow each other
 def _curve(folder: Path) -> list[tuple[float, float]]:
-    """The mean return of the trial that a folder is in, with few points; empty without results."""
+    """Returns a few points of the trial's mean return; empty without results."""
     points = read_returns(folder, largest=_MOST_RESULTS)
     step = max(len(points) // _POINTS, 1)
     return [(point.x, point.mean) for point in [*points[:-1:step], *points[-1:]]]

@@ -1,9 +1,8 @@
-"""The environment of a checkpoint: what its config says, and what is stored of it.
+"""The environment of a checkpoint: its settings in the config, and how it is stored.
 
-An environment that has a name is stored by it, and the wrappers around it as data, so that whoever
-reads the checkpoint next has the same ones, without any code. What trainers save has the class that
-`adapt_env` made instead, written by value: its settings are read as data, too. Where this machine
-has not got the environment, a placeholder with its spaces takes its place.
+A converted checkpoint has an environment's name, and its wrappers as data, without any code.
+Checkpoints of trainers have the class of `adapt_env` instead, pickled by value, whose settings are
+read as data, too. If this machine lacks the environment, a placeholder with its spaces replaces it.
 """
 
 from __future__ import annotations
@@ -29,22 +28,22 @@ from rllib_compat.ray_versions import tune
 from rllib_compat.runtime.atari import DEFAULTS
 from rllib_compat.runtime.env_settings import STORED, EnvSettings
 
-#: Settings that are plain data, and the keys of a legacy config that say the same.
+#: Settings that are plain data → their keys in a legacy config.
 _ENV_KEYS = ("horizon", "soft_horizon", "no_done_at_end", "clip_rewards", "preprocessor_pref")
 _MODEL_KEYS = ("dim", "grayscale", "zero_mean")
-#: No environment stacked more frames than this.
+#: The largest valid number of stacked frames.
 _MOST_STACKED = 64
 _DATA = (*_ENV_KEYS, "atari", "legacy_ray")
 
 
 @frozen
 class StoredEnv:
-    """What a config says of the environment.
+    """The environment of a config.
 
     Attributes:
-        name: Its name, where it has one.
-        env_config: Its context.
-        settings: What wraps it, as `EnvSettings` has it; None: not known.
+        name: Its name, if it has one.
+        env_config: Its env context.
+        settings: The settings of its wrappers, as in `EnvSettings`; None: not known.
     """
 
     name: str | None
@@ -53,7 +52,7 @@ class StoredEnv:
 
 
 def read_stored_env(config: Mapping[str, Any], algorithm: str | None) -> StoredEnv | None:
-    """What this package has stored in a config; None: it has not."""
+    """Returns the environment that this package has stored in a config, or None."""
     stored, env = config.get("env_config"), config.get("env")
     env_config = {str(k): v for k, v in stored.items()} if isinstance(stored, Mapping) else {}
     placed = env_config.pop(STORED, None)
@@ -70,7 +69,7 @@ def read_stored_env(config: Mapping[str, Any], algorithm: str | None) -> StoredE
 
 
 def _settings_of_class(env: object) -> Mapping[str, Any] | None:
-    """The settings of a class that `adapt_env` made."""
+    """Returns the settings of a class of `adapt_env`."""
     if not isinstance(env, StandIn) or env.class_name is None or not isinstance(env.state, tuple):
         return None
     attributes = env.state[0] if env.state else None
@@ -84,7 +83,7 @@ def _settings_of_class(env: object) -> Mapping[str, Any] | None:
 
 
 def _valid_settings(settings: Mapping[str, Any], algorithm: str) -> dict[str, Any]:
-    """Settings of a file whose values are such that a legacy config could have said them."""
+    """Returns those settings of a file whose values a legacy config could have."""
     atari = settings.get("atari")
     atari = dict(atari) if isinstance(atari, Mapping) else {}
     keys = {key: settings[key] for key in _ENV_KEYS if key in settings}
@@ -104,7 +103,7 @@ def _valid_settings(settings: Mapping[str, Any], algorithm: str) -> dict[str, An
 
 
 def make_env_settings(env: Any, checkpoint: LegacyCheckpoint) -> EnvSettings:
-    """An environment in the wrappers that the checkpoint's Ray put around it by itself.
+    """Returns the settings of an environment with the checkpoint's Ray's own wrappers.
 
     Args:
         env: A name, a class or a creator.
@@ -131,14 +130,14 @@ def make_env_settings(env: Any, checkpoint: LegacyCheckpoint) -> EnvSettings:
 def with_stored_env(
     translation: Translation, checkpoint: LegacyCheckpoint, overrides: Mapping[str, Any]
 ) -> Translation:
-    """Puts the checkpoint's wrappers around the environment of a translation.
+    """Adds the checkpoint's wrappers to the environment of a translation.
 
-    If the environment has a name, it is stored by that, with its settings as data.
+    An environment with a name is stored by it, with its settings as data.
 
     Args:
         translation: The translated config.
-        checkpoint: The checkpoint, which may say what stood around its environment.
-        overrides: The caller's own keys, which win.
+        checkpoint: The checkpoint, which may have stored settings.
+        overrides: The caller's keys, which have precedence.
     """
     stored = read_stored_env(checkpoint.config, checkpoint.algorithm)
     return _stored_by_name(_with_settings(translation, stored, overrides))
@@ -157,7 +156,7 @@ def _with_settings(
 
 
 def _stored_by_name(translation: Translation) -> Translation:
-    """A translation whose environment, if it has a name, is stored by it, with data around it."""
+    """Stores a translation's environment by its name, if it has one, with settings as data."""
     from rllib_compat.runtime.envs import adapt_env, find_creator
     from rllib_compat.runtime.placeholders import LegacyEnvByName
 
@@ -192,11 +191,10 @@ def _replace_env(
 
 
 def with_env(sources: ConfigSources, checkpoint: LegacyCheckpoint, given: Given) -> ConfigSources:
-    """Puts a placeholder where this machine has not got the checkpoint's environment.
+    """Adds a placeholder if this machine lacks the checkpoint's environment.
 
-    A placeholder makes the environment as soon as its name is known, then or later; until then it
-    only has the spaces. A name of the checkpoint is looked up among those that are registered, and
-    never imported.
+    A placeholder creates the environment once its name is registered; until then, it has only the
+    spaces. A checkpoint's name is looked up among registered ones, and never imported.
     """
     from rllib_compat.runtime.envs import find_creator, why_not_importable
     from rllib_compat.runtime.placeholders import placeholder_env, placeholder_multi_agent_env
@@ -240,9 +238,9 @@ def with_env(sources: ConfigSources, checkpoint: LegacyCheckpoint, given: Given)
 
 
 def _without_paths(sources: ConfigSources) -> ConfigSources:
-    """Without text in the file's `env_config`s that an environment of gymnasium would open.
+    """Removes strings from the file's `env_config`s that gymnasium's environments could open.
 
-    An `evaluation_config` has one of its own.
+    An `evaluation_config` has its own `env_config`.
     """
     findings: list[Finding] = []
     given, changed = sources.from_caller, dict[str, Any]()
@@ -261,7 +259,7 @@ def _without_paths(sources: ConfigSources) -> ConfigSources:
 def _keep_plain(
     env_config: Mapping[Any, Any], where: str, findings: list[Finding]
 ) -> dict[str, Any]:
-    """What could be no path; what could be one gets a row."""
+    """Removes values that could be paths, with a row for each."""
     from rllib_compat.runtime.envs import without_paths
 
     kept = without_paths({str(key): value for key, value in env_config.items()})
@@ -286,7 +284,7 @@ def _is_trusted(env: object, given: Given) -> bool:
 
 
 def _valid_env_config(sources: ConfigSources, checkpoint: LegacyCheckpoint) -> dict[str, Any]:
-    """What of the file's `env_config` may be kept."""
+    """Returns the valid part of the file's `env_config`."""
     algorithm = registry.of(checkpoint.algorithm)
     part = {key: value for key, value in sources.from_file.items() if key == "env_config"}
     valid = validate_config(part, (algorithm.name, algorithm.becomes), Origin.FILE).config
@@ -295,11 +293,11 @@ def _valid_env_config(sources: ConfigSources, checkpoint: LegacyCheckpoint) -> d
 
 
 def _unknown_env(name: str | None, why: str | None) -> Finding:
-    """A row on an environment that is not here.
+    """Returns the row for an environment that this machine lacks.
 
     Args:
         name: Its name, if it has one.
-        why: What gymnasium misses, if it lists an environment of that name.
+        why: The package that gymnasium lacks for it, if it has the environment.
     """
     if name is None:
         message = "the checkpoint does not name its environment; it loads, and has the spaces"

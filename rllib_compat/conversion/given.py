@@ -1,4 +1,4 @@
-"""What the caller gives: facts of a checkpoint, samples to compare on, and keys of the config."""
+"""The caller's input: facts of a checkpoint, samples for the comparison, and config keys."""
 
 from __future__ import annotations
 
@@ -21,25 +21,24 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 @frozen
 class Given:
-    """What the caller knows about a checkpoint and the checkpoint does not say.
+    """The caller's facts about a checkpoint.
 
     Attributes:
-        algorithm: Its name (`PPO`).
-        config: The trainer's config; replaces what was found.
-        env: The environment's name.
+        algorithm: The algorithm's name (`PPO`).
+        config: The trainer's config, which replaces the checkpoint's.
+        env: The environment.
         observation_spaces: By policy id; the key None means every policy.
         action_spaces: Likewise.
         model: The RLModule (`module:Class`) that takes the weights of a custom model. It is
             imported and built.
         weights_map: The module's name for each array of the custom model, where they differ.
-        policies: The ids of the policies that are wanted; empty: all of them.
-        trust: Exact names of classes and functions, `module:Class`, that may be used although a
-            file names them.
+        policies: The ids of the policies to convert; empty: all.
+        trust: Exact names (`module:Class`) of classes and functions that may be imported though
+        they come from a file.
         num_gpus: The GPUs to train with; None: as before, if the machine has them.
         num_env_runners: The processes to sample with; None: as before, if the machine has the CPUs.
-        keep_resources: Whether the old machine's resources are kept, whatever this one has.
-        overrides: Keys of the config, of any era, that the caller adds or replaces; code among
-            them is the caller's own.
+        keep_resources: Whether to keep the old machine's resources.
+        overrides: Keys of the config, of any Ray, to add or replace; they may have code.
     """
 
     algorithm: str | None = None
@@ -65,13 +64,13 @@ class Given:
         action_space: object = None,
         model: str | type | None = None,
     ) -> Given:
-        """The same with arguments of a call, where these are not None.
+        """Returns the facts with those arguments of a call that are not None.
 
-        Spaces are gymnasium's, gym's, or text; those of all policies, or a dict by policy id. A
-        config may be a file, and a model the class.
+        Spaces are gymnasium's, gym's or text, for all policies or in a dict by policy id. A config
+        may be a file, and a model a class.
 
         Raises:
-            ConfigError: A space is none, or the config can't be read.
+            ConfigError: A space is invalid, or the config cannot be read.
         """
         if isinstance(config, (str, Path)):
             config = _config_of(config)
@@ -89,7 +88,7 @@ class Given:
 
 
 def _config_of(file: str | Path) -> Mapping[str, Any]:
-    from rllib_compat.config.files import read_data  # most configs are no files
+    from rllib_compat.config.files import read_data  # rarely needed
 
     config = read_data(str(file))
     if not isinstance(config, Mapping):
@@ -112,18 +111,18 @@ def _space(space: object) -> Space:
     return read
 
 
-#: More inputs prove no more, and take memory.
+#: The largest number of random inputs: more take memory without proving more.
 MOST_INPUTS = 1_000_000
 
 
 @frozen
 class Samples:
-    """What networks are compared on.
+    """The inputs for the comparison of networks.
 
     Attributes:
         random: The number of random inputs.
         observations: Observations by policy, `[B, network inputs]`.
-        recorded: What the old Ray computed, as `recordings.load` reads it.
+        recorded: The old Ray's recording, as `recordings.load` returns it.
     """
 
     random: int = 1000
@@ -140,8 +139,8 @@ class Samples:
         """Takes arrays, or reads them from `.npz` files.
 
         Raises:
-            CheckpointError: A file is none of plain arrays.
-            ConfigError: The number of random inputs is none that proves anything.
+            CheckpointError: A file has anything but plain arrays.
+            ConfigError: The number of random inputs is too small or too large.
         """
         least = 0 if observations is not None or recorded is not None else 1
         if not least <= random <= MOST_INPUTS:
@@ -150,7 +149,7 @@ class Samples:
                 where="inputs",
                 fix=f"pass a number from {least} to {MOST_INPUTS:,}",
             )
-        from rllib_compat.conversion.recordings import load  # whoever only reads needs none
+        from rllib_compat.conversion.recordings import load  # rarely needed
 
         if isinstance(observations, (str, Path)):
             found = load(local_path(observations))
@@ -165,13 +164,12 @@ _NO_VALUE = object()
 
 @frozen
 class ConfigSources:
-    """A legacy config on its way into the translation, kept apart by who says it.
+    """A legacy config for the translation, separated by its sources.
 
     Attributes:
-        from_file: What came with the checkpoint: values that fit their declarations pass, never
-            code.
-        from_caller: What the caller gave, and what this package puts in place of the file's.
-        findings: What was done to it.
+        from_file: The checkpoint's config, of which only declared values pass, and never code.
+        from_caller: The caller's keys, and this package's replacements of the file's.
+        findings: The changes so far.
     """
 
     from_file: Mapping[str, Any]
@@ -179,25 +177,25 @@ class ConfigSources:
     findings: tuple[Finding, ...] = ()
 
     def without(self, *keys: str) -> ConfigSources:
-        """The same without keys of the file."""
+        """Returns the sources without some of the file's keys."""
         kept = {key: value for key, value in self.from_file.items() if key not in keys}
         return replace(self, from_file=kept)
 
     def changing(self, **values: object) -> ConfigSources:
-        """The same with other values of the file's keys."""
+        """Returns the sources with other values of the file's keys."""
         return replace(self, from_file={**self.from_file, **values})
 
     def giving(self, **values: object) -> ConfigSources:
-        """The same with more of the caller's keys."""
+        """Returns the sources with more of the caller's keys."""
         return replace(self, from_caller={**self.from_caller, **values})
 
     def with_findings(self, *findings: Finding) -> ConfigSources:
-        """The same with more findings."""
+        """Returns the sources with more findings."""
         return replace(self, findings=(*self.findings, *findings))
 
 
 def diff(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a config has another value than in its defaults, also in dicts inside."""
+    """Returns the keys of a config that differ from the defaults, also in nested dicts."""
     different = {}
     for key, value in config.items():
         default = defaults.get(key, _NO_VALUE)

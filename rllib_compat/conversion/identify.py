@@ -1,6 +1,6 @@
-"""Which network each policy has, and what has to be known to say so.
+"""Identifies the network of each policy.
 
-What is missing, and was found nowhere, is asked for here.
+Errors ask for the facts that are missing.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from rllib_compat.neutral.errors import (
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
 
-#: Today's module that acts at random.
+#: Ray's module that acts randomly.
 RANDOM_MODULE = "ray.rllib.examples.rl_modules.classes.random_rlm:RandomRLModule"
 
-#: Ray's own policies, and its module, that act at random, as every release called them.
+#: The names of Ray's own random policies and of its module in all Rays.
 _RANDOM_POLICIES = {
     "ray.rllib.examples.multi_agent_custom_policy.RandomPolicy",
     "ray.rllib.examples.policy.random_policy.RandomPolicy",
@@ -53,14 +53,14 @@ _RANDOM_POLICIES = {
     RANDOM_MODULE.replace(":", "."),
 }
 
-#: How many policies an error names.
+#: The largest number of policies in an error.
 _LISTED = 5
 
 
 def require_facts(checkpoint: LegacyCheckpoint, given: Given) -> None:
-    """Makes sure that algorithm and config are known, where a network can't be read without them.
+    """Checks that algorithm and config are known, if a network cannot be read without them.
 
-    Modules that this package wrote hold the graph of their network.
+    Modules of this package have the graph of their network.
 
     Raises:
         MissingInformationError: One of them is not known.
@@ -71,7 +71,7 @@ def require_facts(checkpoint: LegacyCheckpoint, given: Given) -> None:
 
 
 def require_algorithm(checkpoint: LegacyCheckpoint) -> None:
-    """Makes sure that the algorithm is known.
+    """Checks that the algorithm is known.
 
     Raises:
         MissingInformationError: It is not.
@@ -88,9 +88,9 @@ def require_algorithm(checkpoint: LegacyCheckpoint) -> None:
 
 
 def _require_config(checkpoint: LegacyCheckpoint, given: Given) -> None:
-    """Makes sure that there is a config: the activation of a network is in no array.
+    """Checks that there is a config: arrays do not show the activation of a network.
 
-    An empty one that was given, or that lay with the checkpoint, says that all was Ray's default.
+    An empty config of the caller or the trial means Ray's defaults.
 
     Raises:
         MissingInformationError: There is none.
@@ -119,9 +119,9 @@ class Identified:
     """A checkpoint with its networks.
 
     Attributes:
-        checkpoint: With what the networks showed of its policies.
-        networks: The network of each policy that has weights; empty where one is not known.
-        unknown: Why they are not known.
+        checkpoint: The checkpoint, with facts that the networks show.
+        networks: The network of each policy with weights; empty if one is not known.
+        unknown: The reason why they are not known.
     """
 
     checkpoint: LegacyCheckpoint
@@ -136,16 +136,16 @@ def identify(
     keep_unknown: bool = False,
     keep_weightless: bool = False,
 ) -> Identified:
-    """Finds the networks of a checkpoint.
+    """Identifies the networks of a checkpoint.
 
     Args:
-        checkpoint: A checkpoint to which `complete` has added what there is.
-        given: What the caller knows besides.
-        keep_unknown: Whether weights are kept whose network is not known.
-        keep_weightless: Whether policies without weights are kept, too.
+        checkpoint: The result of `complete`.
+        given: The caller's facts.
+        keep_unknown: Whether to keep weights without a known network.
+        keep_weightless: Whether to keep policies without weights.
 
     Raises:
-        CheckpointError: Something has to be given, or a network is not known.
+        CheckpointError: A fact is missing, or a network is not known.
     """
     unknown: CompatError | None = None
     try:
@@ -169,13 +169,13 @@ def identify(
 def identify_networks(
     checkpoint: LegacyCheckpoint, given: Given
 ) -> tuple[LegacyCheckpoint, dict[str, AnyNetwork]]:
-    """Finds the network of every policy with weights, and makes sure that each has its spaces.
+    """Identifies the network of every policy with weights, and completes their spaces.
 
     Returns:
-        The checkpoint, with what the networks showed of its policies; and the networks.
+        The checkpoint with facts that the networks show, and the networks.
 
     Raises:
-        CheckpointError: A network is not known, or a space was found nowhere.
+        CheckpointError: A network or a space is not known.
     """
     policies, networks, findings = [], dict[str, AnyNetwork](), list[Finding]()
     refused: dict[str, CheckpointError] = {}
@@ -202,17 +202,17 @@ def identify_networks(
 def identify_network(
     checkpoint: LegacyCheckpoint, policy: PolicyState, given: Given
 ) -> tuple[AnyNetwork, PolicyState, tuple[Finding, ...]]:
-    """Finds the network of one policy.
+    """Identifies the network of one policy.
 
     Returns:
-        The network, the policy with the state that was among its weights, and what was noticed.
+        The network, the policy with the state from its weights, and findings.
 
     Raises:
         CheckpointError: The network is not known.
     """
     model = None
     if given.model:
-        # Where no config names a custom model, the caller says that the policies have one.
+        # Without a custom model in the config, the caller's model is for all policies.
         own = [
             custom.is_custom(p, ModelSettings.of(checkpoint, p))
             for p in checkpoint.policies.values()
@@ -230,7 +230,7 @@ def identify_network(
     try:
         reading = read_network(policy, settings, model)
     except CheckpointError as error:
-        if custom.is_custom(policy, settings):  # its arrays have the names that their owner chose
+        if custom.is_custom(policy, settings):  # whose arrays may have any names
             raise
         raise _with_likely_algorithm(checkpoint.algorithm, policy, error) from error.__cause__
     return reading.network, _with_state(policy, reading.state), reading.findings
@@ -239,7 +239,7 @@ def identify_network(
 def _identify_with_spaces(
     checkpoint: LegacyCheckpoint, policy: PolicyState, given: Given
 ) -> tuple[AnyNetwork, PolicyState, list[Finding]]:
-    """The network of a policy, the policy with its spaces, and what was noticed."""
+    """Returns a policy's network, the policy with its spaces, and findings."""
     network, policy, found = identify_network(checkpoint, policy, given)
     choices = network.choices if isinstance(network, Network) else None
     policy, more = add_spaces_of_network(policy, network.inputs, checkpoint.config, choices)
@@ -254,23 +254,23 @@ def add_spaces_of_network(
     config: Mapping[str, Any],
     choices: int | None = None,
 ) -> tuple[PolicyState, list[Finding]]:
-    """Makes sure that a policy has both spaces.
+    """Completes the spaces of a policy.
 
-    The observation space follows from the network's inputs where nothing else says it: a flat,
-    unbounded Box, since that is what the network sees of any space.
+    If no other source has the observation space, it is derived from the network's inputs: a flat,
+    unbounded Box.
 
     Args:
         policy: The policy.
-        inputs: The shape of what its network takes.
+        inputs: The shape of the network's input.
         config: The trainer's config.
-        choices: How many discrete actions a Q-network gives a value for.
+        choices: The number of discrete actions of a Q-network.
 
     Returns:
-        The policy with both spaces, and what was derived.
+        The policy with both spaces, and findings.
 
     Raises:
-        MissingInformationError: The action space was found nowhere; the number of outputs can't
-            tell a Discrete space from a Box.
+        MissingInformationError: The action space is not known; the number of outputs fits a
+            Discrete space and a Box.
     """
     here = f"policies.{policy.policy_id}"
     notes = []
@@ -312,7 +312,7 @@ def _why_no_env_helps(env: object) -> str:
 
 
 def _with_state(policy: PolicyState, state: Mapping[str, float]) -> PolicyState:
-    """The policy with what was stored among its weights, where it has no such state yet."""
+    """Adds the state that was stored among the weights, if the policy lacks it."""
     missing = [name for name in state if getattr(policy, name, state) is None]
     own: dict[str, Any] = {name: state[name] for name in missing}
     extra = {name: state[name] for name in state if name == MOVING_AVERAGE}
@@ -322,7 +322,7 @@ def _with_state(policy: PolicyState, state: Mapping[str, float]) -> PolicyState:
 def _with_likely_algorithm(
     named: str | None, policy: PolicyState, error: CheckpointError
 ) -> CheckpointError:
-    """The error, with the algorithm whose arrays these are: folders and flags can be wrong."""
+    """Adds the algorithm that has such arrays to an error: the named one may be wrong."""
     family = algorithm_of_arrays([policy])
     if family is None or named is None or named in registry.family(family):
         return error
@@ -333,7 +333,7 @@ def _with_likely_algorithm(
 def _combined_error(
     refused: Mapping[str, CheckpointError], known: Collection[str]
 ) -> CheckpointError:
-    """The first policy's error; it says how the others are converted, where that is possible."""
+    """Returns the first policy's error, with the options that convert the other policies."""
     first, *more = refused.values()
     if not known:
         return first
@@ -348,16 +348,15 @@ def _combined_error(
 
 
 def is_random(policy: PolicyState) -> bool:
-    """Whether a policy was declared to be Ray's own random one, and its actions are known."""
+    """Whether a policy is Ray's own random one, with known spaces."""
     known = policy.action_space is not None and policy.observation_space is not None
     return known and not policy.has_weights and policy.policy_class in _RANDOM_POLICIES
 
 
 def drop_weightless(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
-    """Drops policies without weights: what they did was code (a heuristic, random actions).
+    """Drops policies without weights, which were code (a heuristic, random actions).
 
-    One is kept if it was Ray's own random policy, of which today's Ray has a module. Each has a row
-    in the report.
+    Ray's own random policy is kept, because Ray has a module for it. Each has a row in the report.
 
     Raises:
         NotConvertibleError: No policy has weights.

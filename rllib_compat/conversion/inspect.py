@@ -1,4 +1,4 @@
-"""What is inside a checkpoint, for people and programs; without Ray, torch or TensorFlow."""
+"""Describes a checkpoint, for people and programs, without Ray, torch or TensorFlow."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from rllib_compat.neutral.spaces import Space
 
 @frozen
 class PolicySummary:
-    """One policy of a checkpoint, in a few words.
+    """The summary of a policy.
 
     Attributes:
         policy_id: Its id.
-        network: What it computes (`fc 4-32-32-2 relu`), or what its arrays are.
-        parameters: How many numbers its network has.
-        observation_space: Where it is known.
-        action_space: Likewise.
+        network: Its network (`fc 4-32-32-2 relu`), or a description of its arrays.
+        parameters: The number of parameters of its network.
+        observation_space: The observation space, if known.
+        action_space: The action space, if known.
         observation_filter: The filter with its statistics, if it has one.
         has_optimizer_state: Whether its optimizer's state is stored.
     """
@@ -57,7 +57,7 @@ class PolicySummary:
     has_optimizer_state: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """It as plain data, for JSON."""
+        """Returns it as plain data, for JSON."""
         old = self.observation_filter
         return {
             "network": self.network,
@@ -71,11 +71,11 @@ class PolicySummary:
 
 @frozen
 class ArraySummary:
-    """One array of a policy.
+    """The summary of an array.
 
     Attributes:
         policy_id: The policy.
-        name: The array's name; those without one get the name that the variable had.
+        name: The array's name; without one, the name that the variable had.
         shape: Its shape.
         dtype: Its type (`float32`).
     """
@@ -88,13 +88,13 @@ class ArraySummary:
 
 @frozen
 class Inspection:
-    """A checkpoint and what is known of it: what `inspect` returns.
+    """The result of `inspect`: a checkpoint with its networks and a report.
 
     Attributes:
-        checkpoint: What was read, with what was found around it.
-        networks: The network of each policy, where it is known.
-        report: What was noticed; a network that is not known is a finding, not an error.
-        guesses: What the network of a custom model may be, by its arrays.
+        checkpoint: The checkpoint, completed with facts from other sources.
+        networks: The known networks, by policy.
+        report: The findings; an unknown network is a finding, not an error.
+        guesses: The possible network of a custom model, by its arrays.
     """
 
     checkpoint: LegacyCheckpoint
@@ -109,12 +109,12 @@ class Inspection:
 
     @property
     def ray_version(self) -> str | None:
-        """The Ray that wrote it, where the checkpoint says so."""
+        """The Ray that wrote it, if known."""
         return self.checkpoint.source.ray_version
 
     @property
     def algorithm(self) -> str | None:
-        """The algorithm's registered name (`PPO`), where it is known."""
+        """The algorithm's registered name (`PPO`), if known."""
         return self.checkpoint.algorithm
 
     @property
@@ -124,12 +124,12 @@ class Inspection:
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """The trainer's config, with inert records where it held code."""
+        """The trainer's config, with inert records instead of code."""
         return self.checkpoint.config
 
     @property
     def counters(self) -> Counters:
-        """How far the training was."""
+        """The counters of the training."""
         return self.checkpoint.counters
 
     @property
@@ -159,20 +159,20 @@ class Inspection:
 
     @property
     def assumptions(self) -> list[Assumption]:
-        """What the weights do not show of the networks, and what it was taken to be."""
+        """The settings of the networks that the weights do not show."""
         return find_assumptions(self.checkpoint, known(self.networks))
 
     @property
     def stand_ins(self) -> dict[str, int]:
-        """How often the files name each class and function of others, which stay inert.
+        """The number of references to each class and function, which are inert records.
 
-        This package's own are none of them: converted checkpoints name its modules.
+        This package's own, which converted checkpoints name, are not included.
         """
         named = self.checkpoint.stand_ins.items()
         return {name: count for name, count in named if not name.startswith("rllib_compat.")}
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data, for JSON: numbers are numbers, and what is unknown is null."""
+        """Returns all of it as plain data, for JSON, with null for unknown facts."""
         counters = self.counters
         return {
             "path": self.checkpoint.source.place,
@@ -234,7 +234,7 @@ def _text(value: object) -> str | None:
 
 
 def _describe_weights(weights: Weights) -> str:
-    """What can be said of weights whose network is not known."""
+    """Describes weights without a known network."""
     if isinstance(weights, Mapping):
         return f"{len(weights)} named arrays"
     if isinstance(weights, list):
@@ -254,24 +254,24 @@ def inspect(
     given: Given | None = None,
     budget: Budget | None = None,
 ) -> Inspection:
-    """Reads a checkpoint and describes it; only a checkpoint that can't be read is an error.
+    """Reads a checkpoint and describes it; only an unreadable checkpoint is an error.
 
     Nothing in the checkpoint is executed, and neither Ray nor torch is imported.
 
     Args:
         path: A checkpoint file, its folder, or the trial's folder above it.
-        algorithm: The algorithm that was trained, where the checkpoint does not say.
-        config: The trainer's config, likewise, or a file of it; `{}` for its defaults.
+        algorithm: The algorithm that was trained, if the checkpoint does not name it.
+        config: The trainer's config, likewise, or its file; `{}` for the defaults.
         env: The environment: a registered name, a class, or a function of the env config.
         observation_space: The environment's observations, likewise: a space of gymnasium or gym,
             or text like `Box(4,)`.
         action_space: The environment's actions, likewise; another for each policy in a dict.
         model: The RLModule that takes the weights of a custom model, or `module:Class`.
-        given: The same as the command line's options; the other arguments go before it.
-        budget: What the job may cost.
+        given: The options of the command line; the other arguments have precedence.
+        budget: The limits of memory and time.
 
     Returns:
-        What is in it; what is not known is None or a finding of its `report`.
+        The description; unknown facts are None, or findings of its `report`.
 
     Raises:
         CheckpointError: No layout fits, or a file is damaged.
@@ -290,7 +290,7 @@ def inspect(
         report.extend([missing])
     networks, guesses = dict[str, AnyNetwork](), dict[str, str]()
     findings = list(checkpoint.findings)
-    unknown: dict[Finding, None] = {}  # what no policy has is said once
+    unknown: dict[Finding, None] = {}  # a finding of several policies is reported once
     lacking: CompatError | None = None
     try:
         require_facts(checkpoint, given)

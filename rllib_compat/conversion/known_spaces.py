@@ -1,4 +1,4 @@
-"""The spaces of common environments by their names, for whoever has not got their packages."""
+"""The spaces of common environments by name, without their packages."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class EnvSpaces:
     """The spaces of an environment.
 
     Attributes:
-        observation_space: That of its observations; None where wrappers decide it.
-        action_space: That of its actions.
+        observation_space: The observation space; None if wrappers decide it.
+        action_space: The action space.
     """
 
     observation_space: Space | None
@@ -88,7 +88,7 @@ KNOWN_ENVS: dict[str, tuple[_Row, ...]] = {
     ),
 }
 
-#: How many actions an Atari game has that does not have all 18 (ale-py 0.12).
+#: The number of actions of Atari games that do not have all 18 (ale-py 0.12).
 _ACTIONS = {
     3: "Backgammon Freeway Skiing",
     4: "Atlantis Atlantis2 Blackjack Breakout Casino Kaboom",
@@ -108,9 +108,9 @@ _ACTIONS_OF = {game: number for number, games in _ACTIONS.items() for game in ga
 
 
 def known_spaces(name: str) -> EnvSpaces | None:
-    """The spaces of an environment by its name (`CartPole-v0`); None: it is not known.
+    """Returns the spaces of an environment by name (`CartPole-v0`), or None.
 
-    Of an Atari game, the wrappers that a Ray put around it decide what is observed.
+    For Atari games, the wrappers of a Ray decide the observation space.
     """
     game = game_of(name)
     if game is not None:

@@ -1,9 +1,9 @@
-"""Writes the source of an RLModule for a custom model that is a plain chain of layers.
+"""Writes the source of an RLModule for a custom model that is a simple sequence of layers.
 
-The old model is code, and is not run. Its arrays show the layers; the activation is taken from a
-recording of the old Ray if there is one, and is to be filled in otherwise. The module's arrays have
-the old names, so that `--model` finds them. A stranger has chosen those names: whatever is written
-of them is a node of a syntax tree, a constant or a checked identifier, and no other text.
+The old model is code, which is not executed. Its arrays show the layers. The activation is found
+with a recording of the old Ray; without one, the user has to fill it in. The module's arrays have
+the old names, so that `--model` finds them. These names are not trusted: each is written as a
+constant or a checked identifier of a syntax tree.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.text import printable
 
-#: The class that is written.
+#: The name of the written class.
 CLASS = "MyModule"
 
-#: What is tried against a recording, and the torch functions that are written.
+#: The activations to try with a recording → the torch functions in the source.
 ACTIVATIONS = {
     "relu": "torch.relu",
     "tanh": "torch.tanh",
@@ -47,13 +47,13 @@ ACTIVATIONS = {
 
 @frozen
 class ModuleSource:
-    """A module's source, and what is known of it.
+    """The source of a module, and facts about it.
 
     Attributes:
         source: The Python source.
         policy_id: The policy whose layers it has.
         chain: The layers.
-        activation: What a recording says; None: nothing does, and the source says so.
+        activation: The activation, if a recording shows it.
     """
 
     source: str
@@ -65,17 +65,17 @@ class ModuleSource:
 def make_module_source(
     checkpoint: LegacyCheckpoint, given: Given, recorded: Mapping[str, Array] | None = None
 ) -> ModuleSource:
-    """Makes the source of a module for the custom model of a checkpoint's first policy.
+    """Creates the source of a module for the custom model of a checkpoint's first policy.
 
     Args:
-        checkpoint: What a layout has read.
-        given: What the caller knows besides; `policies` says which policy.
-        recorded: What the old Ray computed; it shows the activation.
+        checkpoint: The checkpoint that a layout has read.
+        given: The caller's facts, with the policy in `policies`.
+        recorded: The old Ray's recording, which shows the activation.
 
     Raises:
-        MissingInformationError: The spaces have to be given.
-        NotYetError: The model is no custom one, or no plain chain.
-        CheckpointError: No activation gives what was recorded.
+        MissingInformationError: The spaces are not known.
+        NotYetError: The model is not a custom one, or not a simple sequence of layers.
+        CheckpointError: No known activation reproduces the recording.
     """
     checkpoint = complete(checkpoint, given)
     require_algorithm(checkpoint)
@@ -99,11 +99,11 @@ def _is_custom(checkpoint: LegacyCheckpoint, policy: PolicyState) -> bool:
 
 
 def chain_of(policy: PolicyState) -> Chain:
-    """The chain of layers of a policy's custom model.
+    """Returns the sequence of layers of a policy's custom model.
 
     Raises:
-        MissingInformationError: The spaces have to be given.
-        NotYetError: It is no plain chain.
+        MissingInformationError: The spaces are not known.
+        NotYetError: It is not a simple sequence of layers.
     """
     where = f"policies.{policy.policy_id}.weights"
     outputs = distribution_inputs(policy.action_space) if policy.action_space else None
@@ -132,7 +132,7 @@ def chain_of(policy: PolicyState) -> Chain:
 
 
 def _activation(chain: Chain, arrays: Mapping[str, Array]) -> str:
-    """The activation with which a chain computes what was recorded."""
+    """Returns the activation with which a chain reproduces a recording."""
     best: dict[str, float] = {}
     for name in ACTIVATIONS:
         graph, own = chain.graph(name)
@@ -164,10 +164,10 @@ def _activation(chain: Chain, arrays: Mapping[str, Array]) -> str:
 
 
 def source_of(chain: Chain, activation: str | None, policy: PolicyState) -> str:
-    """The module's source.
+    """Returns the module's source.
 
     Raises:
-        NotYetError: An array's name can't be that of a torch module.
+        NotYetError: An array's name is not valid in a torch module.
     """
     layers = {layer.name: layer for layer in chain.layers}
     tree: dict[str, object] = {}
@@ -228,7 +228,7 @@ It takes observations {printable(str(policy.observation_space))} as RLlib prepro
 
 
 def _layers(part: object) -> ast.expr:
-    """A layer, or a dict of layers."""
+    """Returns the expression of a layer, or of a dict of layers."""
     if isinstance(part, dict):
         names: list[ast.expr | None] = [ast.Constant(name) for name in part]
         return _of_nn("ModuleDict", ast.Dict(names, [_layers(below) for below in part.values()]))
@@ -247,7 +247,7 @@ def _of_nn(cls: str, *args: ast.expr, **kwargs: ast.expr) -> ast.expr:
 
 
 def _called(layer: Layer) -> ast.expr:
-    """`self.name(x)` of a layer, or `self.name["part"](x)`."""
+    """Returns `self.name(x)` of a layer, or `self.name["part"](x)`."""
     first, *rest = layer.name.split(".")
     found: ast.expr = ast.Attribute(ast.Name("self"), first, ast.Load())
     for part in rest:
@@ -256,7 +256,7 @@ def _called(layer: Layer) -> ast.expr:
 
 
 def _function(name: str, chain: Chain, layers: tuple[Layer, ...]) -> list[str]:
-    """A method that computes a chain."""
+    """Returns the lines of a method that computes a chain."""
     lines = [f"    def {name}(self, obs):"]
     image = layers[0].is_conv
     if image:

@@ -1,7 +1,7 @@
-"""What somebody does next with a checkpoint that was converted: lines to copy.
+"""Code for the next step with a converted checkpoint.
 
-What is known of the checkpoint is filled in; what only its owner has (an environment, the mapping
-of agents to policies, recorded steps) has a name in the lines, and a comment that says what it is.
+Facts of the checkpoint are filled in. Objects that only the user has (an environment, the mapping
+of agents to policies, recordings) have a name in the code, and a comment that describes them.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from rllib_compat.conversion.plan import Form, Plan
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.report import Verdict
 
-#: Longer texts of spaces say nothing more to people.
+#: The largest length of a space's text.
 _SPACE = 60
-#: ... nor do more ids of policies.
+#: The largest number of policy ids.
 _POLICIES = 4
 
 
 def describe_next_step(plan: Plan, target: str | Path, given: Given) -> str:
-    """The lines with which a checkpoint is trained on, or acts where nothing trains it.
+    """Returns the code that continues training from a checkpoint, or acts with it.
 
     Args:
-        plan: What was written.
-        target: Where.
-        given: What the caller knew besides, and has to give again where no file keeps it.
+        plan: The plan that was written.
+        target: The path or address of the new checkpoint.
+        given: The caller's facts, which have to be passed again if no file has them.
 
     Returns:
-        Python code or a command, below a line that says what for; empty where what was written is
-        for other libraries, or the network is not known.
+        Python code or a command, below a line with its purpose; empty for files for other
+        libraries, and for unknown networks.
     """
     if plan.form is Form.ALGORITHM:
         return _train(plan, target, given)

@@ -1,7 +1,6 @@
-"""What becomes of a checkpoint: an algorithm, its modules alone, or files that need no Ray.
+"""Plans what to write: an algorithm, only its modules, or files that need no Ray.
 
-It is decided once, here, by what the networks of its policies are. Writing, the proof and the
-report read the `Plan`.
+The networks of the policies decide, once. Writing, the proof and the report use the `Plan`.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ if TYPE_CHECKING:
 
 
 class Form(Enum):
-    """What is written."""
+    """The form of the output."""
 
     #: A Checkpointable tree of an algorithm, from which training continues.
     ALGORITHM = "algorithm"
-    #: The RLModules of such a tree alone: they act, and nothing trains on.
+    #: Only the RLModules of such a tree, for inference.
     MODULES = "modules"
     #: The neutral state, which needs no Ray.
     MSGPACK = "msgpack"
@@ -45,28 +44,28 @@ class Form(Enum):
     ONNX = "onnx"
     #: The networks' arrays as safetensors.
     SAFETENSORS = "safetensors"
-    #: The same with a model card, as policies are shared.
+    #: safetensors with a model card, for sharing.
     HUB = "hub"
     #: One policy, in one file.
     POLICY = "policy"
 
 
-#: What the installed Ray reads.
+#: The forms for the installed Ray.
 OF_RAY = (Form.ALGORITHM, Form.MODULES)
 
 
 @frozen
 class Plan:
-    """What is written of a checkpoint, and why.
+    """The form to write for a checkpoint, and why.
 
     Attributes:
-        form: What is written.
-        checkpoint: The neutral state, completed.
-        networks: The network of each policy, as it is written; empty where msgpack keeps weights
-            of an unknown network.
-        reason: Why training can't continue, where only modules are written.
-        translation: The translated config, where an algorithm is written.
-        findings: What was noticed while this was decided.
+        form: The form.
+        checkpoint: The completed neutral state.
+        networks: The network of each policy to write; empty if msgpack keeps weights of an unknown
+            network.
+        reason: Why training cannot continue, if only modules are written.
+        translation: The translated config, if an algorithm is written.
+        findings: The findings of the planning.
     """
 
     form: Form
@@ -78,15 +77,15 @@ class Plan:
 
 
 def make_plan(identified: Identified, given: Given, *, to: str) -> Plan:
-    """Decides what is written of a checkpoint.
+    """Decides what to write for a checkpoint.
 
     Args:
         identified: The checkpoint and its networks.
-        given: What the caller knows besides.
+        given: The caller's facts.
         to: `checkpointable`, or the value of a form that needs no Ray.
 
     Raises:
-        NotConvertibleError: Nothing of it can be written in this form.
+        NotConvertibleError: The checkpoint cannot be written in this form.
     """
     if identified.unknown is not None:
         return Plan(Form(to), identified.checkpoint, {}, findings=(_unknown(identified.unknown),))
@@ -101,7 +100,7 @@ def make_plan(identified: Identified, given: Given, *, to: str) -> Plan:
 
 
 def _unknown(error: CompatError) -> Finding:
-    """The row of a report where no network is known."""
+    """Returns the row of a report without a known network."""
     return Finding.warning(
         "network",
         Verdict.NOTE,
@@ -112,7 +111,7 @@ def _unknown(error: CompatError) -> Finding:
 
 
 def _plan_onnx(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]) -> Plan:
-    """The networks with their filters; without those that are not known."""
+    """Plans ONNX models of the known networks, with their filters."""
     held = _with_filters(checkpoint, known(networks))
     unknown = [policy_id for policy_id in checkpoint.policies if policy_id not in held]
     if not held:
@@ -161,36 +160,36 @@ def _plan_checkpointable(
 def _why_not_trainable(
     checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork], given: Given
 ) -> str | None:
-    """Why training can't continue, as far as algorithm, networks and spaces show."""
+    """Returns why training cannot continue, by algorithm, networks and spaces; None: it can."""
     if checkpoint.modules_alone and given.algorithm is None:
-        return "it holds modules alone, without the algorithm and config that trained them"
+        return "it has only modules, without the algorithm and config that trained them"
     algorithm = registry.of(checkpoint.algorithm)
     if not algorithm.reader:
         return f"the installed Ray has no {algorithm.name}"
     recurrent = any(n.graph.recurrent for n in known(networks).values())
     if algorithm.reader == "q" and algorithm.becomes in ("DQN", "APEX") and recurrent:
         # Ray's prioritized buffer raises an error by step (`update_priorities`, 2.40 - 2.60).
-        return f"{algorithm.becomes} can't train a network with an LSTM today"
+        return f"{algorithm.becomes} of the installed Ray cannot train a network with an LSTM"
     if algorithm.reader == "maddpg" and checkpoint.source.layout.endswith(" policy"):
-        return "its critic takes what all agents see and do, and it is the policy of one"
+        return "its critic needs the observations and actions of all agents, and it has one policy"
     if algorithm.offline and any(map(_takes_step_before, known(networks).values())):
-        return "recorded observations have no step before behind them, which its LSTM takes"
+        return "its LSTM needs the previous step, which recorded observations do not have"
     if algorithm.soft_actor_critic and any(
         "q_values" not in n.graph.outputs for n in known(networks).values()
     ):
-        return "the checkpoint has no whole critics"
+        return "the checkpoint has no complete critics"
     return None
 
 
 def _takes_step_before(network: Network) -> bool:
-    """Whether a network sees the step before."""
+    """Whether a network has the previous step as an input."""
     return bool(network.graph.inputs.keys() & {PREVIOUS_ACTIONS, PREVIOUS_REWARDS})
 
 
 def _with_filters(
     checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
 ) -> dict[str, AnyNetwork]:
-    """Puts observation filters into networks that are written alone, without connectors."""
+    """Adds observation filters to networks that are written without connectors."""
     held = dict(networks)
     for policy_id, network in known(networks).items():
         old = checkpoint.policies[policy_id].observation_filter

@@ -1,11 +1,10 @@
-"""The policies of a checkpoint: which are wanted, their new ids, and their spaces.
+"""Selects the policies of a checkpoint, and completes their ids and spaces.
 
-Spaces are taken from whoever knows them: the caller, the config, the environment.
+Spaces are those of the caller, the config or the environment.
 
-Checkpoints before Ray 1.8 hold no spaces, but the name of their environment. For the environments
-that nearly everybody tries first there is a table, which a test compares with gymnasium 1.x: so
-such a checkpoint can be read where gymnasium is not installed, and its import is spared where it
-is. All other environments are asked themselves.
+Checkpoints before Ray 1.8 have no spaces, but the name of their environment. The spaces of common
+environments are in a table, which a test compares with gymnasium 1.x, so that gymnasium need not be
+installed or imported. Any other environment is created to read its spaces.
 """
 
 from __future__ import annotations
@@ -35,30 +34,30 @@ from rllib_compat.ray_versions import tune
 from rllib_compat.registry import keys
 from rllib_compat.runtime.atari import is_atari_name
 
-#: What Ray 0.5 called the only policy, and what every later Ray calls it.
+#: The id of a single policy in Ray 0.5, and in all later Rays.
 _OLD_ID, _ONLY_ID = "default", PolicyId("default_policy")
-#: Up to how many dimensions have their bounds listed one by one.
+#: The largest number of dimensions whose bounds are listed in messages.
 _FEW = 8
 
-#: What a policy was called before; callers may use either name.
+#: A policy's id → its old ids, which callers may use, too.
 _OLD_IDS = {"default_policy": ("default",)}
 
 
 def select_policies(checkpoint: LegacyCheckpoint, names: Sequence[str]) -> LegacyCheckpoint:
-    """The checkpoint with the policies that are wanted, under their new ids.
+    """Selects policies, with their new ids.
 
     Args:
         checkpoint: The checkpoint.
-        names: The policies' ids, old or new; none: all of them.
+        names: The policies' ids, old or new; empty: all.
 
     Raises:
-        MissingInformationError: There is no policy of such a name.
+        MissingInformationError: There is no policy with one of these ids.
     """
     return _selected(_with_todays_ids(checkpoint), names)
 
 
 def _with_todays_ids(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
-    """The checkpoint with today's name of the only policy."""
+    """Renames a single policy to its current id."""
     if set(checkpoint.policies) == {_OLD_ID}:
         return _renamed(checkpoint, _ONLY_ID, f"the only policy is called {_ONLY_ID} since Ray 0.6")
     if set(checkpoint.policies) == {_ONLY_ID} and _wants_shared(checkpoint.config):
@@ -67,7 +66,7 @@ def _with_todays_ids(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
 
 
 def _wants_shared(config: Mapping[str, Any]) -> bool:
-    """Whether a Trainer gave a config its one policy for many agents."""
+    """Whether a config has the Trainer's default policy for all agents."""
     several = config.get("multiagent")
     policies = several.get("policies") if isinstance(several, Mapping) else None
     return isinstance(policies, Mapping) and set(policies) == {SHARED}
@@ -82,10 +81,10 @@ def _renamed(checkpoint: LegacyCheckpoint, name: PolicyId, why: str) -> LegacyCh
 
 
 def _selected(checkpoint: LegacyCheckpoint, names: Sequence[str]) -> LegacyCheckpoint:
-    """With the policies that the caller wants, and a row for those that are left out.
+    """Selects policies, with a row for those that are dropped.
 
     Raises:
-        MissingInformationError: There is no policy of that name.
+        MissingInformationError: There is no policy with one of these ids.
     """
     policies = checkpoint.policies
     if names:
@@ -94,7 +93,7 @@ def _selected(checkpoint: LegacyCheckpoint, names: Sequence[str]) -> LegacyCheck
             raise MissingInformationError(
                 f"The checkpoint has no policy {', '.join(map(repr, unknown))}.",
                 where=str(checkpoint.source.path),
-                fix=f"It has {', '.join(policies)}.",
+                fix=f"pass one of its policies: {', '.join(policies)}",
             )
         wanted = {by_name[name].policy_id for name in names}
         checkpoint = checkpoint.with_policies(p for k, p in policies.items() if k in wanted)
@@ -108,22 +107,21 @@ def _selected(checkpoint: LegacyCheckpoint, names: Sequence[str]) -> LegacyCheck
 
 
 def complete_policies(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
-    """The checkpoint with what its policies lack: the spaces that can be found, mostly.
+    """Completes the spaces and filters of policies.
 
     A policy may still lack a space afterwards.
 
     Raises:
-        CheckpointError: The environment gives observations that a network can't take.
+        CheckpointError: The environment's observations do not fit a network.
     """
     return _with_filters(_with_spaces(checkpoint, given))
 
 
 def _with_filters(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
-    """Filters compute what those of their Ray did.
+    """Sets the filters' epsilon and integer type to those of their Ray.
 
-    Since Ray 1.10 they add more to each deviation, and give numbers of the type that they take.
-    Layouts 1.0 and later are all of Ray 2.1 and later, whether they name their Ray or not; those of
-    the new connectors know themselves what they cut to.
+    Since Ray 1.10, filters add more to each deviation, and return the type of their input. Layouts
+    1.0 and later are of Ray 2.1 and later. States of the new connectors have the type themselves.
     """
     ray, layout = checkpoint.source.ray_version, checkpoint.source.layout
     late = layout.startswith(("1.", "2.")) if ray is None else Version(ray) >= Version("1.10")
@@ -141,9 +139,9 @@ def _with_late_filter(policy: PolicyState) -> PolicyState:
 
 
 def _integers(space: Space | None) -> str | None:
-    """The type of integers that observations were when a filter saw them.
+    """Returns the integer type of a filter's observations; None: they were floats.
 
-    Those of several parts, choices, and what Atari's simulator gives, were floats by then.
+    Tuple, Dict and discrete observations, and Atari's, were floats before the filter.
     """
     space = original_space(space)
     if isinstance(space, MultiBinary):
@@ -154,7 +152,7 @@ def _integers(space: Space | None) -> str | None:
 
 
 def _with_spaces(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
-    """Adds the spaces that can be found."""
+    """Adds spaces from the caller, the config and the environment."""
     specs = _policy_specs(checkpoint.config)
     policies = [_with_spec(p, specs.get(p.policy_id)) for p in checkpoint.policies.values()]
     env_config = given.overrides.get("env_config") or {}
@@ -168,7 +166,7 @@ def _with_spaces(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint
         path = f"policies.{policy.policy_id}.{kind}"
         source = f"taken from the environment {_env_name(checkpoint.config.get('env'))}"
         if given_space is not None and theirs is not None and _gives_bounds(theirs, given_space):
-            # Old gym printed Box(1,) whatever the bounds were, and people copy that.
+            # Old gym printed Box(1,) without bounds, and users copy that.
             findings.append(Finding.info("derived", Verdict.DERIVED, path, f"its bounds: {source}"))
             return theirs
         if given_space is None and known is None and theirs is not None:
@@ -195,7 +193,7 @@ def _with_spaces(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint
 
 
 def _contradiction(path: str, of_env: Space, chosen: Space) -> list[Finding]:
-    """A warning where an environment wants other actions than those of the checkpoint."""
+    """Returns a warning if an environment has other actions than the checkpoint."""
     if _same_actions(of_env, chosen):
         return []
     finding = Finding.warning(
@@ -210,21 +208,21 @@ def _contradiction(path: str, of_env: Space, chosen: Space) -> list[Finding]:
 
 
 def _require_same_observations(path: str, of_env: Space, chosen: Space) -> None:
-    """Refuses an environment whose observations a network can't take.
+    """Checks that an environment's observations fit a network.
 
     Raises:
-        CheckpointError: It gives vectors or images of another size.
+        CheckpointError: They have another size.
     """
     takes = original_space(chosen)
     if not isinstance(of_env, spaces.Box) or not isinstance(takes, spaces.Box):
         return
-    if of_env.shape == ATARI_FRAME:  # which RLlib itself scaled
+    if of_env.shape == ATARI_FRAME:  # which RLlib resized
         return
     if of_env.flat_size() not in (chosen.flat_size(), takes.flat_size()):
         raise CheckpointError(
-            f"The environment gives observations of {of_env}, and the policy takes {takes}.",
+            f"The environment has observations of {of_env}, and the policy of {takes}.",
             where=path,
-            fix="give the environment that it was trained in, with the wrappers around it: --env",
+            fix="pass the environment of the training, with its wrappers: --env",
         )
 
 
@@ -236,7 +234,7 @@ def _same_actions(one: Space, other: Space) -> bool:
 
 
 def _with_bounds(space: Space) -> str:
-    """A space with the bounds of each dimension, as long as those are few."""
+    """Describes a space, with the bounds of each dimension if there are few."""
     if isinstance(space, spaces.Box) and 1 < space.flat_size() <= _FEW:
         low, high = (", ".join(f"{x:g}" for x in side.flat) for side in (space.low, space.high))
         return f"Box([{low}], [{high}], {space.shape})"
@@ -249,7 +247,7 @@ def _given_space(policy_id: str, by_policy: Mapping[str | None, Space]) -> Space
 
 
 def _gives_bounds(known: Space, given_space: Space) -> bool:
-    """Whether a space is the given one, with bounds where that has none of its own."""
+    """Whether a space equals the given one except for bounds that the given one lacks."""
     if not (isinstance(known, spaces.Box) and isinstance(given_space, spaces.Box)):
         return False
     unbounded = not (np.isfinite(given_space.low).any() or np.isfinite(given_space.high).any())
@@ -258,12 +256,12 @@ def _gives_bounds(known: Space, given_space: Space) -> bool:
 
 
 def _policy_specs(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What `multiagent.policies` says of each policy."""
+    """Returns `multiagent.policies` by id."""
     return {str(k): spec for k, spec in keys.policies_of(config).items()}
 
 
 def _with_spec(policy: PolicyState, spec: object) -> PolicyState:
-    """With class and spaces of a policy's tuple in the config, live or as text (params.json)."""
+    """Adds class and spaces of a policy's tuple in the config; they may be text (params.json)."""
     if not isinstance(spec, (list, tuple)) or len(spec) < 3:
         return policy
     config = spec[3] if len(spec) > 3 and isinstance(spec[3], Mapping) else {}
@@ -281,14 +279,14 @@ def _read(value: object) -> Space | None:
 
 
 def _env_to_read(checkpoint: LegacyCheckpoint, given: Given) -> Any:
-    """The environment; one of the file only if it is a name that nothing could be imported from."""
+    """Returns the environment whose spaces to read; the file's only if its name imports nothing."""
     if given.env is not None:
         return given.env
     name = checkpoint.config.get("env")
     if not isinstance(name, str) or all(
         p.observation_space and p.action_space for p in checkpoint.policies.values()
     ):
-        return None  # there is nothing to ask it
+        return None  # all spaces are known
     if known_spaces(name) is not None:
         return name
     from rllib_compat.config.values.kinds import is_plain_env_name
@@ -297,7 +295,7 @@ def _env_to_read(checkpoint: LegacyCheckpoint, given: Given) -> Any:
 
 
 def _env_name(env: object) -> str:
-    """An environment in a report: gymnasium has what is called by a name."""
+    """Describes an environment for a report."""
     return f"{env!r} as gymnasium has it" if isinstance(env, str) else getattr(env, "__name__", "")
 
 
@@ -307,11 +305,11 @@ def _spaces_of_env(
     env_config: Mapping[str, Any],
     policies: Sequence[PolicyState],
 ) -> EnvSpaces | None:
-    """The spaces of a single-agent environment: the caller's own, or gymnasium's by its name."""
+    """Returns the spaces of a single-agent environment: the caller's, or gymnasium's by name."""
     if env is None or [p.policy_id for p in policies] != ["default_policy"]:
         return None
     if all(p.observation_space and p.action_space for p in policies):
-        with contextlib.suppress(Exception):  # only to compare: whoever trains sees what it raises
+        with contextlib.suppress(Exception):  # only for a comparison; training raises the error
             return _read_env(env, checkpoint, env_config)
         return None
     return _read_env(env, checkpoint, env_config)
@@ -320,21 +318,21 @@ def _spaces_of_env(
 def _read_env(
     env: Any, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]
 ) -> EnvSpaces | None:
-    """The spaces that an environment has once it is made, in the wrappers of its Ray."""
+    """Creates an environment with its Ray's wrappers, and returns its spaces."""
     if callable(env) or tune.is_registered_env(env):
         return _read_wrapped_env(env, checkpoint, env_config)
     known = known_spaces(env)
-    # Whoever registered an environment under a known name has imported gymnasium to do so.
+    # An environment that the user registered by a known name needs an imported gymnasium.
     if known is not None and not sys.modules.get("gymnasium"):
         return known
     try:
         import gymnasium
 
         from rllib_compat.runtime.envs import find_creator, resolve_env_name
-    except ModuleNotFoundError:  # reading needs neither; what is not known here is asked for
+    except ModuleNotFoundError:  # reading needs neither gymnasium nor Ray
         return known
     try:
-        with warnings.catch_warnings():  # an old version of an environment is what is asked for
+        with warnings.catch_warnings():  # such as that the environment's version is outdated
             warnings.simplefilter("ignore")
             if is_atari_name(env) and find_creator(env, trusted=False) is not None:
                 return _read_wrapped_env(env, checkpoint, env_config)
@@ -354,7 +352,7 @@ def _read_wrapped_env(
         made = make_env(settings, dict(env_config))
     except CompatError:
         raise
-    except Exception as error:  # whatever the environment does
+    except Exception as error:  # any error of the environment
         raise CheckpointError(
             f"The environment cannot be created: {type(error).__name__}: {error}"[:1000],
             where="env",

@@ -1,4 +1,4 @@
-"""The proof of a conversion: what was written, read back, computes what the old network did."""
+"""The proof of a conversion: the written files, read back, have the old network's outputs."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import Box, Discrete
 
-#: The output of a model that is what the environment takes.
+#: The output of a model with the environment's actions.
 ACTION = "action"
 
 
 class WrittenNetwork(Protocol):
-    """A network that was read back: a function, and its arrays."""
+    """A network that was read back: a function with arrays."""
 
     def __call__(self, inputs: Inputs, /) -> Outputs:
-        """Its outputs."""
+        """Computes the outputs."""
         ...
 
     def weights(self) -> Mapping[str, Array]:
-        """Its arrays by their new names."""
+        """The arrays by their new names."""
         ...
 
 
@@ -55,20 +55,20 @@ def compare_written(
     """Compares the networks of a plan with files that this process has written.
 
     Args:
-        plan: What was to be written.
+        plan: The plan.
         target: The new checkpoint.
-        samples: What the networks are compared on.
-        budget: What reading may cost.
+        samples: The inputs for the comparison.
+        budget: The limits of memory and time.
 
     Returns:
         A row for each policy and output, and one for each policy's weights.
 
     Raises:
-        CheckpointError: The recording fits no policy, or the form has nothing to compare it with.
+        CheckpointError: The recording does not fit a policy, or cannot be compared in this form.
     """
     if plan.form in (Form.ONNX, Form.SAFETENSORS, Form.HUB):
         return _compare_export(plan, target, samples)
-    # Our msgpack form keeps a custom model's arrays as they were, not as its module has them.
+    # The msgpack form has a custom model's own arrays, not the module's.
     networks = known(plan.networks)
     of_module = plan.form in OF_RAY
     written = plan.networks if of_module else networks
@@ -87,10 +87,10 @@ def compare_written(
 def compare_tree(
     plan: Plan, target: Path, samples: Samples, budget: Budget
 ) -> list[OutputDifference]:
-    """Compares the networks of a plan with a Checkpointable tree that anybody may have written.
+    """Compares the networks of a plan with a Checkpointable tree that is not trusted.
 
-    Nothing of the tree is handed to Ray, whose loading would run what its pickles hold. Our own
-    reading of it is computed in numpy, and in torch by modules that are built from that reading.
+    Ray does not load the tree, since that would execute its pickles. This package reads it, and
+    computes it in numpy, and in torch with modules that are built from the same data.
 
     Returns:
         A row for each policy and output: the worse of the two.
@@ -141,7 +141,7 @@ def _compare_export(plan: Plan, target: Path, samples: Samples) -> list[OutputDi
         acting = exports.find_acting(plan, policy_id, network)
         if acting is not None:
             made = models[policy_id].step(onnx.single_steps(network.graph, batches[policy_id]))
-            # Of the model's own output, so that two choices of nearly the same value are no matter.
+            # From the model's own output, so that nearly equal values of two actions do not matter.
             old = acting(made[acting.chooser.output])
             size = max(np.abs(made[acting.chooser.output]).max(initial=1.0), np.abs(old).max())
             unit = 0.0 if old.dtype.kind in "iu" else float(np.finfo(np.float32).eps) * size
@@ -153,10 +153,10 @@ def _compare_export(plan: Plan, target: Path, samples: Samples) -> list[OutputDi
 def _compare_recorded(
     plan: Plan, forwards: Mapping[str, Forward], arrays: Mapping[str, Array]
 ) -> list[OutputDifference]:
-    """Compares new modules with what the old Ray computed.
+    """Compares new modules with the old Ray's recording.
 
     Raises:
-        CheckpointError: Nothing of it can be compared.
+        CheckpointError: Nothing in it can be compared.
     """
     if not plan.networks:
         (unknown,) = plan.findings
@@ -176,7 +176,7 @@ def _compare_recorded(
         made = forwards[policy_id](kept.inputs)
         outputs: Outputs = kept.outputs
         if isinstance(network, CustomNetwork):
-            # Its own float32 is all that there is to measure.
+            # The error is measured with the module's own float32.
             errors = compare.measure_errors(forwards[policy_id], kept.inputs, made)
             outputs = {
                 name: theirs.reshape(made[name].shape)
@@ -201,10 +201,10 @@ def _compare_recorded(
 def _compare_head(
     policy: PolicyState, arrays: Mapping[str, Array], made: Outputs, errors: Outputs
 ) -> list[OutputDifference]:
-    """Compares greedy actions with what the head means, if they agree.
+    """Compares recorded actions with the greedy actions of the head, if they agree.
 
-    A recording may hold actions that were drawn (Ray 0.5 to 0.7 always drew): then they prove
-    nothing, and are no mistake either.
+    A recording may have sampled actions (Ray 0.5 to 0.7 always sampled), which prove nothing and
+    are not an error.
     """
     space, taken = policy.action_space, arrays.get("action")
     logits = made.get("action_dist_inputs")
@@ -227,7 +227,7 @@ def _compare_head(
 
 
 def _compare_filter(policy: PolicyState, arrays: Mapping[str, Array]) -> list[OutputDifference]:
-    """Compares the observation filter, where observations were recorded before and behind it."""
+    """Compares the observation filter, if observations before and after it were recorded."""
     old = policy.observation_filter
     before = next((arrays[name] for name in recordings.UNFILTERED if name in arrays), None)
     behind = next((arrays[name] for name in ("net_in", "obs_in") if name in arrays), None)
@@ -261,7 +261,7 @@ class _NumpyNetwork:
 def _load(
     target: Path, networks: Mapping[str, AnyNetwork], form: Form, budget: Budget
 ) -> dict[str, WrittenNetwork]:
-    """The new networks as functions, loaded from the files that were written."""
+    """Loads the new networks from the written files, as functions."""
     if form in OF_RAY:
         from rllib_compat.networks import rl_modules
 

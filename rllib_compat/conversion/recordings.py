@@ -1,7 +1,7 @@
-"""What an old Ray itself computed: the proof that a checkpoint was read as it was meant.
+"""Recordings of an old Ray's outputs, which prove that a checkpoint was read correctly.
 
-A `.npz` of arrays named `<policy>/<what>`; `record.py`, which comes with this package, writes one
-in any old Ray. The names that it and others used are below.
+A recording is a `.npz` of arrays named `<policy>/<what>`, which this package's `record.py` writes
+in any old Ray. The names of arrays are below.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from rllib_compat.neutral.errors import CheckpointError, CompatError
 from rllib_compat.neutral.frozen import frozen
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-#: A policy's arrays as the file names them.
+#: A policy's arrays by their names in the file.
 Arrays: TypeAlias = Mapping[str, Array]
 
-#: What recordings call each output of a network.
+#: The names of each output of a network in recordings.
 OUTPUTS = {
     "action_dist_inputs": (
         "out/action_dist_inputs",
@@ -48,32 +48,32 @@ OUTPUTS = {
     "twin_q_values": ("out/twin_q_values", "twin_q_values", "extra/get_twin_q_values"),
     "actions": ("action",),
 }
-#: What they call each input, where it is not the input's own name.
+#: The names of inputs in recordings, if they differ from the input's own.
 INPUTS = {
     "obs": ("net_in", "obs_in", "obs_pre", "obs", "obs_raw"),
     "actions": ("q_actions", "extra/q_actions"),
     EVERYONE: ("q_inputs",),
 }
-#: Preprocessed observations that were not filtered yet.
+#: The name of preprocessed observations before the filter.
 UNFILTERED = ("obs_pre", "obs", "obs_raw")
-#: What modules of the new API stack call the states of their two LSTMs.
+#: The names of the states of modules with two LSTMs on the new API stack.
 _STATES = {
     f"{ours}{state}": f"{{}}/{theirs}/{state}"
     for ours, theirs in (("", "actor"), ("critic_", "critic"))
     for state in "hc"
 }
 
-#: The only policy, as Ray 0.5 called it and as later ones do.
+#: The id of a single policy in Ray 0.5, and in later Rays.
 _ONLY = ("default_policy", "default")
 
 
 @frozen
 class Recording:
-    """What a policy's network took and gave in the old Ray.
+    """The inputs and outputs of a policy's network in the old Ray.
 
     Attributes:
-        inputs: As the graph takes them.
-        outputs: As the graph gives them, those that were recorded.
+        inputs: The inputs, in the graph's form.
+        outputs: The recorded outputs, in the graph's form.
     """
 
     inputs: Mapping[str, Array]
@@ -84,8 +84,8 @@ def load(file: Path) -> dict[str, Array]:
     """Reads a `.npz` of plain arrays.
 
     Raises:
-        CheckpointError: It is something else.
-        BudgetExceededError: More comes out of it than any recording holds.
+        CheckpointError: The file is something else.
+        BudgetExceededError: It is larger than a recording when unpacked.
     """
     try:
         budget = Budget()
@@ -96,17 +96,17 @@ def load(file: Path) -> dict[str, Array]:
         for name, array in arrays.items():
             if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufU":
                 raise ValueError(f"{name} holds no numbers")
-        # Text describes a recording, and is no part of it.
+        # Text only describes a recording.
         return {name: array for name, array in arrays.items() if array.dtype.kind != "U"}
     except CompatError:
         raise
-    # numpy and zipfile report damage in a dozen ways: tokenize's errors, zlib's, RuntimeError, ….
+    # numpy and zipfile raise many kinds of errors for damage: tokenize's, zlib's, RuntimeError, ….
     except Exception as error:
         raise CheckpointError(f"Not a .npz of plain arrays: {error}", where=str(file)) from error
 
 
 def _require_bounded(data: memoryview, budget: Budget) -> None:
-    """Makes sure that a small file does not unpack to gigabytes.
+    """Checks that a small file does not unpack to gigabytes.
 
     Raises:
         BudgetExceededError: It does.
@@ -118,7 +118,7 @@ def _require_bounded(data: memoryview, budget: Budget) -> None:
 
 
 def arrays_of(arrays: Arrays, policy: PolicyState) -> dict[str, Array]:
-    """The arrays of one policy, under their names without the policy's."""
+    """Returns the arrays of one policy, without its prefix."""
     names = [policy.old_id, policy.policy_id]
     names += _ONLY if policy.policy_id in _ONLY else ()
     for name in names:
@@ -131,9 +131,9 @@ def arrays_of(arrays: Arrays, policy: PolicyState) -> dict[str, Array]:
 
 
 def find_recording(arrays: Arrays, network: AnyNetwork) -> Recording | None:
-    """What a network took and gave; None where not all that it takes, or nothing else, is there.
+    """Returns a network's recording; None if an input is missing, or there are no outputs.
 
-    A custom model is known by its observations and its module's outputs alone.
+    For a custom model, only observations and its module's outputs are used.
 
     Args:
         arrays: A policy's arrays (see `arrays_of`).
@@ -152,7 +152,7 @@ def find_recording(arrays: Arrays, network: AnyNetwork) -> Recording | None:
         outputs = {
             name: array.reshape(shapes[name])
             for name, array in _outputs(arrays, network).items()
-            # Old attention nets gave the newest row of their memory alone.
+            # Old attention nets returned only the newest row of their memory.
             if name in shapes
             and not (name in network.graph.states and array.size != math.prod(shapes[name]))
         }
@@ -182,7 +182,7 @@ def _first(arrays: Arrays, names: tuple[str, ...]) -> Array | None:
 
 
 def _outputs(arrays: Arrays, network: Network) -> dict[str, Array]:
-    """What was recorded of each output, and of the next states."""
+    """Returns the recorded outputs and next states."""
     names: dict[str, tuple[str, ...]] = {**OUTPUTS}
     names |= {ours: (theirs,) for ours, theirs in _states(arrays, network, "state_out").items()}
     found = {ours: _first(arrays, theirs) for ours, theirs in names.items()}
@@ -203,7 +203,7 @@ def _depends_on_unknown(network: Network, output: str, arrays: Arrays) -> bool:
 
 
 def _states(arrays: Arrays, network: Network, kind: str) -> dict[str, str]:
-    """What a recording calls each of a network's states: `state_in` or `state_out`."""
+    """Returns a recording's names of a network's states: `state_in` or `state_out`."""
     states = list(network.graph.states)
     new = {name: _STATES[name].format(kind) for name in states if name in _STATES}
     if len(new) == len(states) and set(new.values()) <= arrays.keys():
@@ -213,7 +213,7 @@ def _states(arrays: Arrays, network: Network, kind: str) -> dict[str, str]:
 
 
 def inputs_of(arrays: Arrays, network: Network) -> dict[str, Array] | None:
-    """What was recorded of each input, as the graph takes it; None if one is missing."""
+    """Returns the recorded inputs in the graph's form; None if one is missing."""
     graph, inputs = network.graph, dict[str, Array]()
     states = _states(arrays, network, "state_in")
     if len(states) != len(graph.states):
@@ -222,7 +222,7 @@ def inputs_of(arrays: Arrays, network: Network) -> dict[str, Array] | None:
     for name, shape in graph.inputs.items():
         if name in graph.states:
             found = _first(arrays, (states[name],))
-        elif name == "obs" and whole:  # the filter is a part of the network
+        elif name == "obs" and whole:  # the network contains the filter
             found = _first(arrays, UNFILTERED)
         else:
             found = _first(arrays, INPUTS.get(name, (name,)))

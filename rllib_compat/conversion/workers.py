@@ -1,7 +1,7 @@
-"""Where many checkpoints are converted at once: in processes of this machine, or as tasks of Ray.
+"""Runs many conversions in parallel: in processes of this machine, or as tasks of Ray.
 
-A worker imports Ray once, which takes longer than most conversions. One that dies (of memory, of a
-signal) takes only its own checkpoint with it, and none takes longer than its limit.
+A worker imports Ray once, which takes longer than most conversions. If a worker is killed (by lack
+of memory, by a signal), only its own checkpoint fails. Each conversion has a time limit.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 JobT = TypeVar("JobT")
 DoneT = TypeVar("DoneT")
 
-#: Seconds that a process has to clean up.
-_PATIENCE = 10
-#: The exit code of one that took too long, as `timeout` has it.
+#: The time in s for a process to clean up.
+_CLEANUP_TIME = 10
+#: The exit code of a process that exceeds its time limit, as of `timeout`.
 _TOO_LONG = 124
-#: A lost node is no fault of a checkpoint.
+#: The number of retries after a node is lost.
 _RETRIES = 2
 
 
@@ -37,17 +37,17 @@ def run_in_processes(
     processes: int,
     limit: float,
 ) -> Iterator[DoneT]:
-    """Does jobs in processes of this machine.
+    """Runs jobs in processes of this machine.
 
     Args:
-        work: What is done in a process, at the top of a module.
-        jobs: What it is called with.
-        died: Says what became of a job whose process died, and why.
-        processes: How many there are.
-        limit: Seconds that a job may take.
+        work: The function for a job, at the top level of a module.
+        jobs: The jobs.
+        died: Returns the result for a job whose process was killed, and for the reason.
+        processes: The number of processes.
+        limit: The time limit of a job in s.
 
     Yields:
-        What `work` returns, as soon as it does.
+        The results of `work`, in the order in which they are ready.
     """
     waiting = list(reversed(jobs))
     workers = [_Process(work, died, limit) for _ in range(min(processes, len(waiting)))]
@@ -73,17 +73,17 @@ def run_on_ray(
     address: str,
     limit: float,
 ) -> Iterator[DoneT]:
-    """Does jobs as tasks of a cluster, one a CPU, spread over its nodes.
+    """Runs jobs as tasks of a cluster, one per CPU, on all nodes.
 
     Args:
-        work: What a task does.
-        jobs: What it is called with.
-        died: Says what became of a job whose task could not end, and why.
-        address: The cluster's, as `ray.init` takes it.
-        limit: Seconds that a job may take.
+        work: The function for a job.
+        jobs: The jobs.
+        died: Returns the result for a job whose task failed, and for the reason.
+        address: The cluster's address for `ray.init`.
+        limit: The time limit of a job in s.
 
     Yields:
-        What `work` returns, as soon as it does.
+        The results of `work`, in the order in which they are ready.
     """
     import ray
 
@@ -93,7 +93,7 @@ def run_on_ray(
         task = ray.remote(num_cpus=1, max_retries=_RETRIES, scheduling_strategy="SPREAD")(_limited)
         waiting, running = list(reversed(jobs)), dict[Any, JobT]()
         while waiting or running:
-            # One more for each CPU waits there, so that none is idle meanwhile.
+            # One more task per CPU is queued, so that no CPU is idle.
             while waiting and len(running) < 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1):
                 job = waiting.pop()
                 running[task.remote(work, job, limit)] = job
@@ -106,7 +106,7 @@ def run_on_ray(
 
 
 class _Process(Generic[JobT, DoneT]):
-    """A process that does one job after the other."""
+    """A process that runs one job after the other."""
 
     def __init__(
         self, work: Callable[[JobT], DoneT], died: Callable[[JobT, str], DoneT], limit: float
@@ -116,17 +116,17 @@ class _Process(Generic[JobT, DoneT]):
         self._start()
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")  # Ray and torch don't survive a fork
+        context = multiprocessing.get_context("spawn")  # Ray and torch do not support fork
         self.connection, theirs = context.Pipe()
         self._process: BaseProcess = context.Process(
             target=_serve, args=(theirs, self._work, self._limit), daemon=True
         )
         with _child_environment():
             self._process.start()
-        theirs.close()  # so that the end of the process ends the connection
+        theirs.close()  # then the connection ends with the process
 
     def give(self, job: JobT) -> None:
-        """Lets the process do a job; a process that has died is replaced."""
+        """Starts a job; replaces the process if it was killed."""
         if not self._process.is_alive():
             self.stop()
             self._start()
@@ -134,7 +134,7 @@ class _Process(Generic[JobT, DoneT]):
         self.connection.send(job)
 
     def take(self) -> DoneT:
-        """What became of the job."""
+        """Waits for the result of the job."""
         assert self.job is not None
         try:
             done: DoneT = self.connection.recv()
@@ -149,10 +149,10 @@ class _Process(Generic[JobT, DoneT]):
         return done
 
     def stop(self) -> None:
-        """Ends the process; an unfinished job leaves nothing behind."""
+        """Ends the process; an unfinished job leaves no files."""
         self.connection.close()
         self._process.terminate()
-        self._process.join(_PATIENCE)
+        self._process.join(_CLEANUP_TIME)
         self._process.kill()
         self._process.join()
 
@@ -161,9 +161,9 @@ class _Process(Generic[JobT, DoneT]):
 def _child_environment() -> Iterator[None]:
     """Sets the environment variables of Python processes that are started in the block.
 
-    They import nothing from where they start, as they would before they receive the path of this
-    one (Python 3.10 does not know the variable). Each has one thread for its matrices, unless the
-    user set another number: with more, the processes spend half of their time in each other's way.
+    They import no modules of the working directory, as they would before they get this process's
+    path (Python 3.10 ignores the variable). Each computes with one thread, unless the user set
+    another number: with more, the processes spend half of their time waiting for each other.
     """
     wanted = {
         "PYTHONSAFEPATH": "1",
@@ -182,14 +182,14 @@ def _child_environment() -> Iterator[None]:
 
 
 def _serve(connection: Connection, work: Callable[[JobT], object], limit: float) -> None:
-    """What a process does until the connection ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the first process's affair
+    """Runs jobs in a process until the connection ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process handles Ctrl-C
     signal.signal(signal.SIGTERM, _end)
     while True:
         try:
             job: JobT = connection.recv()
         except (EOFError, OSError):
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing is left to remove
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # there are no files to remove
             return
         try:
             connection.send(_limited(work, job, limit))
@@ -198,14 +198,14 @@ def _serve(connection: Connection, work: Callable[[JobT], object], limit: float)
 
 
 def _limited(work: Callable[[JobT], DoneT], job: JobT, limit: float) -> DoneT:
-    """Has a job that takes longer raise a `TimeoutError`, or ends the process if it does not."""
+    """Raises a `TimeoutError` in a job that exceeds the limit, or ends its process."""
 
     def end(*_: object) -> None:
         raise TimeoutError(f"it took longer than {limit:g} seconds")
 
     before = signal.signal(signal.SIGALRM, end)
     signal.setitimer(signal.ITIMER_REAL, limit)
-    exit_timer = threading.Timer(limit + _PATIENCE, os._exit, (_TOO_LONG,))
+    exit_timer = threading.Timer(limit + _CLEANUP_TIME, os._exit, (_TOO_LONG,))
     exit_timer.daemon = True
     exit_timer.start()
     try:
@@ -217,5 +217,5 @@ def _limited(work: Callable[[JobT], DoneT], job: JobT, limit: float) -> DoneT:
 
 
 def _end(*_: object) -> None:
-    """Ends a process by an exception, so that it removes what it had begun to write."""
+    """Raises an exception, so that the process removes incomplete files."""
     raise SystemExit(1)

@@ -1,7 +1,6 @@
-"""What environments say of their own: collected on env runners, written to files of the trial.
+"""Records data of environments: collected on env runners, written to files of the trial.
 
-`recorder.py` is the callbacks class, with what it keeps of an episode; `files.py` writes and reads
-the files, and needs no Ray.
+`recorder.py` has the callbacks class; `files.py` writes and reads the files, and needs no Ray.
 """
 
 from rllib_compat.neutral.public import lazy_exports

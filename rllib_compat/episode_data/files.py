@@ -1,4 +1,4 @@
-"""Files of recorded episodes: one an iteration, whole or absent, in JSON lines or Parquet."""
+"""Files of recorded episodes: one per iteration, written atomically, as JSON lines or Parquet."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from rllib_compat.neutral.errors import CheckpointError, CompatError, CorruptChe
 FOLDER = "episode_data"
 FORMATS = ("jsonl", "parquet")
 _NAME = re.compile(r"(train|evaluation)-(\d{8,})(?:-(\d+))?\.(jsonl|parquet)")
-#: The columns of Parquet that each row has, beside those of its data.
+#: The columns of each row of Parquet, other than those of its data.
 _HEAD = ("iteration", "evaluation", "worker", "env", "episode", "time", "length", "reward")
-#: Kinds of data with one value a name.
+#: The kinds of data with one value per name.
 _FLAT = ("final", "media", "media_left_out")
-#: Says of a column that it holds JSON texts.
+#: The metadata of a column of JSON strings.
 _JSON = {b"encoding": b"json"}
 
 
 class EpisodeFiles:
-    """Writes a trial's files.
+    """The writer of a trial's files.
 
     Args:
-        filesystem: pyarrow's, where Tune has the trial's results elsewhere than on this machine.
-        trial: The trial's folder there.
+        filesystem: pyarrow's filesystem of the trial's results; None: this machine's.
+        trial: The trial's folder in it.
         folder: The name of the folder in it.
         kind: One of `FORMATS`.
     """
@@ -46,12 +46,12 @@ class EpisodeFiles:
     def write(self, lines: Sequence[str], *, iteration: int, evaluation: bool) -> None:
         """Writes the episodes of an iteration.
 
-        What a run wrote that was set back to an earlier checkpoint is replaced.
+        Files of a run that was restored from an earlier checkpoint are replaced.
 
         Args:
-            lines: A JSON object each, without the two that follow.
-            iteration: The training iteration that has them.
-            evaluation: Whether they were played for evaluation.
+            lines: A JSON object for each episode, without the following two values.
+            iteration: The training iteration.
+            evaluation: Whether they are episodes of an evaluation.
         """
         last, part = self._last.get(evaluation, (None, 0))
         part = part + 1 if last == iteration else 1
@@ -73,16 +73,16 @@ class EpisodeFiles:
 
 
 def read_episodes(path: str | Path) -> Iterator[dict[str, Any]]:
-    """The episodes that an `EpisodeRecorder` has written, in the order of their iterations.
+    """Reads the episodes of an `EpisodeRecorder`, in the order of their iterations.
 
     Args:
         path: A trial's folder, the folder of the files in it, or one of the files.
 
     Yields:
-        One dict an episode: `iteration`, `evaluation` (whether it was one), `worker`, `env` (its
-        index there), `episode` (a number), `time` (seconds since 1970), `length`, `reward`; then
-        `running`, `final` and `media`, or, with several agents, `agents`: a dict with these, and
-        with `policy` and `reward`, by agent.
+        One dict per episode: `iteration`, `evaluation` (whether it is one of an evaluation),
+        `worker`, `env` (its index), `episode` (a number), `time` (in s since 1970), `length`,
+        `reward`; then `running`, `final` and `media`, or, with several agents, `agents`: by agent,
+        a dict with these, `policy` and `reward`.
 
     Raises:
         CheckpointError: There are no such files.
@@ -116,7 +116,7 @@ def _read_lines(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _parquet(lines: Sequence[str]) -> bytes:
-    """The lines as one table: a row for each agent of each episode."""
+    """Converts lines to a Parquet table with a row for each agent of each episode."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -149,9 +149,9 @@ def _columns(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _column(name: str, values: list[Any]) -> tuple[Any, Any]:
-    """A column of the type that pyarrow finds for it, or of JSON texts, where it finds none.
+    """Converts a column to the type that pyarrow infers, or to JSON strings if it cannot.
 
-    Numbers of the environment are doubles, whole or not: the next iteration's may be either.
+    Numbers of the environment are always doubles: the next iteration may have others than integers.
     """
     import pyarrow as pa
 
@@ -199,11 +199,11 @@ def _read_parquet(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _rows(file: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a table, with what was JSON read.
+    """Yields the rows of a table, with parsed JSON strings.
 
     Raises:
-        CorruptCheckpointError: It is none, or its JSON is damaged.
-        BudgetExceededError: It stands for far more than what is in it.
+        CorruptCheckpointError: The file is not Parquet, or its JSON is damaged.
+        BudgetExceededError: It unpacks to far more data than its size.
     """
     import pyarrow.parquet as pq
 
@@ -222,7 +222,7 @@ def _rows(file: Path) -> Iterator[dict[str, Any]]:
                     yield row
     except CompatError:
         raise
-    # pyarrow tells of damage in a dozen ways: its own errors, OSError, UnicodeDecodeError, ….
+    # pyarrow raises many kinds of errors for damage: its own, OSError, UnicodeDecodeError, ….
     except Exception as error:
         raise CorruptCheckpointError(f"Not Parquet: {error}", where=str(file)) from error
 

@@ -1,4 +1,4 @@
-"""The callbacks class that records what environments say of their own."""
+"""The callbacks class that records data of environments."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from rllib_compat.runtime.episodes import LegacyEpisode
 from rllib_compat.runtime.legacy_callbacks import DefaultCallbacks
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY
 
-#: The name among an episode's media under which its line travels to the driver.
+#: The name in an episode's media of the line for the driver.
 LINES = "recorded_episode"
 
-#: Reads a kind of data: a function, or the names that count, or all (None), or nothing (False).
+#: The source of a kind of data: a function, names, None (all) or False (nothing).
 Source = Callable[..., Mapping[str, Any]] | Iterable[str] | Literal[False] | None
 _ASKED = ("info", "env", "episode", "agent")
 
@@ -33,36 +33,36 @@ Self_ = TypeVar("Self_", bound="EpisodeRecorder")
 
 @public("rllib_compat.episode_data")
 class EpisodeRecorder(DefaultCallbacks):
-    """Writes what environments say of each episode into files of the trial, one an iteration.
+    """Callbacks that record data of each episode in files of the trial, one per iteration.
 
-    It goes where callbacks go: `"callbacks": EpisodeRecorder()`, or in a list beside others; in a
-    config of today's Ray, `config.callbacks(adapt_callbacks(EpisodeRecorder()))`. It runs on any
-    number of env runners. Each line of the files is one episode.
+    Set it as callbacks: `"callbacks": EpisodeRecorder()`, or in a list with others; in a config of
+    the installed Ray, `config.callbacks(adapt_callbacks(EpisodeRecorder()))`. It runs on any number
+    of env runners. Each line of the files is one episode.
 
-    Without arguments, it takes the values of `info["data"]["running"]` of each step, the last of
+    Without arguments, it records the values of `info["data"]["running"]` of each step, the last of
     `info["data"]["final"]`, and all of `info["media"]`. Infos of resets are not read. For each of
-    the three you can give:
+    the three you can pass:
 
-    - names: only these, from where they are without arguments, or from `info` itself;
-    - a function that returns a dict for a step. It is called with what it names as parameters, of
-      `info`, `env` (your own environment), `episode` and `agent`;
+    - names: only these, from the same place or from `info` itself;
+    - a function that returns a dict for a step. Its parameters are any of `info`, `env` (your own
+      environment), `episode` and `agent`;
     - False: nothing.
 
-    Numbers reach the result, too, and with it TensorBoard: `custom_metrics/<name>_avg_mean` (the
-    mean over the episode; mean, min and max over episodes), `<name>_sum_mean`, and
-    `<name>_mean` of final ones; with several policies as `<policy>/<name>…`.
+    The result, and so TensorBoard, has numbers as `custom_metrics/<name>_avg_mean` (the mean over
+    the episode; mean, min and max over episodes), `<name>_sum_mean`, and `<name>_mean` of final
+    ones; with several policies as `<policy>/<name>…`.
 
     Args:
-        running: What is kept of every step.
-        final: What only counts as it was last.
-        media: Anything that JSON has a form for; kept of every step.
+        running: The source of values that are recorded at every step.
+        final: The source of values of which only the last is recorded.
+        media: The source of any JSON values that are recorded at every step.
         format: `jsonl`, or `parquet`, which needs pyarrow.
         folder: The folder's name inside the trial's.
-        max_values: How many values of a name are kept of one episode (and agent); counts, sums,
-            means, minima and maxima are exact all the same, and `count` includes what was left out.
+        max_values: The largest number of recorded values per name and episode (and agent). Counts,
+            sums, means, minima and maxima are of all values.
 
     Raises:
-        ConfigError: An argument is none of these.
+        ConfigError: An argument is invalid.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class EpisodeRecorder(DefaultCallbacks):
         final: Source = None,
         media: Source = None,
         *,
-        format: Literal["jsonl", "parquet"] = "jsonl",  # noqa: A002 - what pyarrow calls it, too
+        format: Literal["jsonl", "parquet"] = "jsonl",  # noqa: A002 - the name in pyarrow, too
         folder: str = FOLDER,
         max_values: int = 10_000,
     ) -> None:
@@ -99,21 +99,21 @@ class EpisodeRecorder(DefaultCallbacks):
         self._seen: dict[str, Seen] = defaultdict(Seen)
 
     def __call__(self: Self_) -> Self_:
-        """Another recorder with the same arguments, as each process makes one for itself."""
+        """Returns another recorder with the same arguments: each process has its own."""
         return type(self)(**self._arguments)
 
     def __reduce__(self) -> Any:
         return _remade, (type(self), self._arguments)
 
     def on_episode_start(self, *, episode: object, env_index: int = 0, **_: object) -> None:
-        """Starts again for an environment."""
+        """Starts recording an episode."""
         del episode
         self._episodes[env_index] = {}
 
     def on_episode_step(
         self, *, worker: object, base_env: Any, episode: Any, env_index: int = 0, **_: object
     ) -> None:
-        """Takes what the agents that have stepped say."""
+        """Records the data of the agents that have stepped."""
         del worker
         agents = self._episodes.setdefault(env_index, {})
         env = base_env.get_sub_environments()[env_index] if self._needs_env else None
@@ -122,10 +122,10 @@ class EpisodeRecorder(DefaultCallbacks):
             if data is None:
                 data = agents[agent] = AgentData(self._most)
             if agent != ONLY_AGENT:
-                news = _news(episode, agent)
-                if news is None or news == data.news:
-                    continue  # it waits for its turn, or is done
-                data.news = news
+                marker = _change_marker(episode, agent)
+                if marker is None or marker == data.marker:
+                    continue  # the agent waits, or is done
+                data.marker = marker
             step = {"info": episode.last_info_for(agent) or {}, "episode": episode}
             step |= {"agent": agent, "env": env}
             for kind, reader in self._readers:
@@ -134,7 +134,7 @@ class EpisodeRecorder(DefaultCallbacks):
     def on_episode_end(
         self, *, worker: Any, base_env: object, episode: Any, env_index: int = 0, **_: Any
     ) -> None:
-        """Sends the episode's line home, among its media."""
+        """Sends the episode's line to the driver, in its media."""
         del base_env
         agents = self._episodes.pop(env_index, {})
         record = {
@@ -165,14 +165,14 @@ class EpisodeRecorder(DefaultCallbacks):
         self._serial += 1
 
     def on_train_result(self, *, trainer: object, result: dict[str, Any], **_: object) -> None:
-        """Writes the episodes of the iteration, which other loggers have no use for."""
+        """Writes the episodes of the iteration, and removes them from the result."""
         iteration = int(result["training_iteration"])
         self._write(trainer, iteration, result, evaluation=False)
         if isinstance(found := result.get("evaluation"), dict):
             self._write(trainer, iteration, found, evaluation=True)
 
     def on_evaluate_end(self, *, evaluation_metrics: dict[str, Any], **given: Any) -> None:
-        """Writes the episodes of an evaluation, also of one outside of `train`."""
+        """Writes the episodes of an evaluation, also outside of `train`."""
         trainer = given["trainer"]
         self._write(trainer, int(trainer.iteration) + 1, evaluation_metrics, evaluation=True)
 
@@ -182,7 +182,7 @@ class EpisodeRecorder(DefaultCallbacks):
         new = []
         for media in (result, result.get("env_runners", {})):
             for source, serial, line in media.get("episode_media", {}).pop(LINES, ()):
-                # Results repeat older episodes to fill the smoothing window up.
+                # Results repeat older episodes of the smoothing window.
                 if self._seen[source].is_new(serial):
                     new.append(line)
         if self._files is None:
@@ -194,7 +194,7 @@ class EpisodeRecorder(DefaultCallbacks):
 
     @staticmethod
     def _metrics(episode: Any, agents: Mapping[Any, AgentData]) -> dict[str, list[float]]:
-        """The numbers of an episode by name: one of each agent."""
+        """Returns the numbers of an episode by name, one per agent."""
         found = defaultdict(list)
         for agent, data in agents.items():
             policy = ONLY_POLICY if agent == ONLY_AGENT else episode.policy_for(agent)
@@ -204,16 +204,16 @@ class EpisodeRecorder(DefaultCallbacks):
 
 
 class Seen:
-    """The serial numbers of one recorder that have arrived; they come nearly in order."""
+    """The received serial numbers of one recorder, which arrive nearly in order."""
 
-    #: More than that are never waited for: those of a runner that died will not come.
+    #: The largest number of gaps: numbers of a failed env runner never arrive.
     MOST = 100_000
 
     def __init__(self) -> None:
         self._below, self._above = 0, set[int]()
 
     def is_new(self, serial: int) -> bool:
-        """Whether a number comes for the first time."""
+        """Whether a number arrives for the first time."""
         if serial < self._below or serial in self._above:
             return False
         self._above.add(serial)
@@ -226,7 +226,7 @@ class Seen:
 
 
 class _Names:
-    """Reads values by their names, or all where no names are given."""
+    """A reader of values by name, or of all values."""
 
     needs_env = False
 
@@ -248,7 +248,7 @@ class _Names:
 
 
 class _Function:
-    """Calls a function with what it asks for."""
+    """A reader that calls a function with its parameters."""
 
     def __init__(self, kind: str, function: Callable[..., Any]) -> None:
         self._kind, self._function = kind, function
@@ -273,10 +273,10 @@ def _reader(kind: str, source: Any) -> _Names | _Function | None:
 
 
 def _given(source: object) -> Any:
-    """What was given, with names as a tuple.
+    """Returns a source, with names as a tuple.
 
     Raises:
-        ConfigError: It is nothing that can be read by.
+        ConfigError: The source is invalid.
     """
     if source is None or source is False or callable(source):
         return source
@@ -298,8 +298,8 @@ def _remade(kind: type[EpisodeRecorder], arguments: Mapping[str, Any]) -> Episod
     return kind(**arguments)
 
 
-def _news(episode: Any, agent: Any) -> Any:
-    """What is another value whenever the environment says something of an agent."""
+def _change_marker(episode: Any, agent: Any) -> Any:
+    """Returns a value that changes each time the environment returns something for an agent."""
     if isinstance(episode, LegacyEpisode):
         return episode.change_marker(agent)
     return old_stack.agent_steps(episode, agent), id(episode.last_info_for(agent))
@@ -309,10 +309,10 @@ KINDS = ("running", "final", "media")
 
 
 class Series:
-    """One running value over an episode: exact sums, and the first values themselves.
+    """A running value of an episode: statistics of all values, and the first values.
 
     Args:
-        most: How many values are kept.
+        most: The largest number of values to keep.
     """
 
     def __init__(self, most: int) -> None:
@@ -325,7 +325,7 @@ class Series:
         self.max: float = -math.inf
 
     def add(self, value: object) -> None:
-        """Takes the value of another step."""
+        """Adds the value of a step."""
         self.count += 1
         if self.count <= self._most:
             self.values.append(value)
@@ -337,11 +337,11 @@ class Series:
 
     @property
     def mean(self) -> float:
-        """The mean of those that are numbers."""
+        """The mean of all numbers."""
         return self.sum / self.numbers
 
     def record(self) -> dict[str, Any]:
-        """What goes into the file; without aggregates where there was no number."""
+        """Returns the data for the file, with statistics if there are numbers."""
         record: dict[str, Any] = {"count": self.count, "values": self.values}
         if self.numbers:
             record |= {"mean": self.mean, "sum": self.sum, "min": self.min, "max": self.max}
@@ -349,10 +349,10 @@ class Series:
 
 
 class AgentData:
-    """What is kept of one agent's episode.
+    """The recorded data of an agent's episode.
 
     Args:
-        most: How many values of each running series, and how many of each media, are kept.
+        most: The largest number of values of each running series and each media to keep.
     """
 
     def __init__(self, most: int) -> None:
@@ -361,11 +361,11 @@ class AgentData:
         self.final: dict[str, Any] = {}
         self.media: dict[str, list[Any]] = {}
         self.media_left_out: dict[str, int] = {}
-        #: The last news of an agent that may wait, as `LegacyEpisode.change_marker` has them.
-        self.news: Any = None
+        #: The last `LegacyEpisode.change_marker` of an agent that may wait.
+        self.marker: Any = None
 
     def add(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Takes what one step says; arrays and lists are copied, for environments reuse them."""
+        """Adds the data of a step; copies arrays and lists, since environments reuse them."""
         for name, value in data.items():
             plain = plain_copy(value, f"{kind} → {name}")
             if kind == "final":
@@ -378,7 +378,7 @@ class AgentData:
                 self.media_left_out[name] = self.media_left_out.get(name, 0) + 1
 
     def record(self) -> dict[str, Any]:
-        """What goes into the file."""
+        """Returns the data for the file."""
         record: dict[str, Any] = {
             "running": {name: series.record() for name, series in self.running.items()},
             "final": self.final,
@@ -387,7 +387,7 @@ class AgentData:
         return record | ({"media_left_out": self.media_left_out} if self.media_left_out else {})
 
     def metrics(self) -> dict[str, float]:
-        """What reaches the result: `<name>_avg` and `<name>_sum`, and final numbers as they are."""
+        """Returns the numbers for the result: `<name>_avg`, `<name>_sum`, and final numbers."""
         found = {n: float(v) for n, v in self.final.items() if isinstance(v, (int, float))}
         for name, series in self.running.items():
             if series.numbers:
@@ -396,10 +396,10 @@ class AgentData:
 
 
 def plain_copy(value: object, where: str) -> Any:
-    """A copy of numbers, texts, lists, dicts and arrays that JSON has a form for.
+    """Copies numbers, strings, lists, dicts and arrays that JSON can represent.
 
     Raises:
-        CompatError: There is something else in it.
+        CompatError: The value contains another object.
     """
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
@@ -414,7 +414,7 @@ def plain_copy(value: object, where: str) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain_copy(inner, where) for inner in value]
     raise CompatError(
-        f"An object of type {type(value).__name__} can't be recorded.",
+        f"An object of type {type(value).__name__} cannot be recorded.",
         where=where,
-        fix="Put only numbers, texts, lists, dicts and arrays into what is recorded.",
+        fix="record only numbers, strings, lists, dicts and arrays",
     )

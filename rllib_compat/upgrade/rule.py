@@ -1,4 +1,4 @@
-"""What every rule is: a transformer that tells what it changes, and leaves notes where it can't."""
+"""The base of all rules: a transformer that reports its changes, and adds notes otherwise."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ GAMES = ["PongNoFrameskip-v4", "PongDeterministic-v4", "ALE/Pong-v5"]
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", GAMES)
 def test_a_real_game_is_the_same_at_every_verb(name, tmp_path):
-    """Each begins it by the same seed, and the policy takes the same actions."""
+    """Each begins it by the same seed, and the policy of the same actions."""
     pytest.importorskip("ale_py")
     old, new = OLD["1.13.0"] / "checkpoint-1", tmp_path / "new"
     first = evaluate(old, tmp_path, "--run", "PPO", "--env", name, "--seed", "3")
@@ -114,7 +114,7 @@ def test_a_policy_without_ray_gives_the_old_logits(ray):
 
 
 def test_an_environment_with_other_observations_is_refused_before_anything_trains():
-    with pytest.raises(CheckpointError, match=r"\(4,\).* and the policy takes .*\(42, 42, 4\)"):
+    with pytest.raises(CheckpointError, match=r"\(4,\).* and the policy of .*\(42, 42, 4\)"):
         compat.load(OLD["1.13.0"] / "checkpoint-1", algorithm="PPO", env="CartPole-v1")
 
 

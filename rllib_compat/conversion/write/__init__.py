@@ -1,1 +1,1 @@
-"""Writes what a plan says into an empty folder: a file for each kind of target."""
+"""Writes the form of a plan into an empty folder: a module for each form."""

@@ -1,11 +1,11 @@
 """Writes the Checkpointable tree (2.0 or 2.1) with the installed Ray's own writers.
 
-A real algorithm is built from the translated config, gets the old weights, filter and counters,
-and saves itself. So every file is right for that Ray by construction, and the tree is complete:
-`Algorithm.from_checkpoint`, `RLModule.from_checkpoint` and Tune find what they look for.
+A real algorithm is built from the translated config, gets the old weights, filter and counters, and
+saves itself. So all files have that Ray's format, and the tree is complete for
+`Algorithm.from_checkpoint`, `RLModule.from_checkpoint` and Tune.
 
-The algorithm is built small (no remote workers, no GPUs, no evaluation) whatever the config says;
-the config that is saved is the full one.
+The algorithm is always built without remote workers, GPUs and evaluation; the saved config has the
+original settings.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def write(plan: Plan, target: Path, *, state_format: str = "pkl") -> list[Findin
     """Writes a checkpoint into an empty folder.
 
     Args:
-        plan: What is written: the state of policies with spaces, their networks, the config.
+        plan: The plan, with the states of policies with spaces, their networks, and the config.
         target: The folder.
         state_format: `pkl`, or `msgpack` from Ray 2.41 on.
 
     Returns:
-        What became of each part of the state.
+        A finding for each part of the state.
     """
     assert plan.translation is not None
     checkpoint, networks = plan.checkpoint, plan.networks
@@ -90,16 +90,16 @@ def adapt_config(
     *,
     others: Iterable[str] = (),
 ) -> list[Finding]:
-    """Gives a config the old networks and what their training continues from, in place.
+    """Adds the old networks, and settings to continue their training, to a config in place.
 
     Args:
         config: The config, which has the policies of the checkpoint.
-        checkpoint: The state of policies with spaces.
+        checkpoint: The checkpoint, whose policies have spaces.
         networks: Their networks.
         others: The policies that only the config has; they get the algorithm's default module.
 
     Returns:
-        What of their state the config now has.
+        Findings about the state that the config now has.
     """
     _add_modules(config, module_specs(checkpoint, networks), others, checkpoint)
     seen = {k: policy.observation_space for k, policy in checkpoint.policies.items()}
@@ -114,7 +114,7 @@ def adapt_config(
         add_preprocessors(config)
     if any(_flattens(seen[k], network.inputs) for k, network in networks.items()):
         add_preprocessors(config, flat=True)
-    # Where the step before is a part of what a module observes, choices are one-hot in it.
+    # Discrete actions of the previous step are one-hot in a module's observation.
     one_hot = any(isinstance(n, Network) and n.space is not None for n in networks.values())
     set_previous_steps(config, *previous_steps(networks, checkpoint.policies), one_hot=one_hot)
     findings = training_state.set_in_config(config, checkpoint, networks)
@@ -132,9 +132,9 @@ def adapt_config(
 def module_specs(
     checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
 ) -> dict[str, RLModuleSpec]:
-    """Describes the module of each policy, exactly as its network was.
+    """Returns the spec of each policy's module, with exactly its network.
 
-    A policy without a network acts at random (`identify.is_random`).
+    A policy without a network acts randomly (`identify.is_random`).
     """
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
@@ -171,12 +171,12 @@ def module_specs(
 
 
 def _required(space: Space | None) -> Space:
-    assert space is not None  # `identify` has seen to it
+    assert space is not None  # `identify` checks it
     return space
 
 
 def _default_model_config(settings: Mapping[str, Any]) -> Any:
-    """A model config of today's default modules; a dict where an algorithm's own keys are in it."""
+    """Returns a model config of Ray's default modules; a dict if it has an algorithm's own keys."""
     from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
     known = {field.name for field in fields(DefaultModelConfig)}
@@ -186,7 +186,7 @@ def _default_model_config(settings: Mapping[str, Any]) -> Any:
 
 
 def _class(name: str) -> Any:
-    """A class of this package by `module:Class`; checkpoints never name one."""
+    """Imports a class of this package by `module:Class`; the name is never a checkpoint's."""
     module, _, cls = name.partition(":")
     return getattr(import_module(module), cls)
 
@@ -200,7 +200,7 @@ def _keep_env_runners(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> 
 
 
 def _flattens(space: Space | None, inputs: tuple[int, ...]) -> bool:
-    """Whether a network takes a table or an image as one vector."""
+    """Whether a network takes a matrix or an image as one vector."""
     return isinstance(space, spaces.Box) and len(inputs) == 1 < len(space.shape)
 
 
@@ -210,7 +210,7 @@ def _add_modules(
     others: Iterable[str],
     checkpoint: LegacyCheckpoint,
 ) -> None:
-    """Tells the config the exact network of each policy; it then needs no environment for it."""
+    """Sets the exact module of each policy in a config, which then needs no environment for it."""
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
@@ -235,20 +235,20 @@ def _let_explore(
     exploration: Mapping[str, Mapping[str, Any]],
     checkpoint: LegacyCheckpoint,
 ) -> None:
-    """Tells modules of Q-values how they explore beside epsilon, in place.
+    """Sets the exploration of Q-value modules, other than epsilon, in place.
 
-    The config says it (`exploration`), or modules of this package that the checkpoint holds.
+    It is that of the config (`exploration`), or of this package's modules in the checkpoint.
     """
-    configs.remove_from_model_config(config, EXPLORING)  # some networks may not have it
+    configs.remove_from_model_config(config, EXPLORING)  # some networks may lack it
     for policy_id, spec in specs.items():
         policy = checkpoint.policies.get(policy_id)
         stored = exploring(as_mapping(policy and policy.config.get("model")))
         own = {**stored, **exploration.get("", {}), **exploration.get(policy_id, {})}
-        # What today's default module computes has neither noisy layers nor norms.
+        # Ray's default module has neither noisy layers nor norms.
         _explore_by(spec, exploring_plainly(own) if spec.module_class is None else own)
     models = [spec.model_config for spec in specs.values() if isinstance(spec.model_config, dict)]
     on_weights = any(PARAMETER_NOISE in exploring(model) for model in models)
-    if on_weights and not hasattr(config, PARAMETER_NOISE):  # DDPG's has the connector by itself
+    if on_weights and not hasattr(config, PARAMETER_NOISE):  # DDPG adds the connector itself
         change_weight_noise(config)
 
 
@@ -263,7 +263,7 @@ def _explore_by(spec: RLModuleSpec, exploration: Mapping[str, Any]) -> None:
 
 
 def _note_names_of_this_package(target: Path) -> list[Finding]:
-    """Says whether the new checkpoint names anything of this package, and so needs it."""
+    """Reports whether the new checkpoint names this package, and so needs it."""
     made = pickles.load(target / "class_and_ctor_args.pkl")
     own = sorted(name for name in made.globals if name.startswith("rllib_compat."))
     if not own:
@@ -281,11 +281,11 @@ def _note_names_of_this_package(target: Path) -> list[Finding]:
 
 
 def _note_msgpack_and_filters(checkpoint: LegacyCheckpoint) -> list[Finding]:
-    """Says that Ray can't restore a filter from msgpack where env runners are remote.
+    """Warns that Ray cannot restore a filter from msgpack with remote env runners.
 
-    `try_import_msgpack` patches msgpack for the whole process, with it Ray's own serializer: the
-    arrays of the filter's state arrive in remote env runners as raw dicts, and they die of it
-    (seen with Ray 2.60's own checkpoints, too).
+    `try_import_msgpack` patches msgpack for the process, and so Ray's own serializer: remote env
+    runners get the arrays of the filter's state as raw dicts, and fail (with Ray 2.60's own
+    checkpoints, too).
     """
     if not any(
         training_state.has_filter_statistics(policy) for policy in checkpoint.policies.values()

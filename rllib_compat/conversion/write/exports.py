@@ -1,11 +1,9 @@
-"""Writes networks for other libraries, as ONNX or safetensors; needs neither Ray nor torch.
+"""Writes networks for other libraries, as ONNX or safetensors, without Ray or torch.
 
-`<policy>.onnx` is what a network computes (see `networks/onnx.py`); `load_policy` reads the
-`<policy>.safetensors` that is written beside it. `<policy>.safetensors` has
-every array by its canonical name (`hidden.0.kernel`), as the network's graph has it: kernels are
-`[in, out]` and `[h, w, in, out]`. Its metadata holds that graph as JSON, so the file says what is
-computed. Of networks that are not known, such as custom models, the arrays keep the names that
-they had.
+`<policy>.onnx` is the model of a network (see `networks/onnx.py`). `<policy>.safetensors`, which is
+written beside it for `load_policy`, has every array by its name in the network's graph
+(`hidden.0.kernel`); kernels are `[in, out]` and `[h, w, in, out]`. Its metadata has the graph as
+JSON. The arrays of unknown networks, such as custom models, keep their names.
 """
 
 from __future__ import annotations
@@ -32,15 +30,15 @@ from rllib_compat.neutral.errors import CheckpointError, NotYetError, Verificati
 from rllib_compat.neutral.extras import import_optional
 from rllib_compat.neutral.report import Finding, Verdict
 
-#: What safetensors calls its own part of a file.
+#: The key of safetensors' own part of a file.
 _RESERVED = "__metadata__"
 
 
 def write_onnx(plan: Plan, target: Path) -> list[Finding]:
-    """Writes `<policy>.onnx` for each policy, and beside it what `load_policy` reads.
+    """Writes `<policy>.onnx` for each policy, and `<policy>.safetensors` for `load_policy`.
 
     Returns:
-        What is not in them.
+        Findings about the parts that the files lack.
 
     Raises:
         CompatError: The package onnx or safetensors is not installed.
@@ -69,9 +67,9 @@ def write_onnx(plan: Plan, target: Path) -> list[Finding]:
 
 
 def find_acting(plan: Plan, policy_id: str, network: Network) -> Acting | None:
-    """How a policy acts; None where its action is no output of a model.
+    """Returns how a policy acts; None if its action cannot be an output of a model.
 
-    That is so where it has several parts, is not known, or needs a filter outside of the network.
+    That is so if it has several parts, is not known, or needs a filter outside of the network.
     """
     policy = plan.checkpoint.policies[policy_id]
     if policy.action_space is None or _filter_is_left_out(policy, network):
@@ -107,11 +105,11 @@ def write_safetensors(plan: Plan, target: Path) -> list[Finding]:
     """Writes a file for each policy.
 
     Returns:
-        What is not in them.
+        Findings about the parts that the files lack.
 
     Raises:
         CompatError: The package safetensors is not installed.
-        CheckpointError: It has no form for an array, or for a text.
+        CheckpointError: It cannot store an array or a string.
     """
     for policy_id in plan.checkpoint.policies:
         _write_arrays(plan, target, policy_id)
@@ -119,17 +117,17 @@ def write_safetensors(plan: Plan, target: Path) -> list[Finding]:
 
 
 def _write_arrays(plan: Plan, target: Path, policy_id: str) -> None:
-    # The writer of safetensors would report a full disk by errors of its own.
+    # The writer of safetensors would raise its own errors for a full disk.
     data = _to_safetensors(plan, policy_id, _metadata(plan, policy_id))
     _file(target, policy_id).write_bytes(data)
 
 
 def write_policy(plan: Plan, target: Path) -> list[Finding]:
-    """Writes the only policy as a zip archive of its safetensors, and what they say, to be read.
+    """Writes a single policy as a zip archive of its safetensors, and its metadata as JSON.
 
     Raises:
         CompatError: The package safetensors is not installed.
-        CheckpointError: There are several, or one does not act by its network alone.
+        CheckpointError: There are several policies, or its actions need more than the network.
     """
     if len(plan.checkpoint.policies) != 1:
         raise CheckpointError(
@@ -173,10 +171,10 @@ def _to_safetensors(plan: Plan, policy_id: str, facts: Mapping[str, Any]) -> byt
 
 
 def _exported_arrays(plan: Plan, policy_id: str) -> dict[str, Array]:
-    """What is written of a policy: the arrays of its network, or its weights as they were found."""
+    """Returns the arrays of a policy's network, or its weights if the network is unknown."""
     network = plan.networks.get(policy_id)
     found: Any = network.arrays if network else _named(plan.checkpoint, policy_id)
-    # An array that is a view of another one's memory would be written with it.
+    # A view of another array's memory would be written with that array.
     return {
         name: np.array(array, array.dtype.newbyteorder("="), order="C")
         for name, array in found.items()
@@ -192,7 +190,7 @@ def _named(checkpoint: LegacyCheckpoint, policy_id: str) -> dict[str, Array]:
 
 
 def compare_safetensors(plan: Plan, target: Path) -> list[OutputDifference]:
-    """Reads the files back and compares every bit.
+    """Reads the files back, and compares all bits.
 
     Raises:
         VerificationError: An array is missing, or differs.
@@ -223,7 +221,7 @@ def _file(target: Path, policy_id: str) -> Path:
 
 
 def describe(plan: Plan, policy_id: str) -> dict[str, Any]:
-    """What a policy is, in short, as plain data."""
+    """Returns a short description of a policy as plain data."""
     return {"network": "unknown", **_facts(plan, policy_id)}
 
 
@@ -245,7 +243,7 @@ def _facts(plan: Plan, policy_id: str) -> dict[str, Any]:
 
 
 def _metadata(plan: Plan, policy_id: str) -> dict[str, Any]:
-    """What a file of safetensors says about its policy, as text or plain data."""
+    """Returns the metadata of a policy's safetensors file, as text or plain data."""
     checkpoint, facts = plan.checkpoint, _facts(plan, policy_id)
     policy, network = checkpoint.policies[policy_id], plan.networks.get(policy_id)
     if isinstance(network, Network):
@@ -255,7 +253,7 @@ def _metadata(plan: Plan, policy_id: str) -> dict[str, Any]:
     return facts
 
 
-#: Keys of the config that decide what a policy does, beside its network.
+#: Keys of the config that change a policy's actions.
 _DECIDING = {
     *("_disable_preprocessor_api", "exploration_config", "exploration_final_eps", "model"),
     *("parameter_noise", "soft_q", "softmax_temp"),
@@ -263,7 +261,7 @@ _DECIDING = {
 
 
 def _acting(checkpoint: LegacyCheckpoint, policy: PolicyState, network: Network) -> dict[str, Any]:
-    """What decides the actions of a policy, as plain data for `formats/layouts/exported.py`."""
+    """Returns the settings of a policy's actions, for `formats/layouts/exported.py`."""
     seen, actions = policy.observation_space, policy.action_space
     assert seen is not None, "a network is not known without its observations"
     assert actions is not None, "asked before"
@@ -285,7 +283,7 @@ def _acting(checkpoint: LegacyCheckpoint, policy: PolicyState, network: Network)
 
 
 def plain(found: Any) -> Any:
-    """What JSON has a form for, of a value that a file may have given; the rest is left out."""
+    """Returns the part of a file's value that JSON can represent."""
     match found:
         case Mapping():
             names = [name for name in found if isinstance(name, str)]
@@ -301,7 +299,7 @@ def plain(found: Any) -> Any:
 
 
 def _dropped_parts(plan: Plan) -> list[Finding]:
-    """What such a file has no place for."""
+    """Returns findings about the parts that such a file lacks."""
     parts = [("config", "the config"), ("counters", "the counters")]
     if any(policy.optimizer is not None for policy in plan.checkpoint.policies.values()):
         parts.append(("policies.*.optimizer", "the optimizers' states"))
@@ -320,7 +318,7 @@ def _dropped_parts(plan: Plan) -> list[Finding]:
     ]
 
 
-#: By the form; each gives what the files have no place for.
+#: The writer of each form, which returns findings about the parts that the files lack.
 WRITERS: dict[Form, Callable[[Plan, Path], list[Finding]]] = {
     Form.ONNX: write_onnx,
     Form.SAFETENSORS: write_safetensors,

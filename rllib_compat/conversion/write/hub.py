@@ -1,6 +1,6 @@
-"""A folder as policies are shared on model hubs: arrays, what they are, metrics and a model card.
+"""Writes a folder for sharing on model hubs: arrays, metadata, metrics and a model card.
 
-Nothing is uploaded. Text of the checkpoint is quoted wherever it is written.
+Nothing is uploaded. All text of the checkpoint is quoted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rllib_compat.neutral.report import Finding
 from rllib_compat.neutral.text import printable
 from rllib_compat.trials import read_returns
 
-#: What model hubs show beside a card.
+#: The file name of the video that model hubs show with a card.
 _VIDEO = "replay.mp4"
 
 _CARD = """\
@@ -49,7 +49,7 @@ def write(plan: Plan, target: Path) -> list[Finding]:
     """Writes `<policy>.safetensors`, `config.json`, `results.json`, `replay.mp4` and `README.md`.
 
     Returns:
-        What is not in them.
+        Findings about the parts that the files lack.
     """
     findings = exports.write_safetensors(plan, target)
     checkpoint = plan.checkpoint
@@ -73,7 +73,7 @@ def write(plan: Plan, target: Path) -> list[Finding]:
 
 
 def _copy_video(source: Path, target: Path) -> bool:
-    """Copies the newest video that the trial recorded; no link is followed."""
+    """Copies the newest video of the trial; does not follow links."""
     folders = (source, *source.absolute().parents[:2])
     found = [video for folder in folders for video in folder.glob("*.mp4")]
     videos = [video for video in found if video.is_file() and not video.is_symlink()]
@@ -83,7 +83,7 @@ def _copy_video(source: Path, target: Path) -> bool:
 
 
 def _results(source: Path, iteration: int | None) -> dict[str, float]:
-    """What the trial has logged in the checkpoint's iteration; empty where there is nothing."""
+    """Returns the trial's results of the checkpoint's iteration; may be empty."""
     own = [point for point in read_returns(source, axis="iterations") if point.x == iteration]
     return {"iteration": own[0].x, "mean_reward": own[0].mean} if own else {}
 
@@ -111,6 +111,6 @@ def _card(facts: dict[str, Any], networks: dict[str, Any], results: dict[str, fl
 
 
 def _quoted(value: object) -> str:
-    """Text of a file, which can't be taken for Markdown or a cell's end."""
+    """Quotes a file's text, so that it is not read as Markdown."""
     shown = printable(str(value)).replace("`", "'").replace("|", "/")
     return f"`{shown if len(shown) < 200 else shown[:200] + '…'}`"

@@ -1,6 +1,6 @@
-"""Writes the RLModules of a checkpoint alone, where today's Ray can't train on.
+"""Writes only the RLModules of a checkpoint, if the installed Ray cannot continue training.
 
-They stand where they do in a whole tree (`checkpointable.py`), and compute the same actions.
+They have the same places as in a complete tree (`checkpointable.py`), and compute the same actions.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 def write(plan: Plan, target: Path) -> list[Finding]:
-    """Writes the modules alone, where training can't continue.
+    """Writes only the modules.
 
     Args:
-        plan: What is written, and why it is not all.
+        plan: The plan, with the reason.
         target: The folder.
 
     Returns:
-        What has no place in modules alone.
+        Findings about the parts that the files lack.
     """
     with startup.quiet_logs():
         module = _filled(plan.checkpoint, plan.networks)
@@ -44,7 +44,7 @@ def write(plan: Plan, target: Path) -> list[Finding]:
 
 
 def dropped_parts(plan: Plan) -> list[Finding]:
-    """What has no place in modules alone."""
+    """Returns findings about the parts that modules lack."""
     checkpoint, networks = plan.checkpoint, plan.networks
     left = {
         "config": bool(checkpoint.config),
@@ -72,7 +72,7 @@ def dropped_parts(plan: Plan) -> list[Finding]:
 
 
 def _filled(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]) -> MultiRLModule:
-    """All modules in one, with their weights, as no algorithm has to be built for it."""
+    """Returns all modules in one, with their weights, without an algorithm."""
     from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 
     made = module_specs(checkpoint, networks)
@@ -91,27 +91,27 @@ def _steps(network: AnyNetwork) -> set[str]:
 
 
 def _complete(spec: RLModuleSpec, algorithm: str | None) -> None:
-    """Fills in today's default module, for an algorithm that is gone: another's is the same."""
+    """Sets the default module class of a spec; that of a removed algorithm is another's."""
     if spec.module_class is not None:
         return
     config = _successor(algorithm)
     default = config.get_default_rl_module_spec()
     spec.module_class = default.module_class
-    # The weights are there: what a new network begins with would only tie the module to us.
+    # The weights are set, so initializers are not needed; they would require this package.
     spec.catalog_class = getattr(default.catalog_class, "of_ray", default.catalog_class)
     if isinstance(spec.model_config, dict):
         spec.model_config = config.model_config | spec.model_config
 
 
 def _successor(algorithm: str | None) -> Any:
-    """A config of the algorithm whose default modules are the same: today's, or PPO's."""
+    """Returns a config of an algorithm with the same default modules: its successor, or PPO."""
     return configs.todays_config(registry.of(algorithm).becomes or "PPO")
 
 
 def build(
     checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
 ) -> dict[str, ModuleNetwork]:
-    """Builds the modules of networks and fills them, in memory alone."""
+    """Builds the modules of networks with their weights, in memory."""
     with startup.quiet_logs():
         module = _filled(checkpoint, networks)
     return {policy_id: ModuleNetwork(module[policy_id]) for policy_id in networks}

@@ -1,8 +1,7 @@
-"""Where the state of a policy goes in an algorithm of the installed Ray.
+"""Sets the training state of policies in an algorithm of the installed Ray.
 
-What today's learners keep in no state (KL coefficients, temperatures, running means) becomes the
-config's. Weights, optimizers, filters, noise, exploration and counters are set in the algorithm
-itself.
+Values that are not in a learner's state (KL coefficients, temperatures, running means) are set in
+the config. Weights, optimizers, filters, noise, exploration and counters are set in the algorithm.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
-#: How far the schedule may be from the stored epsilon before the report warns.
+#: The largest difference of the schedule from the stored epsilon without a warning.
 _NEAR = 0.02
 
 
 def set_in_config(
     config: AlgorithmConfig, checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
 ) -> list[Finding]:
-    """Puts what today's learners keep in no state into a config, in place."""
+    """Sets values that are not in a learner's state in a config, in place."""
     findings = _set_kl_coefficients(config, checkpoint)
     if registry.of(checkpoint.algorithm).soft_actor_critic:
         findings += set_temperatures(config, checkpoint)
@@ -54,13 +53,13 @@ def set_in_algorithm(
     """Sets weights, optimizers, filters, noise, counters and exploration.
 
     Args:
-        algorithm: The algorithm that is saved.
-        config: The config that is saved, with its remote env runners.
+        algorithm: The algorithm to save.
+        config: The config to save, with its remote env runners.
         checkpoint: The neutral state.
         networks: The network of each policy.
 
     Returns:
-        What became of each but the weights.
+        A finding for each, except the weights.
     """
     set_weights(learners.local_learner(algorithm).module, networks)
     algorithm.env_runner_group.sync_weights(
@@ -76,7 +75,7 @@ def set_in_algorithm(
 
 
 def _set_kl_coefficients(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
-    """PPO's learner keeps its current KL coefficient in no state; it starts from the config's."""
+    """Sets KL coefficients, which are not in the state of PPO's learner, in the config."""
     current = {p.policy_id: p.kl_coeff for p in checkpoint.policies.values() if p.kl_coeff}
     if not current or not hasattr(config, "kl_coeff"):
         return []
@@ -93,7 +92,7 @@ def _set_kl_coefficients(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) 
 
 
 def _set_moving_average(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
-    """MARWIL's learner keeps its running mean in no state; it starts from the config's."""
+    """Sets the running mean, which is not in the state of MARWIL's learner, in the config."""
     known = {
         p.policy_id: p.extra[MOVING_AVERAGE]
         for p in checkpoint.policies.values()
@@ -115,10 +114,10 @@ def _set_moving_average(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -
 
 
 def set_temperatures(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
-    """Puts temperatures and target entropies into the config.
+    """Sets temperatures and target entropies in the config.
 
-    Today's learner keeps its temperature in no state; it starts from the config's. And it takes
-    the target entropy of discrete actions for that of continuous ones, which is never reached.
+    The temperature is not in the learner's state. And Ray's default target entropy of discrete
+    actions is that of continuous ones, which is never reached.
     """
     findings = []
     alphas = {
@@ -149,10 +148,9 @@ def set_temperatures(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> l
 
 
 def keep_action_range(config: AlgorithmConfig, networks: Mapping[str, AnyNetwork]) -> list[Finding]:
-    """Lets actions be what the policies of Ray 0.7 and 0.8.0 gave: in the environment's range.
+    """Keeps actions in the environment's range, as policies of Ray 0.7 and 0.8.0 returned them.
 
-    Later ones gave actions within -1 … 1, which the config's `normalize_actions` stretches; the
-    checkpoint does not say which Ray's default is the config's.
+    Later policies return actions within -1 … 1, which `normalize_actions` rescales.
     """
     distributions = [n.target.model_config["distribution"] for n in networks.values()]
     if not any(d.get("squashes", 1) > 1 for d in distributions) or not config.normalize_actions:
@@ -164,7 +162,7 @@ def keep_action_range(config: AlgorithmConfig, networks: Mapping[str, AnyNetwork
 
 
 def _target_entropy(policy: PolicyState, config: Any) -> float | None:
-    """The target entropy where today's "auto" means another: 98 % of the greatest possible."""
+    """Returns the target entropy if Ray's "auto" is another: 98 % of the maximum."""
     if not isinstance(policy.action_space, Discrete) or config.target_entropy not in (None, "auto"):
         return None
     if policy.target_entropy is not None:
@@ -173,7 +171,7 @@ def _target_entropy(policy: PolicyState, config: Any) -> float | None:
 
 
 def _set_for_policies(config: AlgorithmConfig, key: str, values: Mapping[str, Any]) -> None:
-    """Sets the most common value for all, and the others as overrides of their modules.
+    """Sets the most common value for all policies, and the others as overrides of modules.
 
     Args:
         config: The config.
@@ -194,10 +192,10 @@ def _set_for_policies(config: AlgorithmConfig, key: str, values: Mapping[str, An
 
 
 def delay_learning(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> list[Finding]:
-    """Lets the empty replay buffer fill before learning continues.
+    """Delays training until the empty replay buffer has enough steps.
 
-    Ray up to 1.13 waited until the *buffer* had `learning_starts` steps, also after a restore.
-    Today's waits until that many were ever sampled, which is long past.
+    Until Ray 1.13, training waited until the *buffer* had `learning_starts` steps, also after a
+    restore. The installed Ray counts all sampled steps, including those before the restore.
     """
     steps = checkpoint.counters.env_steps
     if not steps:
@@ -214,11 +212,11 @@ def delay_learning(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> lis
 def set_progress(
     algorithm: Algorithm, config: AlgorithmConfig, checkpoint: LegacyCheckpoint
 ) -> list[Finding]:
-    """Continues exploration where it was: its schedule looks at the steps sampled so far.
+    """Continues exploration at its step: its schedule depends on the sampled steps.
 
     Args:
-        algorithm: The algorithm that is saved.
-        config: The config that is saved, with its remote env runners.
+        algorithm: The algorithm to save.
+        config: The config to save, with its remote env runners.
         checkpoint: The neutral state.
     """
     steps = checkpoint.counters.env_steps or 0
@@ -265,7 +263,7 @@ def _epsilons(config: Any, checkpoint: LegacyCheckpoint, steps: int) -> Iterator
 
 
 def _at(epsilon: Any, step: int) -> float:
-    """The value of a fixed number, or of a schedule `[[step, value], …]`, at a step."""
+    """Returns the value of a number or a schedule `[[step, value], …]` at a step."""
     if isinstance(epsilon, (int, float)):
         return float(epsilon)
     steps, values = zip(*epsilon, strict=True)
@@ -273,7 +271,7 @@ def _at(epsilon: Any, step: int) -> float:
 
 
 def _stored_epsilon(policy: PolicyState) -> float | None:
-    """`cur_epsilon`: in a dict (Ray 1.4 on), or behind the weights (up to 0.8.0)."""
+    """Returns `cur_epsilon`: in a dict (since Ray 1.4), or after the weights (until 0.8.0)."""
     state = policy.exploration
     if isinstance(state, list) and len(state) == 1:
         state = {"cur_epsilon": state[0]}
@@ -284,10 +282,10 @@ def _stored_epsilon(policy: PolicyState) -> float | None:
 def _set_optimizers(
     algorithm: Algorithm, checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
 ) -> list[Finding]:
-    """Sets the states of all optimizers that can continue; their settings stay the config's.
+    """Sets the states of all optimizers that can continue; their settings are the config's.
 
     Returns:
-        What became of each policy's optimizers.
+        A finding for each policy's optimizers.
     """
     plans, findings = plan(checkpoint.policies, networks)
     learner = learners.local_learner(algorithm)
@@ -304,7 +302,7 @@ def _set_optimizers(
 
 
 def _parameters(learner: Any, policy_id: str) -> dict[int, str]:
-    """The names of a module's parameters, and of its temperature if it has one."""
+    """Returns the names of a module's parameters, and of its temperature if it has one."""
     names = {id(p): name for name, p in learner.module[policy_id].named_parameters()}
     temperatures = getattr(learner, "curr_log_alpha", {})
     if policy_id in temperatures:
@@ -312,12 +310,13 @@ def _parameters(learner: Any, policy_id: str) -> dict[int, str]:
     return names
 
 
-#: What Ray's filter has added to deviations since 1.10, and how far another figure is let pass.
+#: The value that Ray's filter adds to deviations since 1.10, and the largest difference without
+#: a warning.
 _EPSILON, _VISIBLE = 1e-6, 1e-4
 
 
 def _set_filter(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Finding]:
-    """Gives the connector the running statistics of the old filter."""
+    """Sets the old filter's running statistics in the connector."""
     filters = {
         p.policy_id: p.observation_filter
         for p in checkpoint.policies.values()
@@ -344,12 +343,12 @@ def _set_filter(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Find
 
 
 def has_filter_statistics(policy: PolicyState) -> bool:
-    """Whether a policy's observation filter has seen anything."""
+    """Whether a policy's observation filter has statistics."""
     return policy.observation_filter is not None and bool(policy.observation_filter.stats)
 
 
 def _epsilon_findings(filters: Mapping[str, ObservationFilter]) -> list[Finding]:
-    """Warns where Ray's new filter, which adds 1e-6 to deviations, gives other numbers."""
+    """Warns if Ray's new filter, which adds 1e-6 to deviations, returns other numbers."""
     findings = []
     for policy_id, old in filters.items():
         smallest = min(float(stat.std.min(initial=np.inf)) for stat in old.stats)
@@ -383,7 +382,7 @@ def _filter_state(old: ObservationFilter) -> dict[str, Any]:
 
 
 def _set_weight_noise(algorithm: Algorithm, checkpoint: LegacyCheckpoint) -> list[Finding]:
-    """Continues noise on weights as large as it was (`cur_stddev`, Ray 1.4 – 2.x)."""
+    """Sets the deviation of parameter noise (`cur_stddev`, Ray 1.4 – 2.x)."""
     stored = {
         policy_id: float(policy.exploration["cur_stddev"])
         for policy_id, policy in checkpoint.policies.items()

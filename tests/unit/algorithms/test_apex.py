@@ -374,13 +374,13 @@ def test_env_runners_that_are_all_dead_are_told(monkeypatch):
     config = APEXConfig().fault_tolerance(restart_failed_env_runners=False)
     vars(algorithm).update(config=config, replay=ShardedReplayBuffer(2, 100), env_runner_group=None)
     monkeypatch.setattr(env_runners, "healthy_env_runners", lambda _: 0)
-    with pytest.raises(CompatError, match="All 32 env runners have died"):
+    with pytest.raises(CompatError, match="All 32 env runners have failed"):
         algorithm.training_step()
 
 
 def test_shards_of_another_number_are_not_restored():
     stored = ShardedReplayBuffer(2, 100).get_state()
-    with pytest.raises(ConfigError, match="2 shards with 100 steps"):
+    with pytest.raises(ConfigError, match="2 shards of 100 steps"):
         ShardedReplayBuffer(4, 100).set_state(stored)
     again = ShardedReplayBuffer(2, 100)
     again.set_state(stored)

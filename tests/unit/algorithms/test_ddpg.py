@@ -41,7 +41,7 @@ def test_what_only_the_old_api_stack_could_run_of_ddpg_is_refused_with_what_to_d
         ({"exploration_noise": {"type": "PerWorkerGaussianNoise"}}, "PerWorkerGaussianNoise"),
         ({"exploration_noise": {"type": "GaussianNoise", "ou_theta": 0.1}}, "ou_theta"),
         ({"replay_buffer_config": {"type": "MultiAgentReplayBuffer"}}, "is not one"),
-        ({"policy_delay": 0}, "policy_delay is at least 1"),
+        ({"policy_delay": 0}, "policy_delay must be at least 1"),
     ],
 )
 def test_settings_of_ddpg_that_nothing_can_run_are_told(wrong, words):
@@ -53,7 +53,7 @@ def test_settings_of_ddpg_that_nothing_can_run_are_told(wrong, words):
 def test_a_fragment_that_holds_no_target_is_told():
     config = configs.todays_config("DDPG").training(n_step=3)
     config.environment("Pendulum-v1").env_runners(rollout_fragment_length=2)
-    with pytest.raises(ConfigError, match="target of 3 steps"):
+    with pytest.raises(ConfigError, match="targets of 3 steps"):
         config.validate()
 
 

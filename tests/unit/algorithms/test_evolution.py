@@ -369,7 +369,7 @@ def test_half_of_an_action_may_be_numbers_of_its_own():
     shapes = {name: part.shape for name, part in module.get_state().items()}
     assert shapes["_pi_head.log_std"] == (2,)
     assert shapes["_pi_head.net.mlp.0.weight"] == (2, 8)
-    with pytest.raises(ConfigError, match="3 numbers"):
+    with pytest.raises(ConfigError, match="actions need 3"):
         module_of(gymnasium.spaces.Discrete(3), free_log_std=True)
 
 

@@ -258,7 +258,7 @@ def test_agents_that_do_not_act_together_are_refused():
 def test_a_fragment_that_is_too_short_and_spaces_that_do_not_fit_are_refused():
     config = configs.todays_config("MADDPG").training(n_step=5)
     config.env_runners(rollout_fragment_length=4)
-    with pytest.raises(ConfigError, match="holds no target of 5 steps"):
+    with pytest.raises(ConfigError, match="too short for targets of 5 steps"):
         config.validate()
     box = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
     for spaces in ((gymnasium.spaces.Discrete(3), box), (box, gymnasium.spaces.MultiBinary(2))):

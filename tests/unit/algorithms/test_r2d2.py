@@ -232,7 +232,7 @@ class Forgets(Remembering):
         return []
 
 
-@pytest.mark.parametrize(("model", "says"), [(LooksBack, "prev_rewards"), (Forgets, "no states")])
+@pytest.mark.parametrize(("model", "says"), [(LooksBack, "prev_rewards"), (Forgets, "no initial state")])
 def test_a_model_that_can_not_be_run_over_sequences_is_refused(model, says):
     config = configs.todays_config("R2D2").rl_module(model_config={"custom_model": model})
     with pytest.raises(ConfigError, match=says):
@@ -335,7 +335,7 @@ def test_an_episode_without_states_is_refused():
     episode = SingleAgentEpisode(
         observations=[0.0, 1.0], actions=[0], rewards=[1.0], terminated=True, len_lookback_buffer=0
     )
-    with pytest.raises(ConfigError, match="no states"):
+    with pytest.raises(ConfigError, match="no initial state"):
         list(SequenceChopper(3).chop(episode))
 
 

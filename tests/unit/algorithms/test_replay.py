@@ -234,7 +234,7 @@ def test_a_restored_buffer_holds_and_draws_the_same(alpha):
     of_policies.set_state(replay.get_state())  # as version 0.2 stored what one agent did
     assert len(of_policies.of("default_policy")) == len(replay)
     other = TransitionReplayBuffer(21)
-    with pytest.raises(ConfigError, match="20 steps was stored"):
+    with pytest.raises(ConfigError, match="capacity of 20 steps"):
         other.set_state(replay.get_state())
 
 
@@ -330,7 +330,7 @@ def test_recurrent_modules_replay_episodes(monkeypatch):
 
 
 def test_algorithms_that_replay_no_steps_are_refused():
-    with pytest.raises(ConfigError, match="not by this PPO"):
+    with pytest.raises(ConfigError, match="not for this PPO"):
         replay_columns(configs.todays_config("PPO"))
     own = DQNConfig()
     assert replay_columns(own) is own

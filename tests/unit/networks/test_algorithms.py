@@ -168,7 +168,7 @@ def test_a_converted_module_with_an_operation_that_is_not_known_is_refused():
         policy_class="rllib_compat.modules.ActorModule",
         extra={"module_config": {"graph": graph, "shapes": {}}},
     )
-    with pytest.raises(CheckpointError, match="operations that are not known: exec"):
+    with pytest.raises(CheckpointError, match="unknown operations: exec"):
         read_policy(written, settings("PG"))
     with pytest.raises(CheckpointError, match="damaged"):
         read_policy(replace(written, extra={}), settings("PG"))

@@ -244,7 +244,7 @@ def test_actions_of_a_real_policy_are_refused_without_their_bounds_and_exact_wit
 
 def test_a_config_of_another_checkpoint_is_refused():
     policy, config = keras_policy()
-    with pytest.raises(CheckpointError, match=r"actor_hiddens=\[4, 3\].* says \[9\]"):
+    with pytest.raises(CheckpointError, match=r"actor_hiddens=\[4, 3\].* the config \[9\]"):
         identified(policy, {**config, "actor_hiddens": [9]})
 
 

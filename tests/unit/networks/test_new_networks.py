@@ -378,7 +378,7 @@ def test_networks_with_images_never_asked_for_deviations_apart(model, monkeypatc
     module, *_ = module_of("free")  # of five numbers, which have no halves
     assert not [name for name in module.get_state() if "log_std" in name]
     monkeypatch.setitem(ALL, "free", ("PPO", "vector", acts, {"model": {"free_log_std": True}}))
-    with pytest.raises(ConfigError, match="halves"):
+    with pytest.raises(ConfigError, match="even number"):
         module_of("free")
 
 
