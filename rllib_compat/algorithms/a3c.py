@@ -139,7 +139,7 @@ class A3CConfig(A2CConfig):
             raise ConfigError(
                 "A3C applies the gradients of each fragment at once, and cannot accumulate them.",
                 where="microbatch_size",
-                fix="set it to None, or train with A2C",
+                fix="Set it to None, or train with A2C.",
             )
 
 

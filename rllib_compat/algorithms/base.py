@@ -147,9 +147,9 @@ class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ign
                 f"With {' and '.join(asked)}, an LSTM needs the previous step in its observation, "
                 "and no connector adds it.",
                 where=f"model_config.{asked[0]}",
-                fix="set env_runners(env_to_module_connector=…) to one that returns "
+                fix="Set env_runners(env_to_module_connector=…) to one that returns "
                 "rllib_compat.adapters.PreviousSteps(actions=…, rewards=…, one_hot=True), or "
-                "remove the setting",
+                "remove the setting.",
             )
         return pipeline
 
@@ -165,7 +165,7 @@ class RemovedAlgorithmConfig(OwnEnvRunnersConfig, AlgorithmConfig):  # type: ign
             raise ConfigError(
                 f"{self.algo_class.__name__} runs on the new API stack only.",
                 where="api_stack",
-                fix="do not call api_stack()",
+                fix="Do not call api_stack().",
             )
         for name in (*self.least, *self.positive):
             given, least = getattr(self, name), self.least.get(name)

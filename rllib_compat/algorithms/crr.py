@@ -47,7 +47,7 @@ class CRR(RemovedAlgorithm, MARWIL):  # type: ignore[misc]  # Ray has no types
             raise ConfigError(
                 "CRR trains on recordings, and the config has none.",
                 where="input",
-                fix="set `input` to the path of recordings",
+                fix="Set `input` to the path of recordings.",
             )
         super().training_step()
 
@@ -138,7 +138,7 @@ class CRRTorchLearner(ActorCriticLearner):
             raise ConfigError(
                 "The advantage type 'expectation' is not possible with Box actions.",
                 where="advantage_type",
-                fix="set it to 'mean' or 'max'",
+                fix="Set it to 'mean' or 'max'.",
             )
 
     def module_loss(

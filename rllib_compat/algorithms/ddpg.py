@@ -136,7 +136,7 @@ class DDPGConfig(RemovedAlgorithmConfig):
             raise ConfigError(
                 f"{name} needs a replay buffer of episodes, and {kind} is not one.",
                 where="replay_buffer_config.type",
-                fix="set it to EpisodeReplayBuffer or PrioritizedEpisodeReplayBuffer",
+                fix="Set it to EpisodeReplayBuffer or PrioritizedEpisodeReplayBuffer.",
             )
         if self.get_rollout_fragment_length() < self.n_step and not self.in_evaluation:
             raise ConfigError(

@@ -235,7 +235,7 @@ class ShardedReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no t
                 f"The checkpoint's replay buffer has {stored[0]} shards of {stored[1]} steps, and "
                 f"this one {mine[0]} of {mine[1]}.",
                 where="num_replay_buffer_shards",
-                fix="set the same numbers, or store_buffer_in_checkpoints=False",
+                fix="Set the same numbers, or store_buffer_in_checkpoints=False.",
             )
         self._asked.clear()
         self._restored = state["shards"]
@@ -443,7 +443,7 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
             raise CompatError(
                 f"All {self.config.num_env_runners} env runners have failed.",
                 where="env_runners",
-                fix="set restart_failed_env_runners=True, so that Ray replaces them",
+                fix="Set restart_failed_env_runners=True, so that Ray replaces them.",
             )
 
     def _take_samples(self) -> None:

@@ -69,14 +69,14 @@ class EvolutionConfig(RemovedAlgorithmConfig):
             raise ConfigError(
                 f"{self.algo_class.__name__} supports only one agent and one policy.",
                 where="policies",
-                fix="train a multi-agent config with PPO",
+                fix="Train a multi-agent config with PPO.",
             )
         if self.eval_prob >= 1:
             raise ConfigError(
                 f"With eval_prob={self.eval_prob}, no episode has a perturbation, so env runners "
                 "would sample forever.",
                 where="eval_prob",
-                fix="set it below 1; the default is 0.003 for ES and 0.03 for ARS",
+                fix="Set it below 1; the default is 0.003 for ES and 0.03 for ARS.",
             )
 
 
@@ -96,7 +96,7 @@ class EvolutionCatalog(BCCatalog):
             raise ConfigError(
                 "ES and ARS do not support recurrent policies.",
                 where="model.use_lstm",
-                fix="remove the key, or train PPO",
+                fix="Remove the key, or train PPO.",
             )
         hiddens = model_config_dict.get("fcnet_hiddens")
         vectors = len(observation_space.shape) == 1
@@ -134,7 +134,7 @@ class EvolutionCatalog(BCCatalog):
             raise ConfigError(
                 f"free_log_std needs an even number of outputs, and these actions need {outputs}.",
                 where="model.free_log_std",
-                fix="remove the key",
+                fix="Remove the key.",
             )
         self.pi_head_config = FreeLogStdMLPHeadConfig(
             clip_log_std=False,
@@ -213,7 +213,7 @@ class Evolution(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has n
                 f"A noise table of {config.noise_size} numbers is too small for a network of "
                 f"{center.size} parameters.",
                 where="noise_size",
-                fix="set a larger number; the default is 250,000,000",
+                fix="Set a larger number; the default is 250,000,000.",
             )
         first = not hasattr(self, "_noise")
         if first:  # not in setup: a conversion builds algorithms that never sample

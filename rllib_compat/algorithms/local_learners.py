@@ -50,7 +50,7 @@ def set_weights(env_runner: EnvRunner, weights: Weights) -> None:
         raise ConfigError(
             f"The learner lacks modules of the env runners, or has others: {sorted(others)}.",
             where="policies",
-            fix="define all policies in the config: if env runners train, none can be added later",
+            fix="Define all policies in the config: if env runners train, none can be added later.",
         )
     for name, module in modules.items():
         module.set_state(weights[name])

@@ -93,7 +93,7 @@ def _error(what: str, ids: Iterable[str]) -> LegacyEnvError:
         f"An episode {what} (the policies {', '.join(map(repr, ids))}), and MADDPG's critics need "
         "all agents in each step.",
         where="$.env",
-        fix="make each agent observe and act in each step, with its own policy",
+        fix="Make each agent observe and act in each step, with its own policy.",
     )
 
 

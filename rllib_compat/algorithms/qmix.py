@@ -89,7 +89,7 @@ def _rewards(info: Mapping[str, Any]) -> Any:
             f"QMIX needs the reward of each agent, and the info of a step has no "
             f"{GROUP_REWARDS!r}.",
             where="$.env",
-            fix="group the agents with env.with_agent_groups(), which adds it",
+            fix="Group the agents with env.with_agent_groups(), which adds it.",
         )
     return info[GROUP_REWARDS]
 
@@ -305,7 +305,7 @@ def _valid_actions(batch: Mapping[str, Any], irrelevant: torch.Tensor) -> torch.
         raise ConfigError(
             "An agent has no valid action in a step.",
             where="observation_space → action_mask",
-            fix="allow each agent at least one action in every step but the last",
+            fix="Allow each agent at least one action in every step but the last.",
         )
     return valid
 

@@ -87,7 +87,7 @@ class SequenceChopper:
             raise ConfigError(
                 "The replay of sequences needs a recurrent network, and this one has no states.",
                 where="rl_module_spec",
-                fix="return states from its `get_initial_state` and its forward methods",
+                fix="Return states from its `get_initial_state` and its forward methods.",
             )
         steps = len(episode)
         seen = stack_steps(episode.get_observations())
@@ -281,5 +281,5 @@ class SequenceReplayConfig(RemovedAlgorithmConfig):
             raise ConfigError(
                 f"{self.legacy_name} needs complete episodes; batch_mode is {self.batch_mode!r}.",
                 where="batch_mode",
-                fix="set batch_mode='complete_episodes'",
+                fix="Set batch_mode='complete_episodes'.",
             )

@@ -131,7 +131,7 @@ def read_manifest(checkpoint: str | Path) -> Manifest:
         raise CheckpointError(
             "This checkpoint has no simulators' folders.",
             where=str(path),
-            fix='train with "callbacks": SimulatorFolders(…), and pass a folder of its checkpoints',
+            fix='Train with "callbacks": SimulatorFolders(…), and pass one of its checkpoints.',
         )
     found = text_files.read_json(path, Budget(), str(path))
     try:

@@ -85,7 +85,7 @@ def _read(file: Path) -> Iterator[tuple[list[str], dict[str, Any]]]:
         raise ConfigError(
             "The answers file is not a list of entries, each with `checkpoints` and options.",
             where=str(file),
-            fix="write, for example: - {checkpoints: 'PPO_*', algorithm: PPO}",
+            fix="Write, for example: - {checkpoints: 'PPO_*', algorithm: PPO}",
         )
     for number, entry in enumerate(entries, 1):
         globs = entry.pop(_PATHS)

@@ -181,7 +181,7 @@ def _write_model(
     activation = (
         f"the recording says {made.activation} behind every layer but the last"
         if made.activation
-        else "the weights do not show the activation: edit that line first, or give --recorded"
+        else "the weights do not show the activation: edit that line first, or pass --recorded"
     )
     output.say(activation)
     model = f"{file.stem}:{CLASS}"

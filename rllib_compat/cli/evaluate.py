@@ -110,7 +110,7 @@ def _flags(given: dict[str, Any]) -> list[str]:
             raise click.UsageError(f"--{name.replace('_', '-')} needs --out.")
     notes = []
     if given["no_render"]:
-        notes.append("--no-render: nothing is rendered unless you give --render.")
+        notes.append("--no-render: nothing is rendered unless you pass --render.")
     if given["local_mode"]:
         notes.append("--local-mode: it means nothing any more; an evaluation runs in one process.")
     if given["monitor"]:

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 GONE = {
     "ray_redis_max_memory": "Ray needs no Redis any more",
     "ray_memory": "Ray limits no memory of workers by this any more",
-    "local_mode": "Ray has no local mode any more; give --num-workers 0 to sample in one process",
-    "no_ray_ui": "the dashboard is off unless you give --ray-ui",
+    "local_mode": "Ray has no local mode any more; pass --num-workers 0 to sample in one process",
+    "no_ray_ui": "the dashboard is off unless you pass --ray-ui",
     "sync_on_checkpoint": "what is below the storage path is synchronized by Ray",
     "sync_function": "what is below the storage path is synchronized by Ray",
     "loggers": "json, csv and TensorBoard are written anyway",
     "trial_name_creator": "trials are named after the class and the environment",
     "export_formats": "use `trainer.export_policy_model` or `rllib-compat convert` on a checkpoint",
-    "ray_num_nodes": "start nodes with `ray start` and give --ray-address",
+    "ray_num_nodes": "start nodes with `ray start` and pass --ray-address",
 }
 
 

@@ -98,7 +98,7 @@ def read_log(folder: str | Path) -> list[Outcome]:
         raise UnknownLayoutError(
             f"There is no log ({LOG}) of converted checkpoints.",
             where=describe_place(folder),
-            fix="pass the output folder of `rllib-compat convert --recursive`",
+            fix="Pass the output folder of `rllib-compat convert --recursive`.",
         )
     return list(last.values())
 
@@ -252,6 +252,6 @@ def _other_run(where: str) -> TargetExistsError:
     return TargetExistsError(
         "Another run is writing to this folder.",
         where=where,
-        fix="wait until it has ended, or pass another folder; in a store, a run that was killed "
-        f"counts as running for {_DEAD / 60:.0f} minutes",
+        fix="Wait until it has ended, or pass another folder; in a store, a run that was killed "
+        f"counts as running for {_DEAD / 60:.0f} minutes.",
     )

@@ -105,7 +105,7 @@ def _with_algorithm(checkpoint: LegacyCheckpoint, given: str | None) -> LegacyCh
         message += f"; so had {', '.join(others)}"
     sure = not sign.guess and not any(registry.of(name).undistributed for name in others)
     severity = Severity.INFO if sure else Severity.WARNING
-    hint = "" if sure else "give --algorithm if it is another one"
+    hint = "" if sure else "pass --algorithm if it is another one"
     finding = Finding("derived", severity, Verdict.DERIVED, "algorithm", message, hint)
     return replace(checkpoint, algorithm=names[0]).with_findings([finding])
 

@@ -295,9 +295,9 @@ def _new_target(plan: Plan, new: str | Path, *, overwrite: bool) -> Iterator[Pat
         return
     if is_address(new) or Path(new).suffix != exported.ARCHIVE:
         raise ConfigError(
-            "A policy is written as one file of this machine.",
+            "`--to policy` writes one local file.",
             where=describe_place(new),
-            fix=f"Give a path that ends with {exported.ARCHIVE}.",
+            fix=f"Pass a path that ends with {exported.ARCHIVE}.",
         )
     with tempfile.TemporaryDirectory(prefix="rllib_compat_") as folder:
         yield Path(folder)
@@ -343,7 +343,7 @@ def _nothing_to_compare(plan: Plan) -> NotYetError:
     return NotYetError(
         "Nothing can be compared: no policy has weights.",
         where="policies",
-        fix="pass a checkpoint with a trained policy",
+        fix="Pass a checkpoint with a trained policy.",
     )
 
 

@@ -77,7 +77,7 @@ def find_jobs(folder: str | Path, out: str | Path) -> list[Job]:
         raise UnknownLayoutError(
             "There is no checkpoint below this folder.",
             where=describe_place(folder),
-            fix="Give a folder that has `checkpoint-N` files or checkpoint folders below it.",
+            fix="Pass a folder with `checkpoint-N` files or checkpoint folders below it.",
         )
     below = Counter(above for name in listed for above in name.parents)
     itself = PurePosixPath(folder.resolve() if isinstance(folder, Path) else Store.of(folder).path)

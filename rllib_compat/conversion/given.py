@@ -92,7 +92,7 @@ def _config_of(file: str | Path) -> Mapping[str, Any]:
 
     config = read_data(str(file))
     if not isinstance(config, Mapping):
-        raise ConfigError(f"{file} is not a dict.", fix="pass the params.json of the trial")
+        raise ConfigError(f"{file} is not a dict.", fix="Pass the params.json of the trial.")
     return config
 
 
@@ -107,7 +107,10 @@ def _with_space(known: Mapping[str | None, Space], space: object) -> Mapping[str
 def _space(space: object) -> Space:
     read = parse_repr(space) if isinstance(space, str) else spaces.from_object(space)
     if read is None:
-        raise ConfigError(f"{space!r} is not a space.", fix="Give one of gymnasium, or 'Box(4,)'.")
+        raise ConfigError(
+            f"{space!r} is not a space.",
+            fix="Pass a space of gymnasium, or text such as 'Box(4,)'.",
+        )
     return read
 
 
@@ -147,7 +150,7 @@ class Samples:
             raise ConfigError(
                 f"Old and new cannot be compared on {random} random inputs.",
                 where="inputs",
-                fix=f"pass a number from {least} to {MOST_INPUTS:,}",
+                fix=f"Pass a number from {least} to {MOST_INPUTS:,}.",
             )
         from rllib_compat.conversion.recordings import load  # rarely needed
 

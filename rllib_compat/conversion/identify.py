@@ -105,7 +105,7 @@ def _require_config(checkpoint: LegacyCheckpoint, given: Given) -> None:
         ]
         why = "; ".join(damaged) or "no params.pkl or params.json lies with the checkpoint"
         beside = [f.hint for f in checkpoint.findings if f.rule == NEIGHBOUR]
-        fix = "Give --config params.json, or --config '{}' if the trainer had Ray's defaults."
+        fix = "Pass --config params.json, or --config '{}' if the trainer had Ray's defaults."
         raise MissingInformationError(
             f"No config was found: {why.rstrip('.')}. The weights do not show the network's "
             "activation.",
@@ -284,7 +284,7 @@ def add_spaces_of_network(
             "The action space is neither in the checkpoint nor in its params, and "
             + _why_no_env_helps(config.get("env")),
             where=f"{here}.action_space",
-            fix=f"Give --action-space {policy.policy_id}='Discrete(2)'.",
+            fix=f"Pass --action-space {policy.policy_id}='Discrete(2)'.",
         )
     if policy.observation_space is not None:
         return policy, notes

@@ -87,7 +87,7 @@ def make_module_source(
         raise NotYetError(
             "No policy has a custom model.",
             where=str(checkpoint.source.path),
-            fix="omit --write-model: only custom models need your own module",
+            fix="Omit --write-model: only custom models need your own module.",
         )
     chain = chain_of(policy)
     activation = _activation(chain, recordings.arrays_of(recorded, policy)) if recorded else None
@@ -111,7 +111,7 @@ def chain_of(policy: PolicyState) -> Chain:
         raise MissingInformationError(
             "The policy's spaces are not known.",
             where=where,
-            fix="Give --observation-space and --action-space.",
+            fix="Pass --observation-space and --action-space.",
         )
     if not isinstance(policy.weights, dict):
         raise NotYetError(
@@ -159,7 +159,7 @@ def _activation(chain: Chain, arrays: Mapping[str, Array]) -> str:
         "No known activation reproduces the recording: "
         + (said or "the recording lacks inputs or outputs"),
         where="--recorded",
-        fix="omit --recorded, and edit the activation in the written file",
+        fix="Omit --recorded, and edit the activation in the written file.",
     )
 
 

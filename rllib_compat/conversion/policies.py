@@ -93,7 +93,7 @@ def _selected(checkpoint: LegacyCheckpoint, names: Sequence[str]) -> LegacyCheck
             raise MissingInformationError(
                 f"The checkpoint has no policy {', '.join(map(repr, unknown))}.",
                 where=str(checkpoint.source.path),
-                fix=f"pass one of its policies: {', '.join(policies)}",
+                fix=f"Pass one of its policies: {', '.join(policies)}.",
             )
         wanted = {by_name[name].policy_id for name in names}
         checkpoint = checkpoint.with_policies(p for k, p in policies.items() if k in wanted)
@@ -222,7 +222,7 @@ def _require_same_observations(path: str, of_env: Space, chosen: Space) -> None:
         raise CheckpointError(
             f"The environment has observations of {of_env}, and the policy of {takes}.",
             where=path,
-            fix="pass the environment of the training, with its wrappers: --env",
+            fix="Pass the environment of the training, with its wrappers: --env.",
         )
 
 
@@ -356,7 +356,7 @@ def _read_wrapped_env(
         raise CheckpointError(
             f"The environment cannot be created: {type(error).__name__}: {error}"[:1000],
             where="env",
-            fix="correct the error, or pass --observation-space and --action-space instead",
+            fix="Correct the error, or pass --observation-space and --action-space instead.",
         ) from error
     return _spaces_of(made)
 

@@ -129,7 +129,7 @@ def _compare_export(plan: Plan, target: Path, samples: Samples) -> list[OutputDi
         raise CheckpointError(
             f"A recording is not compared with {plan.form.value}.",
             where="--recorded",
-            fix="Give it to a conversion `--to msgpack`, which needs no Ray either.",
+            fix="Use it with `--to msgpack`, which needs no Ray either.",
         )
     if plan.form is not Form.ONNX:
         return exports.compare_safetensors(plan, target)

@@ -235,7 +235,7 @@ def inputs_of(arrays: Arrays, network: Network) -> dict[str, Array] | None:
                 f"The recording of {name} has the shape {found.shape}, and the network takes "
                 f"{shape}.",
                 where="--recorded",
-                fix="Give what was recorded of this checkpoint.",
+                fix="Pass a recording of this checkpoint.",
             )
         time = (1,) if graph.recurrent and name not in graph.states else ()
         inputs[name] = found.reshape(len(found), *time, *shape)

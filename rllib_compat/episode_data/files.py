@@ -105,7 +105,7 @@ def _find_files(path: Path) -> list[Path]:
         raise CheckpointError(
             "There are no recorded episodes.",
             where=str(path),
-            fix="pass the folder of a trial with EpisodeRecorder",
+            fix="Pass the folder of a trial with EpisodeRecorder.",
         )
     return files
 

@@ -416,5 +416,5 @@ def plain_copy(value: object, where: str) -> Any:
     raise CompatError(
         f"An object of type {type(value).__name__} cannot be recorded.",
         where=where,
-        fix="record only numbers, strings, lists, dicts and arrays",
+        fix="Record only numbers, strings, lists, dicts and arrays.",
     )

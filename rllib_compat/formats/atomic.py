@@ -148,7 +148,7 @@ def _refuse_overlap(target: Path, source: Path) -> None:
         raise CheckpointError(
             "The output is the source, or one of them contains the other.",
             where=f"{target} and {source}",
-            fix="choose an output path outside of the source, which is never changed",
+            fix="Choose an output path outside of the source, which is never changed.",
         )
 
 
@@ -169,8 +169,8 @@ def _require_ours(target: Path, why_not: Callable[[Path], str | None]) -> None:
         raise TargetExistsError(
             f"The output exists already, and is not replaced: {why}.",
             where=str(target),
-            fix="choose another path, or remove it yourself; --overwrite replaces only folders "
-            "with nothing but a converted checkpoint",
+            fix="Choose another path, or remove it yourself; --overwrite replaces only folders "
+            "with nothing but a converted checkpoint.",
         )
 
 

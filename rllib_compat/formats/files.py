@@ -200,7 +200,7 @@ def read_bytes(path: Path, budget: Budget, where: str, largest: int | None = Non
         raise CorruptCheckpointError(
             "The file has changed while it was read.",
             where=where,
-            fix="wait until the other program has written it, and run the command again",
+            fix="Wait until the other program has written it, and run the command again.",
         )
     return memoryview(data)[:size]
 

@@ -149,7 +149,7 @@ def _walk(root: Path) -> Iterator[Path]:
                 raise BudgetExceededError(
                     f"There are more than {_MOST_FILES:,} files below this folder.",
                     where=str(root),
-                    fix="Give the folder of one checkpoint.",
+                    fix="Pass the folder of one checkpoint.",
                 )
             yield place / inner
         if len(place.relative_to(root).parts) >= _DEEPEST_FOLDER:

@@ -111,6 +111,6 @@ def _read(folder: Path) -> Mapping[str, str]:
         raise CorruptCheckpointError(
             "This version of rllib-compat cannot read the checkpoint's list of files.",
             where=place,
-            fix="copy the checkpoint again, or install the version that wrote it",
+            fix="Copy the checkpoint again, or install the version that wrote it.",
         )
     return files

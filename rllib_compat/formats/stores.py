@@ -275,7 +275,7 @@ def store_errors(store: Store) -> Iterator[None]:
         raise FileSystemError(
             f"The store rejected the request: {str(error)[:500]}",
             where=store.shown,
-            fix="check the address, the credentials and the endpoint, as pyarrow needs them",
+            fix="Check the address, the credentials and the endpoint, as pyarrow needs them.",
         ) from error
 
 
@@ -370,7 +370,7 @@ def _copy_file(folder: Store, info: fs.FileInfo, path: Path) -> None:
                 raise CorruptCheckpointError(
                     f"The file has {info.size:,} bytes, and {file.tell():,} were received.",
                     where=f"{folder.shown}/{info.base_name}",
-                    fix="another program may be writing it; try again when it has ended",
+                    fix="Another program may be writing it; try again when it has ended.",
                 )
 
 
@@ -442,7 +442,7 @@ def _compare(path: Path, written: Store) -> None:
     raise CorruptCheckpointError(
         "The store returned other bytes than were written.",
         where=written.shown,
-        fix="make sure that nothing else writes to it, and run the command again",
+        fix="Make sure that nothing else writes to it, and run the command again.",
     )
 
 
@@ -465,7 +465,7 @@ def _refuse_half(folder: Store) -> NoReturn:
     raise CorruptCheckpointError(
         f"The folder is incomplete{who}.",
         where=folder.shown,
-        fix="wait until the writer has ended, or write it again, which replaces it",
+        fix="Wait until the writer has ended, or write it again, which replaces it.",
     )
 
 
@@ -483,5 +483,5 @@ def _refuse_name(store: Store, name: str) -> NoReturn:
     raise CorruptCheckpointError(
         f"The store has a file {name[:100]!a}, which is not a valid file name.",
         where=store.shown,
-        fix="remove or rename the file in the store",
+        fix="Remove or rename the file in the store.",
     )

@@ -139,7 +139,7 @@ def _refusing(what: str, where: str) -> Explore:
         raise NotYetError(
             f"Not supported yet: exploration with {what}.",
             where=where,
-            fix="pass explore=False for the policy's best action",
+            fix="Pass explore=False for the policy's best action.",
         )
 
     return refuse

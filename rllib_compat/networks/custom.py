@@ -91,8 +91,8 @@ def build_module(
     raise CheckpointError(
         f"The module {name} cannot be built and run {'; '.join(failed)}.",
         where="--model",
-        fix="create its layers in `setup()`, from `self.observation_space`, "
-        "`self.action_space` and `self.model_config`",
+        fix="Create its layers in `setup()`, from `self.observation_space`, "
+        "`self.action_space` and `self.model_config`.",
     )
 
 
@@ -112,7 +112,7 @@ def _import(name: str) -> Any:
         raise CheckpointError(
             f"The module {name!r} can't be imported ({error}).",
             where="--model",
-            fix="Give it as my_package.my_module:MyRLModule; it has to be on PYTHONPATH.",
+            fix="Pass it as my_package.my_module:MyRLModule, and add its folder to PYTHONPATH.",
         ) from error
 
 
@@ -350,7 +350,7 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
         Verdict.NOTE,
         f"{where}.weights",
         f"the weights went into {model.module} {_told(old, built.space)}{UNSETTLED}",
-        "give --recorded FILE (`rllib-compat recorder` prints what makes one)",
+        "pass --recorded FILE (`rllib-compat recorder` prints what makes one)",
     )
     return Reading(network, (finding,), state)
 
@@ -394,7 +394,7 @@ def _custom(settings: ModelSettings, key: str = "custom_model_config") -> dict[s
         raise CheckpointError(
             f"The config's {key!r} should be a dict, and is {repr(options)[:80]}.",
             where=f"config.model.{key}",
-            fix="Give the config that was trained with: --config params.json.",
+            fix="Pass the config of the training: --config params.json.",
         )
     return dict(options)
 
@@ -447,5 +447,5 @@ def _require_match(
     raise CheckpointError(
         f"The arrays of the old model and of {module} do not match: {'; '.join(parts)}.",
         where=where,
-        fix="use the same names, or pass --weights-map file.json with {old name: new name}",
+        fix="Use the same names, or pass --weights-map file.json with {old name: new name}.",
     )

@@ -271,7 +271,7 @@ def distribution_from_settings(
         raise NotYetError(
             "Not supported yet: actions from a simplex, which are random also without exploration.",
             where=where,
-            fix="use the converted module: RLModule.from_checkpoint(…)",
+            fix="Use the converted module: RLModule.from_checkpoint(…).",
         )
     if settings["kind"] != "squashed":
         return default_distribution(space, where=where)

@@ -15,19 +15,19 @@ from rllib_compat.neutral.spaces import Box, Space
 #: What is left to do with a network that can't be converted.
 KEEPS = "`--to msgpack` keeps all the weights."
 
-_ANOTHER_CONFIG = f"Give the right config with --config, or the right spaces. {KEEPS}"
+_ANOTHER_CONFIG = f"Pass the right config with --config, or the right spaces. {KEEPS}"
 _CHECK = f"Check that the config (params.json) and the spaces belong to this checkpoint. {KEEPS}"
 
 #: How a space is given, by its kind.
 _GIVE = {
-    "observation": "Give --observation-space 'Box(4,)' or --env CartPole-v1.",
-    "action": "Give --action-space 'Discrete(2)' or --env CartPole-v1.",
-    "images": "Give --observation-space 'Box(0, 255, (84, 84, 4), uint8)' or --env.",
-    "parts": "Give --observation-space \"Dict('camera': Box(0, 255, (84, 84, 3), uint8), …)\" or "
+    "observation": "Pass --observation-space 'Box(4,)' or --env CartPole-v1.",
+    "action": "Pass --action-space 'Discrete(2)' or --env CartPole-v1.",
+    "images": "Pass --observation-space 'Box(0, 255, (84, 84, 4), uint8)' or --env.",
+    "parts": "Pass --observation-space \"Dict('camera': Box(0, 255, (84, 84, 3), uint8), …)\" or "
     "--env.",
-    "bounds": "Give --action-space 'Box(-2, 2, (1,))', with bounds for each dimension where they "
+    "bounds": "Pass --action-space 'Box(-2, 2, (1,))', with bounds for each dimension where they "
     "differ: 'Box([-2, 0], [2, 1], (2,))', or --env Pendulum-v1.",
-    "both": "Give --observation-space 'Box(3,)' and --action-space 'Box(-2, 2, (1,))', or --env "
+    "both": "Pass --observation-space 'Box(3,)' and --action-space 'Box(-2, 2, (1,))', or --env "
     "Pendulum-v1.",
 }
 

@@ -197,7 +197,7 @@ def require_sound(config: Mapping[str, Any], where: str) -> None:
             raise CheckpointError(
                 f"The config's {key!r} should be {wanted}, and is {repr(value)[:80]}.",
                 where=f"{where}.{key}",
-                fix="Give the config that was trained with: --config params.json.",
+                fix="Pass the config of the training: --config params.json.",
             )
 
 
@@ -244,7 +244,7 @@ def _given(value: object) -> dict[str, Any]:
                     f"The config's {str(key)[:80]!r} is an array of {array.size:,} numbers, which "
                     "no key of RLlib ever took.",
                     where="config",
-                    fix="Give the config that was trained with: --config params.json.",
+                    fix="Pass the config of the training: --config params.json.",
                 )
             found[key] = array.tolist()
     return {

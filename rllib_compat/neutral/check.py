@@ -132,7 +132,7 @@ def _wrong(where: str, what: str) -> CorruptCheckpointError:
     return CorruptCheckpointError(
         f"The checkpoint is inconsistent: {what}.",
         where=where[:300],
-        fix="use another checkpoint: the file is damaged",
+        fix="Use another checkpoint: the file is damaged.",
     )
 
 

@@ -92,7 +92,7 @@ def import_attribute(module: str, name: str) -> Any:
         raise ConfigError(
             f"The import of {module} failed: {type(error).__name__}: {error}",
             where=f"{last.filename}:{last.lineno}",
-            fix="correct the error, or name another module",
+            fix="Correct the error, or name another module.",
         ) from error
     try:
         return getattr(found, name)

@@ -77,7 +77,7 @@ def load_policy(
         raise MissingInformationError(
             f"The checkpoint has {len(checkpoint.policies)} policies, and one has to be chosen.",
             where=str(checkpoint.source.path),
-            fix=f"pass policy_id=, one of {', '.join(map(repr, checkpoint.policies))}",
+            fix=f"Pass policy_id=, one of {', '.join(map(repr, checkpoint.policies))}.",
         )
     require_facts(checkpoint, given)
     (state,) = checkpoint.policies.values()

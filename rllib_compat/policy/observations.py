@@ -77,7 +77,7 @@ def _other_size(space: Space, inputs: tuple[int, ...], where: str) -> Checkpoint
     return CheckpointError(
         f"The network needs observations of the shape {inputs}, and the space is {space}.",
         where=f"{where}.observation_space",
-        fix="pass the environment's own observation space: load_policy(…, observation_space=…)",
+        fix="Pass the environment's own observation space: load_policy(…, observation_space=…).",
     )
 
 
@@ -151,7 +151,7 @@ def _not_of(space: Space, shape: tuple[int, ...], why: str, where: str) -> Check
     return CheckpointError(
         f"Observations of the shape {shape} are not in the space {space} ({why}).",
         where=f"{where}.observation_space",
-        fix="pass a batch of the environment's observations; its first axis is the batch",
+        fix="Pass a batch of the environment's observations; its first axis is the batch.",
     )
 
 

@@ -228,7 +228,7 @@ class Policy:
                 f"The state of {batch} observations must have the shapes "
                 f"{[(batch, *s) for s in shapes]}, and has {found}.",
                 where=self._where,
-                fix="pass policy.get_initial_state() at first, then the state of the last call",
+                fix="Pass policy.get_initial_state() at first, then the state of the last call.",
             )
         return timed | dict(zip(graph.states, map(np.asarray, states), strict=True))
 
@@ -248,7 +248,7 @@ class Policy:
             raise CheckpointError(
                 "The policy is not recurrent, and takes no state.",
                 where=self._where,
-                fix="omit `state` if `policy.is_recurrent` is False",
+                fix="Omit `state` if `policy.is_recurrent` is False.",
             )
 
 

@@ -75,7 +75,7 @@ def small_algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
     except Exception as error:  # whatever Ray, gymnasium or an environment says of the config
         raise NotConvertibleError(
             f"Ray cannot build the algorithm: {type(error).__name__}: {error}"[:1000],
-            fix="change the keys that the error names, or pass another --env",
+            fix="Change the keys that the error names, or pass another --env.",
         ) from error
     try:
         yield algorithm

@@ -61,7 +61,7 @@ def find(given: str) -> Algorithm:
             return found
     raise ConfigError(
         f"RLlib never had an algorithm {given!r}.",
-        fix=f"use one of {', '.join(row.name for row in todays())}",
+        fix=f"Use one of {', '.join(row.name for row in todays())}.",
     )
 
 

@@ -201,7 +201,9 @@ def nearest_release(ray: str) -> str:
     try:
         wanted = Version(ray)
     except InvalidVersion as error:
-        raise ConfigError(f"{ray!r} is not a Ray version.", fix="Give it like '0.8.5'.") from error
+        raise ConfigError(
+            f"{ray!r} is not a Ray version.", fix="Pass a version such as '0.8.5'."
+        ) from error
     older = [v for v in versions() if Version(v).release[:2] <= wanted.release[:2]]
     not_newer = [v for v in older if Version(v) <= wanted]
     if not older:

@@ -56,17 +56,17 @@ def draw(trials: Sequence[Trial], out: Path, *, axis: str, overwrite: bool = Fal
         raise CheckpointError(
             "The results have no returns, lengths or recorded data.",
             where=", ".join(str(trial.path) for trial in trials),
-            fix="pass --data PATH for another number in the results",
+            fix="Pass --data PATH for another number in the results.",
         )
     if out.exists() and not overwrite:
-        raise TargetExistsError("The file exists already.", where=str(out), fix="pass --overwrite")
+        raise TargetExistsError("The file exists already.", where=str(out), fix="Pass --overwrite.")
     figure = _figure()
     kinds = figure.canvas.get_supported_filetypes()
     if (kind := out.suffix.lstrip(".").lower()) not in kinds:
         raise CompatError(
             f"matplotlib cannot write {out.suffix or 'a file without a suffix'}.",
             where=str(out),
-            fix=f"use one of the suffixes {', '.join(sorted(kinds))}",
+            fix=f"Use one of the suffixes {', '.join(sorted(kinds))}.",
         )
     names = names[:MOST_PANELS]
     columns = min(len(names), 2 if len(names) < 7 else 3)

@@ -93,7 +93,7 @@ def _find_trials(path: Path) -> list[Path]:
     raise CheckpointError(
         f"There is no {' or '.join(RESULTS)} in this folder, below it or above it.",
         where=str(path),
-        fix="pass the folder of a trial, with the results of Tune or a trainer",
+        fix="Pass the folder of a trial, with the results of Tune or a trainer.",
     )
 
 

@@ -398,7 +398,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "an output that the new module lacks is not missed",
-            '        if name not in new:\n            raise VerificationError(\n                f"The new module gives no {name}.", where=f"policies.{policy_id}"\n            )',
+            '        if name not in new:\n            raise VerificationError(\n                f"The new module has no output {name}.", where=f"policies.{policy_id}"\n            )',
             "        if name not in new:\n            continue",
         ),
         (
@@ -957,8 +957,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/runtime/test_execution_operators.py",),
         (
             "a part of a batch is never replayed",
-            "        count = int(sure) + (random.random() < chance)",
-            "        count = int(sure)",
+            "        count = int(always) + (random.random() < chance)",
+            "        count = int(always)",
         ),
     ),
     *_in(
@@ -998,8 +998,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "one NaN makes a custom metric NaN",
-            "    told = {name: [v for v in custom[name] if not np.any(np.isnan(v))] for name in custom}",
-            "    told = custom",
+            "    custom_lists = {name: [v for v in custom[name] if not np.any(np.isnan(v))] for name in custom}",
+            "    custom_lists = custom",
         ),
         (
             "times are told in seconds instead of milliseconds",

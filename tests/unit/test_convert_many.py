@@ -82,7 +82,7 @@ def test_a_folder_that_no_conversion_has_made_is_not_taken_for_one(results, tmp_
     jobs = find_jobs(results / "PPO_a", tmp_path / "out")
     (jobs[0].new / "notes").mkdir(parents=True)
     (outcome,) = convert_folder(jobs, tmp_path / "log.jsonl", to="msgpack")
-    assert (outcome.status, "there already" in outcome.message) == ("refused", True)
+    assert (outcome.status, "exists already" in outcome.message) == ("refused", True)
 
 
 def test_what_was_converted_into_the_same_folder_is_not_taken_for_input(results):

@@ -102,7 +102,7 @@ def test_inspect_shows_config_and_counters_beside_a_pointer(trial):
 
 def test_metadata_without_its_file_shows_what_it_tells(trial):
     file_of(trial).unlink()
-    with pytest.raises(MissingFileError, match="not there"):
+    with pytest.raises(MissingFileError, match="does not exist"):
         read_checkpoint(trial / "checkpoint_2")
     for path in (trial, trial / "checkpoint_2", trial / "checkpoint_2/checkpoint-2"):
         found = inspect(path)
@@ -246,7 +246,7 @@ def test_without_its_policies_a_checkpoint_still_shows_its_config(tmp_path):
 def test_what_is_left_is_named_and_can_be_given_alone(make, lost, part, tmp_path):
     folder = make(tmp_path)
     (folder / lost).unlink()
-    with pytest.raises(MissingFileError, match=r"not there|no state") as caught:
+    with pytest.raises(MissingFileError, match=r"does not exist|no state") as caught:
         read_checkpoint(folder)
     assert f"{folder / part}." in caught.value.fix
     assert read_checkpoint(folder / part).policies

@@ -194,7 +194,7 @@ def test_a_link_out_of_the_checkpoint_is_refused(newer, tmp_path):
     state = newer / "policies" / "default_policy" / "policy_state.pkl"
     state.unlink()
     state.symlink_to(secret)
-    with pytest.raises(CorruptCheckpointError, match="leads out"):
+    with pytest.raises(CorruptCheckpointError, match="points outside"):
         read_checkpoint(newer)
 
 

@@ -511,7 +511,7 @@ def test_what_is_left_is_exit_code_1_and_a_broken_file_2(run, tmp_path):
     (tmp_path / "old.py").write_text("print 'python 2'\n")
     code, _, err = run(tmp_path)
     assert code == 2
-    assert "old.py can't be parsed" in err
+    assert "old.py cannot be parsed" in err
 
 
 @pytest.mark.parametrize("name", ["RolloutWorker", "collect_episodes"])

@@ -129,7 +129,7 @@ def test_what_is_written_computes_whatever_the_layers_are_called(tmp_path, monke
             main([*told, *more])
         said = capsys.readouterr()
         assert done.value.code in (0, 1), said.err
-    assert "give --recorded" not in said.out, "it was given"
+    assert "pass --recorded" not in said.out, "it was given"
 
 
 def test_the_file_is_written_once_and_the_next_command_is_told(tmp_path, capsys):

@@ -108,13 +108,13 @@ def learns_on_old_stack(algorithm: str, config: Mapping[str, Any]) -> bool:
             f"{algorithm} trains one policy on recordings, and the config has "
             f"{', '.join(sorted(map(str, policies)))}.",
             where="multiagent.policies",
-            fix="train each policy separately, with the recordings of its agents",
+            fix="Train each policy separately, with the recordings of its agents.",
         )
     if not recorded and algorithm == "CQL":
         raise ConfigError(
-            "CQL learns from recorded steps, and there are none.",
+            "CQL trains on recordings, and the config has none.",
             where="input",
-            fix="Give `input` the path of recordings; SAC is what learns from the environment.",
+            fix="Set `input` to the path of recordings, or train SAC in the environment.",
         )
     if row.new_stack_only:
         return False

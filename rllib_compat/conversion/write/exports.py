@@ -134,7 +134,7 @@ def write_policy(plan: Plan, target: Path) -> list[Finding]:
             f"The checkpoint has {len(plan.checkpoint.policies)} policies, and a file can have "
             "only one.",
             where=str(plan.checkpoint.source.path),
-            fix=f"choose one: --policy {next(iter(plan.checkpoint.policies), 'ID')}",
+            fix=f"Choose one: --policy {next(iter(plan.checkpoint.policies), 'ID')}.",
         )
     (policy_id,) = plan.checkpoint.policies
     facts = _metadata(plan, policy_id)
@@ -142,7 +142,7 @@ def write_policy(plan: Plan, target: Path) -> list[Finding]:
         raise NotYetError(
             "The policy's actions need more than its network.",
             where=f"policies.{policy_id}",
-            fix="use `--to msgpack`, which keeps all data",
+            fix="Use `--to msgpack`, which keeps all data.",
         )
     with zipfile.ZipFile(target / f"{policy_id}{ARCHIVE}", "w") as archive:
         archive.writestr("policy.json", json.dumps(facts, indent=2))
@@ -165,7 +165,7 @@ def _to_safetensors(plan: Plan, policy_id: str, facts: Mapping[str, Any]) -> byt
         raise CheckpointError(
             f"safetensors cannot store the arrays: {error!r:.200}.",
             where=f"policies.{policy_id}",
-            fix="use `--to msgpack`, which keeps all data",
+            fix="Use `--to msgpack`, which keeps all data.",
         ) from error
     return data
 

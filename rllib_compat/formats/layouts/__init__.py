@@ -76,9 +76,9 @@ def read(path: str | Path, budget: Budget | None = None) -> LegacyCheckpoint:
         raise
     except OSError as error:
         raise CheckpointError(
-            f"It can't be read: {error.strerror or error}.",
+            f"The checkpoint cannot be read: {error.strerror or error}.",
             where=str(error.filename or path),
-            fix="Check that all files of the checkpoint are there and may be read.",
+            fix="Check that all its files exist and are readable.",
         ) from error
 
 
@@ -107,7 +107,7 @@ def _read(path: Path, budget: Budget) -> LegacyCheckpoint:
     raise UnknownLayoutError(
         "No known checkpoint layout fits:\n" + "\n".join(mismatches),
         where=str(path),
-        fix="Give the checkpoint file, its folder, or the trial's folder above it.",
+        fix="Pass the checkpoint file, its folder, or the trial's folder above it.",
     )
 
 

@@ -129,12 +129,12 @@ def _params_finding(folder: Folder, name: str, place: Path) -> Finding:
     severity, beside, hint = Severity.INFO, "", ""
     if place != folder.root and place not in folder.root.resolve().parents:
         severity, beside = Severity.WARNING, ", which lies beside the checkpoint"
-        hint = "give --config if it is not the checkpoint's"
+        hint = "pass --config if it is not the checkpoint's"
     message = f"the config was read from {name}{beside}"
     return Finding("params", severity, Verdict.DERIVED, Path(name).name, message, hint)
 
 
 def _neighbour_finding(params: Path) -> Finding:
     message = "a config lies in a folder beside the checkpoint, and was not used"
-    hint = f"give --config {quote(str(params))} if it is the checkpoint's"
+    hint = f"pass --config {quote(str(params))} if it is the checkpoint's"
     return Finding.info(NEIGHBOUR, Verdict.NOTE, params.name, message, hint)

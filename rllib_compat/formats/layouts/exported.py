@@ -54,7 +54,7 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
         raise UnknownLayoutError(
             "The file has only weights, and no description of the network.",
             where=str(path),
-            fix="convert the checkpoint that it was exported from again",
+            fix="Convert the checkpoint that it was exported from again.",
         )
     names = [facts[file].get("policy") for file in found]
     ids = folder.policy_ids(names, ".")
@@ -140,5 +140,5 @@ def _unpack(data: memoryview, budget: Budget, where: str) -> memoryview:
 
 def _damaged(why: str, where: str) -> CorruptCheckpointError:
     return CorruptCheckpointError(
-        f"The file is damaged: {why}.", where=where, fix="copy it again, or convert again"
+        f"The file is damaged: {why}.", where=where, fix="Copy it again, or convert again."
     )

@@ -56,7 +56,7 @@ class Folder:
             raise CorruptCheckpointError(
                 "A link or path points outside of the checkpoint.",
                 where=str(path),
-                fix="copy the checkpoint with the linked files (`cp -rL`)",
+                fix="Copy the checkpoint with the linked files (`cp -rL`).",
             )
         return path
 
@@ -79,7 +79,7 @@ class Folder:
             raise MissingFileError(
                 "The file does not exist.",
                 where=where,
-                fix="copy the checkpoint again, with all its files",
+                fix="Copy the checkpoint again, with all its files.",
             )
         if foreign := foreign_files.identify(path):
             raise MissingFileError(foreign.found, where=where, fix=foreign.fix)

@@ -74,6 +74,6 @@ def _sort_policies(
         raise CorruptCheckpointError(
             f"The list of policies does not match the folders: {sorted(policies)}.",
             where=_ALGORITHM,
-            fix="copy the checkpoint again, with the folder `policies`",
+            fix="Copy the checkpoint again, with the folder `policies`.",
         )
     return [policies[policy_id] for policy_id in names]

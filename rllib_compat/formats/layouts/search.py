@@ -136,7 +136,7 @@ def require_one_layout(folder: Path) -> None:
         raise CorruptCheckpointError(
             f"The folder mixes the files of several layouts: {shown}.",
             where=str(folder),
-            fix="pass a folder with a single checkpoint, or the path of the file `checkpoint-N`",
+            fix="Pass a folder with a single checkpoint, or the path of the file `checkpoint-N`.",
         )
 
 

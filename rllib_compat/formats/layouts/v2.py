@@ -240,7 +240,7 @@ def missing_states(
     ]
     fix = "Copy the checkpoint again, with all its files, or take an earlier one."
     if not any(name.startswith(MODULES) for name in without):
-        fix += f" The modules alone, which act and don't train on, are in {folder.root / MODULES}."
+        fix += f" The modules, which are for inference only, are in {folder.root / MODULES}."
     return [
         MissingFileError("A component has no state.", where=name or folder.root.name, fix=fix)
         for name in without

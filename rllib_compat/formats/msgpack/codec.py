@@ -223,7 +223,7 @@ def _refusal(what: str, path: str) -> CheckpointError:
     return CheckpointError(
         f"msgpack cannot store {what}.",
         where=path,
-        fix="remove the value, or convert it to strings, numbers, lists or arrays",
+        fix="Remove the value, or convert it to strings, numbers, lists or arrays.",
     )
 
 

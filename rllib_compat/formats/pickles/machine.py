@@ -162,7 +162,7 @@ class Machine(Reader, ABC):
         return CorruptCheckpointError(
             f"not a valid pickle: {what}",
             where=where,
-            fix="use another checkpoint: the file is truncated, damaged or of another kind",
+            fix="Use another checkpoint: the file is truncated, damaged or of another kind.",
         )
 
     def nested(

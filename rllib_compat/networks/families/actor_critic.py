@@ -235,7 +235,7 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
         raise ConfigError(
             f"The action space {actions} is not supported.",
             where="action_space",
-            fix="use Discrete, MultiDiscrete, Box, or a Tuple or Dict of them",
+            fix="Use Discrete, MultiDiscrete, Box, or a Tuple or Dict of them.",
         )
     if on_torch(settings) and not since(settings, "0.8.6"):
         settings = replace(settings, shares_layers=True)  # whatever the config says
@@ -282,7 +282,7 @@ def wrapper(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space
             raise ConfigError(
                 "The config has use_lstm and use_attention; a network can have only one.",
                 where="model.use_attention",
-                fix="remove use_lstm or use_attention",
+                fix="Remove use_lstm or use_attention.",
             )
         return _attention(arrays, settings, seen, actions)
     return _lstm(arrays, settings, seen, actions) if model.get("use_lstm") else None

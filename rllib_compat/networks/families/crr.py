@@ -57,7 +57,7 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
         raise ConfigError(
             f"CRR needs Discrete or Box actions; these are {actions}.",
             where="action_space",
-            fix="wrap the environment, so that its actions are Discrete or Box",
+            fix="Wrap the environment, so that its actions are Discrete or Box.",
         )
     discrete = isinstance(actions, Discrete)
     observed, size = (original_space(seen) or seen).flat_size(), actions.flat_size()

@@ -101,7 +101,7 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
         raise ConfigError(
             f"{settings.algorithm} needs Box actions; these are {actions}.",
             where="action_space",
-            fix="train PPO, which supports all action spaces, or DQN for Discrete ones",
+            fix="Train PPO, which supports all action spaces, or DQN for Discrete ones.",
         )
     config = settings.config
     features, size = (original_space(seen) or seen).flat_size(), actions.flat_size()
@@ -114,7 +114,7 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
             raise ConfigError(
                 "free_log_std would replace half of the features with untrained numbers.",
                 where="model.free_log_std",
-                fix="remove the key: a deterministic policy has no standard deviations",
+                fix="Remove the key: a deterministic policy has no standard deviations.",
             )
         base = replace(settings, model={**settings.model, "no_final_linear": True})
         features = draw_trunk(NewModel(arrays, base, _FEATURES), seen)

@@ -65,14 +65,14 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
         raise ConfigError(
             f"The action space {actions} is not supported.",
             where="action_space",
-            fix="use Discrete, MultiDiscrete, Box, or a Tuple or Dict of them",
+            fix="Use Discrete, MultiDiscrete, Box, or a Tuple or Dict of them.",
         )
     if settings.wrapper is not None:
         key = "use_lstm" if settings.model.get("use_lstm") else "use_attention"
         raise ConfigError(
             "ES and ARS do not support recurrent policies.",
             where=f"model.{key}",
-            fix="remove the key, or train PPO",
+            fix="Remove the key, or train PPO.",
         )
     draw_trunk(NewModel(arrays, _as_model(settings), outputs, value=True), seen)
 

@@ -66,13 +66,13 @@ def sizes_of(seen: Space | None, actions: Space | None) -> tuple[int, int]:
         raise ConfigError(
             f"MADDPG needs observations that are vectors; these are {seen}.",
             where="observation_space",
-            fix="add FlattenObservations(multi_agent=True) to the env_to_module_connector",
+            fix="Add FlattenObservations(multi_agent=True) to the env_to_module_connector.",
         )
     if actions is None or (acted := _width(actions)) is None:
         raise ConfigError(
             f"MADDPG needs Discrete actions or vectors (Box); these are {actions}.",
             where="action_space",
-            fix="wrap the environment, so that its actions are Discrete or vectors",
+            fix="Wrap the environment, so that its actions are Discrete or vectors.",
         )
     return seen.flat_size(), acted
 

@@ -50,7 +50,7 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
         raise ConfigError(
             f"{settings.algorithm} needs Discrete actions; these are {actions}.",
             where="action_space",
-            fix="train SAC, DDPG or TD3, or make the environment's actions Discrete",
+            fix="Train SAC, DDPG or TD3, or make the environment's actions Discrete.",
         )
     memory = next((key for key in _MEMORIES if settings.model.get(key)), None)
     if memory is not None and settings.algorithm != "R2D2":

@@ -67,7 +67,7 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
         raise ConfigError(
             f"{settings.algorithm} needs Discrete actions or vectors (Box); these are {actions}.",
             where="action_space",
-            fix="train PPO, which supports all action spaces",
+            fix="Train PPO, which supports all action spaces.",
         )
     space = original_space(seen) or seen
     critics: Space = seen
@@ -230,7 +230,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         if not space.bounded:
             raise refusals.range_needed(space, named.where)
         message = f"the bounds of {space} are as old gym printed them; actions are scaled into them"
-        hint = "give --env or --action-space; with the environment, its own bounds count"
+        hint = "pass --env or --action-space; with the environment, its own bounds count"
         findings.append(named.note(message, hint, code="bounds", severity=Severity.WARNING))
     target = own_module(
         f"rllib_compat.modules:{_MODULES[settings.algorithm]}",

@@ -49,14 +49,14 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
             raise ConfigError(
                 f"A bandit needs Discrete actions; these are {self.action_space}.",
                 where="action_space",
-                fix="wrap the environment, so that its actions are Discrete",
+                fix="Wrap the environment, so that its actions are Discrete.",
             )
         inner = space[ITEM] if self._items else space
         if not (isinstance(inner, gymnasium.spaces.Box) and len(inner.shape) == 1 + self._items):
             raise ConfigError(
                 f"A bandit observes a vector, or a Dict with a matrix {ITEM!r}; this is {space}.",
                 where="observation_space",
-                fix="wrap the environment, or flatten its observations with a connector",
+                fix="Wrap the environment, or flatten its observations with a connector.",
             )
         self._sampling, self._alpha = options["sampling"], options["alpha"]
         self._times = options.get("times", 1.0)

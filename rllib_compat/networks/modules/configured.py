@@ -121,7 +121,7 @@ def new_network(settings: ModelSettings, observation_space: Any, action_space: A
             raise ConfigError(
                 f"The old Rays had no network for the space {space}.",
                 where=kind,
-                fix="use Box, Discrete, MultiDiscrete, MultiBinary, Tuple or Dict",
+                fix="Use Box, Discrete, MultiDiscrete, MultiBinary, Tuple or Dict.",
             )
     assert seen is not None and acts is not None  # noqa: PT018 - distinguished above
     rng = np.random.default_rng(int(torch.randint(2**62, ()).item()))
@@ -139,7 +139,7 @@ def _class(name: str) -> Any:
         raise ConfigError(
             f"{name!r} is not a module of RLlib or of this package.",
             where=f"model_config[{NETWORK!r}]",
-            fix="set your own module with RLModuleSpec(module_class=…)",
+            fix="Set your own module with RLModuleSpec(module_class=…).",
         )
     return getattr(import_module(module), cls)
 

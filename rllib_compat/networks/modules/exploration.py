@@ -136,7 +136,7 @@ def check(config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         raise ConfigError(
             f"The exploration noise must be one of {', '.join(DEFAULTS)}, and is {kind!r}.",
             where="exploration_noise.type",
-            fix="for your own noise, override `_forward_exploration` of the RLModule",
+            fix="For your own noise, override `_forward_exploration` of the RLModule.",
         )
     known = DEFAULTS[name]
     if odd := sorted(options.keys() - known.keys()):

@@ -65,7 +65,7 @@ def dense_layers(inputs: int, hiddens: list[int], outputs: int, activation: str)
         raise ConfigError(
             f"The activation {activation!r} is unknown.",
             where="model_config.head_fcnet_activation",
-            fix=f"use one of {', '.join(_ACTIVATIONS)}",
+            fix=f"Use one of {', '.join(_ACTIVATIONS)}.",
         )
     made: list[nn.Module] = []
     for before, after in itertools.pairwise([inputs, *hiddens, outputs]):

@@ -59,7 +59,7 @@ class ModelV2Encoder(nn.Module):
                 f"{type(self.model).__name__} needs {', '.join(sorted(asked))}, and gets only "
                 "observations and states.",
                 where=f"model.{CUSTOM_MODEL}",
-                fix="add these to the observations, in a wrapper of the environment",
+                fix="Add these to the observations, in a wrapper of the environment.",
             )
         first = self.model.get_initial_state()
         if not len(first):
@@ -67,7 +67,7 @@ class ModelV2Encoder(nn.Module):
                 f"The algorithm needs a recurrent network, and {type(self.model).__name__} has no "
                 "initial state.",
                 where=f"model.{CUSTOM_MODEL}",
-                fix="return a list of tensors from its get_initial_state()",
+                fix="Return a list of tensors from its get_initial_state().",
             )
         self._first = {f"state_{i}": torch.as_tensor(state) for i, state in enumerate(first)}
 

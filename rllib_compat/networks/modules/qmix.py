@@ -48,7 +48,7 @@ class QMIXModule(ModuleWithTarget):
                 f"The group's observation space has {self.agents} agents, and its action space "
                 f"{len(self.action_space.spaces)}.",
                 where="action_space",
-                fix="pass group spaces with a part for each agent",
+                fix="Pass group spaces with a part for each agent.",
             )
         if MASK in sizes and sizes[MASK][1] != self.actions:
             raise ConfigError(

@@ -91,7 +91,7 @@ class R2D2Module(_Unrolled, ModuleWithTarget):
             raise ConfigError(
                 "The new networks of R2D2 have no noisy layers.",
                 where="model_config.sigma0",
-                fix="remove the key, or use the networks of an old Ray: legacy_ray='1.13.0'",
+                fix="Remove the key, or use the networks of an old Ray: legacy_ray='1.13.0'.",
             )
         own = options.get(CUSTOM_MODEL)
         if not (options["use_lstm"] or own):

@@ -67,7 +67,7 @@ class RNNSACModule(ModuleWithTarget):
             raise ConfigError(
                 f"With Box actions, RNNSAC needs one-dimensional observations; these are {seen}.",
                 where="observation_space",
-                fix="flatten the observations, or use Discrete actions",
+                fix="Flatten the observations, or use Discrete actions.",
             )
         count = int(space.n) if self.discrete else int(np.prod(space.shape))
         judged, values = (seen, count) if self.discrete else (_wider(seen, count), 1)
@@ -94,7 +94,7 @@ class RNNSACModule(ModuleWithTarget):
             raise ConfigError(
                 "With Box actions, RNNSAC explores only by its action distribution.",
                 where="exploration_config",
-                fix="remove the key",
+                fix="Remove the key.",
             )
         self.carries_critics = not options["zero_init_states"]
         kind = modules.torch_distributions().TorchCategorical

@@ -138,7 +138,7 @@ def _draw(new: NewModel, seen: Space) -> int:
         raise ConfigError(
             f"free_log_std needs an even number of outputs, and these actions need {outputs}.",
             where="model.free_log_std",
-            fix="remove the key: only Box actions have standard deviations",
+            fix="Remove the key: only Box actions have standard deviations.",
         )
     means = outputs // 2 if outputs and free else outputs
     activated = bool(settings.model.get("no_final_linear")) and means is not None

@@ -79,7 +79,7 @@ def filters_for(model: Mapping[str, Any], image: tuple[int, ...]) -> list[Filter
         raise CheckpointError(
             f"There are no default convolutions for images of {image}.",
             where="model.conv_filters",
-            fix="Give the right config with --config, or the right --observation-space.",
+            fix="Pass the right config with --config, or the right --observation-space.",
         )
     try:
         return [
@@ -330,7 +330,7 @@ def draw_convolutions(
                 f"Convolution {number} has a kernel of {filter_.kernel}, which is larger than its "
                 f"input for images of {image[:2]}.",
                 where="model.conv_filters",
-                fix="set smaller kernels or strides",
+                fix="Set smaller kernels or strides.",
             )
     return channels, size
 

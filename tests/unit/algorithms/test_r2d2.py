@@ -232,7 +232,9 @@ class Forgets(Remembering):
         return []
 
 
-@pytest.mark.parametrize(("model", "says"), [(LooksBack, "prev_rewards"), (Forgets, "no initial state")])
+@pytest.mark.parametrize(
+    ("model", "says"), [(LooksBack, "prev_rewards"), (Forgets, "no initial state")]
+)
 def test_a_model_that_can_not_be_run_over_sequences_is_refused(model, says):
     config = configs.todays_config("R2D2").rl_module(model_config={"custom_model": model})
     with pytest.raises(ConfigError, match=says):
