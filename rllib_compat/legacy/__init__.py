@@ -4,9 +4,10 @@ From then on, `ray`, `gym` and removed names of numpy look to the user's own cod
 it was written; to everybody else, Ray's own modules and installed libraries among them, nothing has
 changed. `rllib-compat run script.py` does the same without a change to the script.
 
-How it works: an import statement asks `builtins.__import__`. A function that looks who imports is
-put in its place (`import_hooks`), and gives user code old modules, below `rllib_compat.legacy.old`.
-Their names are looked up in a table (`registry.old_names`) when they are asked for (`modules`).
+How it works: an import statement calls `builtins.__import__`. A function that looks which code
+imports replaces it (`import_hooks`), and gives user code old modules, below
+`rllib_compat.legacy.old`. Their names are looked up in a table (`registry.old_names`) when they are
+used (`modules`).
 """
 
 from __future__ import annotations
@@ -21,4 +22,4 @@ _FILES = {"modules": ("is_removed", "lookup", "redirected")}
 __getattr__, _, _lazy = lazy_exports(__name__, _FILES)
 __all__ += _lazy
 
-activate_worker()  # which is `activate()` where no driver has told this process more
+activate_worker()  # outside of a worker: `activate()`

@@ -42,15 +42,15 @@ def activate(
 ) -> None:
     """Gives the user's own code the old `ray`, `gym` and numpy, in this process and in workers.
 
-    Code that has imported them already keeps what it has. To call it again does no harm.
+    Code that has already imported them keeps its modules. A second call does no harm.
 
     Args:
         packages: Names of installed packages that are old code, too.
-        old_ray: A Ray whose `ray.rllib.examples.env`, `.models` and `.policy` are taken in the
-            place of today's: a wheel, a `site-packages`, or a folder `ray`.
+        old_ray: A Ray whose `ray.rllib.examples.env`, `.models` and `.policy` replace those of
+            the installed Ray: a wheel, a `site-packages`, or a folder `ray`.
         legacy_ray: The Ray whose defaults trainers keep: a version, or "today" for none. "auto":
-            that which the imports, the keys of a config and requirement files beside the script
-            show.
+            the one that the imports, the keys of a config and requirement files beside the script
+            indicate.
 
     Raises:
         CompatError: `old_ray` has no such examples, or `legacy_ray` is no Ray.
@@ -98,30 +98,31 @@ def _import(
     level: int = 0,
 ) -> Any:
     root = name.partition(".")[0]
-    asked = sys._getframe(1)  # noqa: SLF001 - who asks
-    if level == 0 and root in old_names.PACKAGES and not _is_importlib(asked):
-        if import_hooks.asks_user_code(asked):
+    importer = sys._getframe(1)  # noqa: SLF001 - the code that imports
+    if level == 0 and root in old_names.PACKAGES and not _is_importlib(importer):
+        if import_hooks.is_called_by_user_code(importer):
             era.note(of_import(name, fromlist or ()))
-            there = import_hooks.replacement(name, fromlist or ())
-            if there is not None:
-                return there
+            module = import_hooks.replacement(name, fromlist or ())
+            if module is not None:
+                return module
     elif root == "gymnasium" and globals and import_hooks.is_user_code(globals):
         os.environ[TODAYS_GYM] = "1"
     return _original_import(name, globals, locals, fromlist or (), level)
 
 
 def _is_importlib(frame: FrameType) -> bool:
-    """Whether Python looks for a module, and wants the package that it is in."""
+    """Whether Python itself imports the package of a module that it looks for."""
     return str(frame.f_globals.get("__name__")).startswith("importlib")
 
 
 def _import_module(name: str, package: str | None = None) -> ModuleType:
-    asked = sys._getframe(1)  # noqa: SLF001 - who asks
-    if name.partition(".")[0] in old_names.PACKAGES and import_hooks.asks_user_code(asked):
+    importer = sys._getframe(1)  # noqa: SLF001 - the code that imports
+    is_old = name.partition(".")[0] in old_names.PACKAGES
+    if is_old and import_hooks.is_called_by_user_code(importer):
         era.note(of_import(name))
-        there = import_hooks.replacement(name, ("*",))
-        if there is not None:
-            return there
+        module = import_hooks.replacement(name, ("*",))
+        if module is not None:
+            return module
     return _original_import_module(name, package)
 
 
@@ -135,8 +136,8 @@ def _with_old_api(env: Any) -> Any:
 def _restore_removed_names() -> None:
     """Puts names that numpy 1.24 – 2.0 and Python 3.10 removed back where they were.
 
-    An old numpy in the place of numpy would be slow, and strange to numba; and nobody but old code
-    asks for these names. Names that are there stay as they are.
+    A wrapper around numpy would be slow, and numba would reject it; only old code uses these names.
+    Existing names stay as they are.
     """
     for name, was in old_names.NUMPY.items():
         _restore(np, name, getattr(np, was, None) if isinstance(was, str) else was)
@@ -151,13 +152,12 @@ def _restore(module: ModuleType, name: str, value: object) -> None:
 
 
 def configure_workers(packages: Iterable[str] = (), old_ray: str | None = None) -> None:
-    """Has the workers of a Ray that is started later activate the old imports.
+    """Makes the workers of a Ray that is started later activate the old imports.
 
-    Where the user has a hook of his own, they do so when they unpickle the first old module.
+    If the user has set a hook for workers, they do so when they unpickle the first old module.
     """
     variables = {_PACKAGES: ",".join(sorted(packages)), _OLD_RAY: old_ray}
-    told = {name: value for name, value in variables.items() if value}
-    worker_start.call_in_workers(_IN_WORKERS, told)
+    worker_start.call_in_workers(_IN_WORKERS, {k: v for k, v in variables.items() if v})
 
 
 def reset_workers() -> None:
@@ -166,6 +166,6 @@ def reset_workers() -> None:
 
 
 def activate_worker() -> None:
-    """What is called in each worker process of a driver that is active."""
+    """Activates the old imports in a worker process, as its driver configured them."""
     packages = filter(None, os.environ.get(_PACKAGES, "").split(","))
     activate(packages, old_ray=os.environ.get(_OLD_RAY))

@@ -1,4 +1,4 @@
-"""`Algorithm` of Ray 2.0 – 2.9: today's, but that a checkpoint becomes what its methods were."""
+"""`Algorithm` of Ray 2.0 – 2.9: Ray's class, whose `from_checkpoint` returns a trainer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _SameAsRays(type(algorithm.Algorithm)):  # type: ignore[misc]  # Ray has n
     def __new__(
         cls, name: str, bases: tuple[type, ...], members: dict[str, Any], **more: object
     ) -> type:
-        """Makes a class; one that is written for configs that are dicts is a trainer's."""
+        """Makes a class; one that is written for dict configs is derived from `Trainer`."""
         made: type = super().__new__(cls, name, bases, members, **more)
         if _takes_dicts(made, members):
             ours = tuple(Trainer if base.__name__ == "Algorithm" else base for base in bases)
@@ -24,7 +24,7 @@ class _SameAsRays(type(algorithm.Algorithm)):  # type: ignore[misc]  # Ray has n
         return made
 
     def __subclasscheck__(cls, subclass: type) -> bool:
-        if cls is Algorithm:  # looked up in the order of methods: `issubclass` would ask here again
+        if cls is Algorithm:  # by `__mro__`, as `issubclass` would call this method again
             return algorithm.Algorithm in subclass.__mro__ or Trainer in subclass.__mro__
         return bool(super().__subclasscheck__(subclass))
 
@@ -49,7 +49,7 @@ class Algorithm(algorithm.Algorithm, metaclass=_SameAsRays):  # type: ignore[mis
 
     @classmethod
     def from_checkpoint(cls, path: Any, *args: Any, **kwargs: Any) -> Any:
-        """A trainer out of a checkpoint; for a subclass, what Ray makes of it."""
+        """A trainer that continues from a checkpoint; for a subclass, Ray's algorithm."""
         if cls is not Algorithm:
             return super().from_checkpoint(path, *args, **kwargs)
         return Trainer.from_checkpoint(path, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Callbacks of `ray.rllib.agents.callbacks` that today's Ray has for its new API stack, or not."""
+"""Callbacks of `ray.rllib.agents.callbacks`, which Ray has for its new API stack only, or not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rllib_compat.runtime.callbacks import DefaultCallbacks
 
 
 class MemoryTrackingCallbacks(DefaultCallbacks):
-    """Tells in each episode's custom metrics where Python has most memory, and how much in all."""
+    """Adds Python's largest memory allocations and its total memory to the custom metrics."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,25 +24,25 @@ class MemoryTrackingCallbacks(DefaultCallbacks):
         import psutil  # type: ignore[import-untyped]  # Ray does not bring it
 
         del kwargs
-        told = episode.custom_metrics
+        metrics = episode.custom_metrics
         for found in tracemalloc.take_snapshot().statistics("lineno")[:10]:
-            told[f"tracemalloc/{found.traceback}/size"] = found.size
-            told[f"tracemalloc/{found.traceback}/count"] = found.count
+            metrics[f"tracemalloc/{found.traceback}/size"] = found.size
+            metrics[f"tracemalloc/{found.traceback}/count"] = found.count
         process = psutil.Process()
         memory = process.memory_info()
         for kind in ("rss", "data", "vms"):
-            told[f"tracemalloc/worker/{kind}"] = getattr(memory, kind)
+            metrics[f"tracemalloc/worker/{kind}"] = getattr(memory, kind)
 
 
 class RE3UpdateCallbacks(DefaultCallbacks):
-    """Adds to rewards what is new in states, by their embeddings (the exploration RE3).
+    """Adds an intrinsic reward for new states, by their embeddings (the exploration RE3).
 
     Args:
         *args: Nothing.
         embeds_dim: The size of embeddings.
-        k_nn: How many neighbours are asked.
-        beta: How much it counts.
-        rho: How fast that falls.
+        k_nn: How many nearest neighbours the estimate of a state's entropy uses.
+        beta: The weight of the intrinsic reward.
+        rho: How fast that weight decays.
         beta_schedule: `constant` or `linear_decay`.
         **kwargs: Nothing.
     """
@@ -73,9 +73,9 @@ class RE3UpdateCallbacks(DefaultCallbacks):
         weight = random_encoder.update_beta(self.beta_schedule, self.beta, self.rho, self._step)
         found = random_encoder.compute_states_entropy(embedded, self.embeds_dim, self.k_nn)
         bonus = weight * np.reshape(self._rms(found), embedded.shape[:-1])
-        gained = ["rewards"]
-        gained += ["advantages", "value_targets"] if "advantages" in train_batch else []
-        for name in gained:
+        columns = ["rewards"]
+        columns += ["advantages", "value_targets"] if "advantages" in train_batch else []
+        for name in columns:
             train_batch[name] = train_batch[name] + bonus
 
     def on_train_result(self, *, trainer: Any = None, result: Any, **kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""Wrappers of `ray.rllib.env.wrappers` that today's Ray has not."""
+"""Wrappers of `ray.rllib.env.wrappers` that the installed Ray lacks."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def add_RewardUncertaintyEnvClassWrapper(  # noqa: N802 - its name
 
 
 class RecSimResetWrapper(gym.Wrapper):
-    """Gives the first observation of RecSim a `response`, of which its space knows."""
+    """Adds the `response` that RecSim's observation space has to the first observation."""
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
@@ -81,7 +81,7 @@ class RecSimResetWrapper(gym.Wrapper):
 
 
 class RecSimObservationSpaceWrapper(gym.ObservationWrapper):
-    """Names documents by their place, since their own names change with each step."""
+    """Names documents by their position, since their own names change with each step."""
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
@@ -92,7 +92,7 @@ class RecSimObservationSpaceWrapper(gym.ObservationWrapper):
         self._like = self.observation_space.sample()
 
     def observation(self, observation: Any) -> Any:
-        """The same, with places for names."""
+        """The same, with positions for names."""
         documents = {str(place): doc for place, doc in enumerate(observation["doc"].values())}
         return convert_element_to_space_type({**observation, "doc": documents}, self._like)
 
@@ -118,14 +118,14 @@ class MultiDiscreteToDiscreteActionWrapper(gym.ActionWrapper):
     """Numbers several choices as one.
 
     Raises:
-        UnsupportedSpaceException: The actions are no MultiDiscrete.
+        UnsupportedSpaceException: The action space is no MultiDiscrete.
     """
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
         if not isinstance(env.action_space, spaces.MultiDiscrete):
-            told = f"{type(self).__name__} numbers the choices of a MultiDiscrete"
-            raise UnsupportedSpaceException(f"{told}, not of {env.action_space}.")
+            needed = f"{type(self).__name__} needs a MultiDiscrete action space"
+            raise UnsupportedSpaceException(f"{needed}, not {env.action_space}.")
         self.action_space_dimensions = env.action_space.nvec
         self.action_space = spaces.Discrete(int(np.prod(self.action_space_dimensions)))
 
@@ -148,7 +148,7 @@ def recsim_gym_wrapper(
     Args:
         recsim_gym_env: A `RecSimGymEnv`.
         convert_to_discrete_action_space: Whether actions are numbered.
-        wrap_for_bandits: Whether bandits see it.
+        wrap_for_bandits: Whether observations are those that bandits need.
     """
     env: Any = RecSimObservationSpaceWrapper(RecSimResetWrapper(recsim_gym_env))
     if convert_to_discrete_action_space:
@@ -156,7 +156,7 @@ def recsim_gym_wrapper(
     return RecSimObservationBanditWrapper(env) if wrap_for_bandits else env
 
 
-#: What an environment's config leaves out.
+#: Defaults of an environment's config.
 _RECSIM: Mapping[str, Any] = {
     "num_candidates": 10,
     "slate_size": 2,
@@ -175,8 +175,8 @@ def make_recsim_env(
     """A class of environments of the package `recsim`, which has to be installed.
 
     Args:
-        recsim_user_model_creator: Makes the users, of a config.
-        recsim_document_sampler_creator: Makes the documents, of a config.
+        recsim_user_model_creator: Makes the users from a config.
+        recsim_document_sampler_creator: Makes the documents from a config.
         reward_aggregator: The reward of a list of responses.
     """
 
@@ -186,17 +186,17 @@ def make_recsim_env(
         def __init__(self, config: Any = None) -> None:
             from recsim.simulator import environment, recsim_gym  # type: ignore[import-not-found]
 
-            told = config if isinstance(config, EnvContext) else EnvContext(config or {}, 0)
-            told.set_defaults(dict(_RECSIM))
+            context = config if isinstance(config, EnvContext) else EnvContext(config or {}, 0)
+            context.set_defaults(dict(_RECSIM))
             raw = environment.SingleUserEnvironment(
-                recsim_user_model_creator(told),
-                recsim_document_sampler_creator(told),
-                told["num_candidates"],
-                told["slate_size"],
-                resample_documents=told["resample_documents"],
+                recsim_user_model_creator(context),
+                recsim_document_sampler_creator(context),
+                context["num_candidates"],
+                context["slate_size"],
+                resample_documents=context["resample_documents"],
             )
             discrete, bandits = "convert_to_discrete_action_space", "wrap_for_bandits"
             env = recsim_gym.RecSimGymEnv(raw, reward_aggregator)
-            super().__init__(recsim_gym_wrapper(env, told[discrete], told[bandits]))
+            super().__init__(recsim_gym_wrapper(env, context[discrete], context[bandits]))
 
     return RecSimEnv

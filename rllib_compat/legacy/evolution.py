@@ -40,7 +40,7 @@ compute_centered_ranks = noise.centered_ranks
 
 
 class Result(NamedTuple):
-    """What a worker tells of perturbations that it tried."""
+    """The returns of the perturbations that a worker has tried."""
 
     noise_indices: Any
     noisy_returns: Any
@@ -65,7 +65,7 @@ class SharedNoiseTable:
         return self.noise[i : i + dim]
 
     def sample_index(self, dim: int) -> int:
-        """Where some `dim` numbers begin, drawn by numpy's global generator."""
+        """A random index of `dim` numbers, drawn by numpy's global generator."""
         last = self.noise.size - dim
         return int(np.random.randint(last + 1))
 
@@ -85,7 +85,7 @@ def itergroups(items: Iterable[Any], group_size: int) -> Iterator[tuple[Any, ...
 def batched_weighted_sum(
     weights: Iterable[float], vecs: Iterable[Array], batch_size: int
 ) -> tuple[Any, int]:
-    """Adds vectors up, each times its weight, some at a time.
+    """Sums weighted vectors, in batches.
 
     Returns:
         The sum, and how many there were.
@@ -99,7 +99,7 @@ def batched_weighted_sum(
 
 
 class Optimizer:
-    """Moves a policy's flat weights.
+    """Updates a policy's flat weights.
 
     Args:
         policy: Has `num_params` and `get_flat_weights()`.
@@ -114,7 +114,7 @@ class Optimizer:
         """Makes a step.
 
         Returns:
-            The weights after it, and the step's length by theirs.
+            The new weights, and the ratio of the step's norm to that of the old ones.
         """
         self.t += 1
         weights, step = self.policy.get_flat_weights(), self._compute_step(globalg)
@@ -145,14 +145,14 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Adam; its epsilon stands before the second moment's bias is corrected.
+    """Adam, whose epsilon is added before the second moment's bias is corrected.
 
     Args:
         policy: As of `Optimizer`.
         stepsize: The learning rate.
         beta1: The weight of the first moment so far.
         beta2: The weight of the second moment so far.
-        epsilon: What is added to the root of the second moment.
+        epsilon: Is added to the root of the second moment.
     """
 
     def __init__(
@@ -177,14 +177,14 @@ class Adam(Optimizer):
 
 
 class _Worker:
-    """Plays episodes with weights that are moved by noise, and back.
+    """Plays episodes with the weights plus noise, and with the weights minus that noise.
 
     Args:
         config: The config; `eval_prob` of the episodes have no noise.
-        env_creator: What makes an environment of an `EnvContext`.
+        env_creator: Makes an environment from an `EnvContext`.
         noise: The table of noise.
         worker_index: The worker's number.
-        min_task_runtime: How many seconds a task goes on; 0: until one pair was played.
+        min_task_runtime: The shortest duration of a task in seconds; 0: one pair of episodes.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class _Worker:
         """The filters, for other workers.
 
         Args:
-            flush_after: Whether what is new since the last time is forgotten.
+            flush_after: Whether the statistics since the last call are cleared.
         """
         found = {name: known.as_serializable() for name, known in self.filters.items()}
         for known in self.filters.values() if flush_after else ():
@@ -241,7 +241,7 @@ class _Worker:
     def _rollout_of(
         self, weights: Array, timestep_limit: int | None, **noise: bool
     ) -> tuple[Array, int]:
-        """The same of an episode with some weights."""
+        """Plays an episode with these weights."""
         self.policy.set_flat_weights(weights)
         return self.rollout(timestep_limit, **noise)
 
@@ -273,7 +273,7 @@ class _Worker:
 
 
 class _ESWorker(_Worker):
-    """That of ES, whose config is changed by `policy_params`."""
+    """The worker of ES; `policy_params` update its config."""
 
     def __init__(
         self,
@@ -289,7 +289,7 @@ class _ESWorker(_Worker):
 
 
 class _ARSWorker(_Worker):
-    """That of ARS, whose task is one pair, and whose actions have no noise."""
+    """The worker of ARS: a task is one pair of episodes, and actions have no noise."""
 
     def __init__(
         self,

@@ -1,7 +1,6 @@
-"""Environments of `ray.rllib.examples.env` that today's Ray has not, or has as another game.
+"""Environments of `ray.rllib.examples.env` that the installed Ray lacks, or has as another game.
 
-What each of them pays, observes and takes from its config is what it was in Ray 1.13.0
-(`RockPaperScissors`: 1.2.0), and so is the API.
+Rewards, observations, configs and the API are those of Ray 1.13.0 (`RockPaperScissors`: 1.2.0).
 """
 
 from __future__ import annotations
@@ -48,15 +47,14 @@ def make_multi_agent(env_name_or_creator: str | Callable[[Any], Any]) -> type:
     """Makes a class of environments in which several copies of one run side by side.
 
     Args:
-        env_name_or_creator: An environment's name, or what makes one of a config.
+        env_name_or_creator: An environment's name, or a function that makes one from a config.
 
     Returns:
-        A class that takes a config with `num_agents`, 1 by default; the rest of it goes to what
-        makes the environment, if that is no name. Its agents are the numbers from 0 on; its API
-        is the old one.
+        A class that takes a config with `num_agents`, 1 by default; if you gave a
+        function, it gets the rest. Its agents are the numbers from 0 on; its API is the old one.
 
     Raises:
-        LegacyEnvError: Nobody knows the name.
+        LegacyEnvError: No environment has this name.
     """
     creator = find_creator(env_name_or_creator)
     if creator is None:
@@ -106,12 +104,14 @@ class _SideBySide(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
     def step(self, action_dict: Mapping[int, Any]) -> tuple[dict[Any, Any], ...]:
         """Takes a step in each that has an action: observations, rewards, dones, infos."""
         taken = {a: gym_api.step(self.envs[a], action) for a, action in action_dict.items()}
-        # Both ends of today's five values are one of the old four.
+        # The old API has one `done` for terminated and truncated.
         four = {
             agent: (obs, reward, ended or cut, info)
             for agent, (obs, reward, ended, cut, info) in taken.items()
         }
-        obs, rewards, dones, infos = ({a: told[i] for a, told in four.items()} for i in range(4))
+        obs, rewards, dones, infos = (
+            {a: values[i] for a, values in four.items()} for i in range(4)
+        )
         self.dones.update(agent for agent in dones if dones[agent])
         return obs, rewards, {**dones, "__all__": len(self.dones) == len(self.envs)}, infos
 
@@ -121,7 +121,7 @@ class _SideBySide(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
 
 
 class SimpleCorridor(gym.Env):
-    """A corridor from 0 to its end, where the only reward, 1, is paid.
+    """A corridor from 0 to its end, where the only reward is 1.
 
     Args:
         config: `corridor_length`, 10 unless it says otherwise.
@@ -139,12 +139,12 @@ class SimpleCorridor(gym.Env):
         self.end_pos = length
 
     def reset(self) -> list[float]:  # type: ignore[override]
-        """Goes back to 0."""
+        """Starts at 0."""
         self.cur_pos = 0.0
         return self._seen()
 
     def step(self, action: int) -> Step:  # type: ignore[override]
-        """Goes one step: back (0), but not beyond 0, or on (1)."""
+        """Moves one step: back (0), but not below 0, or forward (1)."""
         assert action in (0, 1), action
         self.cur_pos = max(self.cur_pos + (1.0 if action else -1.0), 0.0)
         arrived = self.cur_pos >= self.end_pos
@@ -155,7 +155,7 @@ class SimpleCorridor(gym.Env):
 
 
 class CorrelatedActionsEnv(gym.Env):
-    """Pays 5 if the first action is the observation, and 5 if the second is the first.
+    """Rewards 5 if the first action is the observation, and 5 if the second is the first.
 
     Observations are 0 or 1, drawn by Python's `random`; an episode has 21 steps.
     """
@@ -173,7 +173,7 @@ class CorrelatedActionsEnv(gym.Env):
         return self._draw()
 
     def step(self, action: tuple[int, int]) -> Step:  # type: ignore[override]
-        """Pays for the pair, and draws the next observation."""
+        """Rewards the pair, and draws the next observation."""
         first, second = action
         reward = 5 * (int(first == self.last_observation) + int(first == second))
         self.t += 1
@@ -237,7 +237,7 @@ class RockPaperScissors(MultiAgentEnv):  # type: ignore[misc]  # Ray has no type
 class CurriculumCapableEnv(TaskSettableEnv):
     """A frozen lake of 6 × 7 fields that does not slip; its task is a level from 1 on.
 
-    The goal pays 10 times as much at each level.
+    Each level multiplies the reward of the goal by 10.
 
     Args:
         config: `start_level` (1), `max_timesteps` of an episode (18).
@@ -313,7 +313,7 @@ class _MatrixGame(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
     NUM_STATES = 5
     ACTION_SPACE: Any = Discrete(NUM_ACTIONS)
     OBSERVATION_SPACE: Any = Discrete(NUM_STATES)
-    _DEFAULTS = {  # noqa: RUF012 - nobody changes it
+    _DEFAULTS = {  # noqa: RUF012 - it is constant
         "players_ids": ("player_row", "player_col"),
         "max_steps": 20,
         "output_additional_info": True,

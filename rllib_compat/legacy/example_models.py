@@ -1,7 +1,7 @@
-"""Models and policies of `ray.rllib.examples` that today's Ray has not, for its old API stack.
+"""Models and policies of `ray.rllib.examples` that the installed Ray lacks, for the old API stack.
 
-Layers of models have the names and the sizes of Ray 1.13.0, and are made in its order, so that
-weights of a checkpoint fit, and a seed gives the same ones.
+Layers have the names and the sizes of Ray 1.13.0, and are made in its order, so that a checkpoint's
+weights fit, and a seed gives the same ones.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class TorchRNNModel(RecurrentNetwork, nn.Module):  # type: ignore[misc]  # Ray h
         return self.action_branch(self._features), [part.squeeze(0) for part in after]
 
     def value_function(self) -> Any:
-        """The values of what came last."""
+        """The values of the last forward pass."""
         return self.value_branch(self._features).flatten()
 
 
@@ -122,7 +122,7 @@ class TorchBatchNormModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray
         return self._logits(features), []
 
     def value_function(self) -> Any:
-        """The values of what came last."""
+        """The values of the last forward pass."""
         return self._value_branch(self._features).flatten()
 
 
@@ -181,7 +181,7 @@ class TorchFrameStackingCartPoleModel(TorchModelV2, nn.Module):  # type: ignore[
         return self.out(features), []
 
     def value_function(self) -> Any:
-        """The values of what came last."""
+        """The values of the last forward pass."""
         return self._last_value.squeeze(-1)
 
 
@@ -203,7 +203,7 @@ class _Player(Policy):  # type: ignore[misc]  # Ray has no types
 
 
 class AlwaysSameHeuristic(_Player):
-    """Draws a move for each episode and shows no other."""
+    """Draws one move for each episode and always plays it."""
 
     def __init__(self, *given: object, **named: object) -> None:
         super().__init__(*given, **named)
@@ -227,7 +227,7 @@ class AlwaysSameHeuristic(_Player):
 
 
 class BeatLastHeuristic(_Player):
-    """Shows what would have beaten the other's last move, which it observes as it is or one-hot."""
+    """Plays what beats the opponent's last move, which it observes as a number or one-hot."""
 
     def compute_actions(self, obs_batch: Any, *_: object, **__: object) -> Any:
         """The moves."""

@@ -1,11 +1,10 @@
-"""What Python's import system asks: whose code imports, and where an old module is.
+"""Which code imports a module, and where Python's import system finds the old modules.
 
-An import statement asks `builtins.__import__`, which gets the globals of the code that imports, and
-other code asks `importlib.import_module`. So user code gets old modules (`replacement`), and
-everybody else what they asked for. Old modules have
-names of their own (`rllib_compat.legacy.old.ray…`), so that Ray's and they don't get mixed up in
-`sys.modules`, and so that a pickle that names one is read in any process: `OldModuleFinder` finds
-them.
+An import statement calls `builtins.__import__` with the globals of its code; other code calls
+`importlib.import_module`. User code gets old modules (`replacement`), all other code the
+installed ones. Old modules have their own names (`rllib_compat.legacy.old.ray…`), so that they do
+not replace Ray's in `sys.modules`, and a pickle that names one is read in any process:
+`OldModuleFinder` finds them.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def is_user_code(namespace: Mapping[str, Any]) -> bool:
     """Whether the globals of a module are those of the user's own code.
 
     Code without a file is the user's where it is `__main__`: a notebook, or the interactive Python.
-    Below `OLD_PACKAGE`, only modules out of an old Ray that the user has named have code.
+    Below `OLD_PACKAGE`, only modules of an old Ray that the user has named have code.
     """
     name = namespace.get("__name__") or ""
     if name.partition(".")[0] in user_packages or name.startswith(f"{OLD_PACKAGE}."):
@@ -48,12 +47,12 @@ def is_user_code(namespace: Mapping[str, Any]) -> bool:
     return _is_user_file(file) if isinstance(file, str) else name == "__main__"
 
 
-def asks_user_code(frame: FrameType | None) -> bool:
-    """Whether the user's own code asks for a module.
+def is_called_by_user_code(frame: FrameType | None) -> bool:
+    """Whether the user's own code imports a module.
 
     Args:
-        frame: Where it is asked for. Whoever called it counts in the place of what imports for
-            others, and of code that `exec` runs in a namespace without a file.
+        frame: The frame that imports. If its code imports for its callers, or `exec` runs it in a
+            namespace without a file, the frame that called it counts.
     """
     while frame is not None:
         name, file = (frame.f_globals.get(key) or "" for key in ("__name__", "__file__"))
@@ -74,14 +73,14 @@ def _is_user_file(file: str) -> bool:
 
 
 def replacement(name: str, fromlist: Sequence[str]) -> ModuleType | None:
-    """What an import statement of user code gets in the place of a module.
+    """The module that an import statement of user code gets.
 
     Args:
         name: The module.
-        fromlist: The names after `import`, in `from … import`; else the first package is wanted.
+        fromlist: The names after `import`, in `from … import`; without, it gets the first package.
 
     Returns:
-        The old module; None where Python's own import has what is asked.
+        The old module; None if Python's own import is to find it.
     """
     root = name.partition(".")[0]
     if root not in PACKAGES or (root == "gym" and _has_gym()):
@@ -92,7 +91,7 @@ def replacement(name: str, fromlist: Sequence[str]) -> ModuleType | None:
 
 def _has_gym() -> bool:
     spec = None if "gym" in sys.modules else importlib.util.find_spec("gym")
-    # A folder called gym that is no package counts for nothing beside an installed one.
+    # A folder called gym without an __init__.py is not the package.
     return "gym" in sys.modules or (spec is not None and spec.origin is not None)
 
 
@@ -117,9 +116,9 @@ class OldModuleFinder(MetaPathFinder):
     ) -> ModuleSpec | None:
         """The spec of an old module, or of one of the old Ray that the user has named, or None."""
         if name != OLD_PACKAGE and not name.startswith(f"{OLD_PACKAGE}."):
-            # `importlib` knows the package by its old name, and looks for more where it lies.
-            there = old_ray_examples.are_in(path)
-            return ModuleSpec(name, _AliasLoader(), is_package=True) if there else None
+            # `importlib` has imported the package by its old name, and looks in its folder.
+            is_example = old_ray_examples.are_in(path)
+            return ModuleSpec(name, _AliasLoader(), is_package=True) if is_example else None
         if (spec := old_ray_examples.find_spec(name, path)) is not None:
             return spec
         old = name.removeprefix(OLD_PACKAGE).removeprefix(".")
@@ -129,9 +128,9 @@ class OldModuleFinder(MetaPathFinder):
 
 
 class RemovedModuleFinder(MetaPathFinder):
-    """Finds modules that are gone under their old names, for `importlib` and names in configs.
+    """Finds removed modules by their old names, for `importlib` and names in configs.
 
-    It comes last and asks who wants to know: only the user's code, and this package on its behalf.
+    It is the last finder, and finds them for the user's code and for this package only.
     """
 
     def find_spec(
@@ -141,13 +140,13 @@ class RemovedModuleFinder(MetaPathFinder):
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
         """The spec of a module that no installed Ray has, or None."""
-        if not name.startswith(("ray.rllib.", "ray.tune.")) or not _asked_by_user():
+        if not name.startswith(("ray.rllib.", "ray.tune.")) or not _is_asked_by_user_code():
             return None
         return ModuleSpec(name, _AliasLoader(), is_package=True) if modules.exists(name) else None
 
 
-def _asked_by_user() -> bool:
-    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - who asks
+def _is_asked_by_user_code() -> bool:
+    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - the code that imports
     while frame is not None:
         name = frame.f_globals.get("__name__") or ""
         if "importlib" not in name and name != "rllib_compat.legacy.activation":
@@ -156,12 +155,12 @@ def _asked_by_user() -> bool:
     else:
         return False
     ours = ("rllib_compat.runtime.", "rllib_compat.neutral.public")
-    return name.startswith(ours) or asks_user_code(frame)
+    return name.startswith(ours) or is_called_by_user_code(frame)
 
 
 class _OldModuleLoader(Loader):
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """An empty module; its names are looked up when they are asked for."""
+        """An empty module; its names are looked up at their first use."""
         return modules.OldModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
@@ -183,5 +182,5 @@ def install_finders() -> None:
 
 
 def uninstall_finders() -> None:
-    """Leaves old names alone; old modules that are named in pickles are found all the same."""
+    """Removes the finder of old names; old modules that pickles name are still found."""
     sys.meta_path[:] = [f for f in sys.meta_path if not isinstance(f, RemovedModuleFinder)]

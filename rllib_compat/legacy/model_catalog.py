@@ -1,4 +1,4 @@
-"""What `ray.rllib.models` had for models of one's own, and today's Ray has not."""
+"""What `ray.rllib.models` had for custom models, and the installed Ray lacks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ModelCatalog(_Todays):  # type: ignore[misc]  # Ray has no types
 
 
 class TFModelV2(_TodaysTFModel):  # type: ignore[misc]  # Ray has no types
-    """A custom model on TensorFlow: it can be derived from, and not be made."""
+    """A TensorFlow model: old code can derive from it, but not make one."""
 
     def __init__(self, *_: object, **__: object) -> None:
         raise GoneError(
@@ -52,15 +52,16 @@ def _with_custom_options(model: Any) -> Any:
 
     def init(
         self: Any,
-        seen: Any,
-        acts: Any,
-        outputs: Any,
-        told: Mapping[str, Any],
-        *more: Any,
-        **own: Any,
+        obs_space: Any,
+        action_space: Any,
+        num_outputs: int,
+        model_config: Mapping[str, Any],
+        *args: Any,
+        **kwargs: Any,
     ) -> None:
-        told = {**told, "custom_options": told.get("custom_model_config") or {}}
-        super(made, self).__init__(seen, acts, outputs, told, *more, **own)
+        options = model_config.get("custom_model_config") or {}
+        given = obs_space, action_space, num_outputs, {**model_config, "custom_options": options}
+        super(made, self).__init__(*given, *args, **kwargs)
 
     names = {"__module__": model.__module__, "__qualname__": model.__qualname__}
     made: Any = type(model.__name__, (model,), {**names, "__init__": init})

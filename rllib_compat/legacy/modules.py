@@ -1,4 +1,4 @@
-"""Modules of old Rays and gym, whose names are looked up where they are today."""
+"""Modules of old Rays and gym, whose names are looked up in the installed packages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rllib_compat.registry.old_names import OLD_PACKAGE
 from rllib_compat.runtime.user_envs import TODAYS_GYM
 from rllib_compat.trainer import stock_policies
 
-#: What was given for a name that is not where it was: (module, name) → what it is now.
+#: Names that have moved: (module, name) → what replaces them.
 redirected: dict[tuple[str, str], str] = {}
 
 #: What `lookup` returns for a name that no Ray had.
@@ -25,7 +25,7 @@ MISSING = object()
 
 
 class OldModule(ModuleType):
-    """What user code gets for a module of an old Ray.
+    """A module of an old Ray, for user code.
 
     Args:
         name: Its name below `OLD_PACKAGE`.
@@ -46,8 +46,8 @@ class OldModule(ModuleType):
 
     def __dir__(self) -> list[str]:
         module = self._old_name()
-        there = {name for today in _modules_of_today(module) for name in _public_names(today)}
-        return sorted(there | old_names.names(module).keys())
+        present = {name for today in _installed_modules(module) for name in _public_names(today)}
+        return sorted(present | old_names.names(module).keys())
 
     def __reduce__(self) -> Any:
         return importlib.import_module, (self.__name__,)
@@ -62,16 +62,16 @@ def exists(module: str) -> bool:
         module in old_names.modules()
         or module in old_names.MODULES
         or any(name.startswith(f"{module}.") for name in old_names.NAMES)
-        or any(True for _ in _modules_of_today(module))
+        or any(True for _ in _installed_modules(module))
     )
 
 
 def lookup(module: str, name: str) -> Any:
-    """What a name in an old module is today.
+    """The present object of a name in an old module.
 
     Returns:
-        The object; an `OldModule` where it is a module; a class that raises when it is used where
-        it can't exist any more; `MISSING` where no Ray had the name.
+        The object; an `OldModule` for a module; for what was removed, a class that raises an error
+        when it is used; `MISSING` if no Ray had the name.
     """
     if name.startswith("__"):
         return _special(module, name)
@@ -79,7 +79,7 @@ def lookup(module: str, name: str) -> Any:
         _note(module, name, ours)
         return ours
     submodule = MISSING
-    for today in _modules_of_today(module):
+    for today in _installed_modules(module):
         value = getattr(today, name, MISSING)
         if value is MISSING and name in old_names.names(module):
             value = getattr(today, f"_{name}", MISSING)  # Ray 2.x made many names private
@@ -88,7 +88,7 @@ def lookup(module: str, name: str) -> Any:
         elif value is not MISSING:
             if today.__name__ != module:
                 _note(module, name, value)
-            # What an old module has imported is of another one.
+            # A name that the old module had imported belongs to another module.
             return _with_old_api(module, name, value) if name in old_names.names(module) else value
     if exists(f"{module}.{name}") and module.partition(".")[0] in old_names.PACKAGES:
         return importlib.import_module(f"{OLD_PACKAGE}.{module}.{name}")
@@ -110,21 +110,21 @@ def lookup(module: str, name: str) -> Any:
 
 
 def is_removed(value: object) -> bool:
-    """Whether `lookup` has returned it for what can't exist any more."""
+    """Whether `lookup` has returned it for a removed name."""
     return isinstance(value, _Removed)
 
 
 def _special(module: str, name: str) -> Any:
-    # Whoever looks at all modules, as `inspect` does, asks for others, and must not import Ray.
+    # Code that looks at all modules, as `inspect` does, asks for others, and must not import Ray.
     if name == "__all__":
         return [n for n in dir(importlib.import_module(f"{OLD_PACKAGE}.{module}")) if n[0] != "_"]
     if name in ("__version__", "__commit__"):
-        return getattr(next(_modules_of_today(module), None), name, MISSING)
+        return getattr(next(_installed_modules(module), None), name, MISSING)
     return MISSING
 
 
 def _ours(module: str, name: str) -> Any:
-    """What this package has for the name, where today's Ray has something else or nothing."""
+    """This package's object for a name that the installed Ray lacks, or has for something else."""
     if (own := old_names.NAMES.get(f"{module}.{name}")) is not None:
         return _imported(own)
     if module in old_names.MODULES:
@@ -132,7 +132,7 @@ def _ours(module: str, name: str) -> Any:
         if name in ours.__all__:
             return getattr(ours, name)
     if module.startswith("ray.rllib"):
-        # Whoever imports gymnasium means the wrappers that have its API.
+        # Code that imports gymnasium expects the wrappers with its API.
         todays = name.endswith("PettingZooEnv") and os.environ.get(TODAYS_GYM)
         if name in old_names.IN_RLLIB and not todays:
             return _imported(old_names.IN_RLLIB[name])
@@ -178,7 +178,7 @@ def _of_algorithm(module: str, name: str) -> Any:
 
 
 def _validate_config(config: MutableMapping[str, Any]) -> None:
-    """Leaves it to the trainer, which refuses what its algorithm can't have when it is made."""
+    """Does nothing: a trainer checks its config when it is made."""
     del config
 
 
@@ -191,17 +191,17 @@ def _contributed_config(algorithm: str) -> dict[str, Any]:
 
 @cache
 def _default_config(algorithm: str) -> dict[str, Any]:
-    """The config that stood in a module below `algorithms`; old code changes it in place."""
+    """The default config of a module below `algorithms`; old code changes it in place."""
     from rllib_compat.trainer.defaults import defaults_of
 
-    # Dicts stood there in Ray 2.0 – 2.2, made of configs' attributes, some of other names.
+    # In Ray 2.0 – 2.2 it was a dict of a config's attributes, some of which had other names.
     before, found = (defaults_of(algorithm, release) for release in ("1.13.0", "2.0.1"))
     keys = {_KEYS.get(name, name): value for name, value in found.items() if name not in _NO_KEYS}
     return {**{key: before[key] for key in _OLDER_KEYS if key in before}, **keys}
 
 
-def _modules_of_today(module: str) -> Iterator[ModuleType]:
-    """The modules of today that may have the names of an old one, the likeliest first."""
+def _installed_modules(module: str) -> Iterator[ModuleType]:
+    """The installed modules that may have the names of an old one, the likeliest first."""
     return filter(None, map(_module, old_names.candidates(module)))
 
 
@@ -209,13 +209,13 @@ def _modules_of_today(module: str) -> Iterator[ModuleType]:
 def _module(name: str) -> ModuleType | None:
     try:
         found = importlib.import_module(name)
-        return None if isinstance(found, OldModule) else found  # `lookup` is about it already
+        return None if isinstance(found, OldModule) else found  # `lookup` handles it
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if name == missing or name.startswith(f"{missing}."):
             return None
         raise
-    except (ValueError, DeprecationWarning):  # so Ray says that a module has moved
+    except (ValueError, DeprecationWarning):  # Ray raises them for a module that has moved
         return None
 
 
@@ -234,7 +234,7 @@ def _note(module: str, name: str, value: object) -> None:
 
 
 class _Removed(type):
-    """The type of what is gone: may be named, derived from and annotated with, and nothing else."""
+    """The type of removed classes: code may only name, derive from and annotate with them."""
 
     def __call__(cls, *_: object, **__: object) -> NoReturn:
         cls.raise_gone()
@@ -245,7 +245,7 @@ class _Removed(type):
         cls.raise_gone()
 
     def _as_dict(cls, *_: object) -> NoReturn:
-        # Python takes an AttributeError here for "no mapping", and says only that.
+        # Python would turn an AttributeError into "is not a mapping", without the reason.
         cls.raise_gone(ConfigError)
 
     __getitem__ = __setitem__ = __contains__ = __iter__ = __len__ = keys = _as_dict
@@ -254,7 +254,7 @@ class _Removed(type):
         return True
 
     def raise_gone(cls, kind: type[CompatError] = GoneError) -> NoReturn:
-        """Says where the class went, or the one that it derives from.
+        """Names the replacement of the class, or of the one that it derives from.
 
         Raises:
             CompatError: Always, of this kind.
@@ -270,18 +270,18 @@ class _Removed(type):
 
 @cache
 def _removed(module: str, name: str, last: str) -> type:
-    """A class for a name that is gone; modules derive from it for cases that they never use."""
+    """A class for a removed name; modules may derive from it for cases that never happen."""
     members = {
         "__module__": f"{OLD_PACKAGE}.{module}",
         "__qualname__": name,
-        "__doc__": f"`{module}.{name}` of Ray {last} and before; it can be named and not used.",
+        "__doc__": f"`{module}.{name}` of Ray {last} and before; code can name it, but not use it.",
         "_removed": (f"{module}.{name}", last),
     }
     return _Removed(name, (), members)
 
 
-#: Classes of Ray's examples around a `CartPole-v0`, which ends after 200 steps; today's Ray has
-#: `CartPole-v1` there. Each with the attribute that holds it.
+#: Classes of Ray's examples that wrap a `CartPole-v0`, which ends after 200 steps (Ray wraps
+#: `CartPole-v1` now) → the attribute that holds it.
 _AROUND_CARTPOLE = {
     "CartPoleSparseRewards": "env",
     "MockVectorEnv": "env",
@@ -291,9 +291,9 @@ _AROUND_CARTPOLE = {
 
 
 def _with_old_api(module: str, name: str, today: object) -> Any:
-    """A class of Ray's example environments with the API of its time; anything else as it is.
+    """A class of Ray's example environments with the old API; any other object as it is.
 
-    Code that imports gymnasium itself gets today's classes.
+    Code that imports gymnasium itself gets Ray's classes.
     """
     examples = module.startswith("ray.rllib.examples.env.")
     if not examples or not isinstance(today, type) or os.environ.get(TODAYS_GYM):

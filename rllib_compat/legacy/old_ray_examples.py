@@ -1,8 +1,8 @@
-"""Examples out of an old Ray that the user names: `ray.rllib.examples.{env,models,policy}`.
+"""Examples of an old Ray that the user names: `ray.rllib.examples.{env,models,policy}`.
 
-They are the user's own code then: nothing else of that Ray is imported, and what they import is
-what old code gets. Modules are read where they are, in a wheel by Python's `zipimport`, and stand
-below `rllib_compat.legacy.old` in the place of old modules.
+They count as the user's own code: nothing else of that Ray is imported, and their imports get old
+modules. Modules are read where they are, in a wheel by Python's `zipimport`, and replace the old
+modules below `rllib_compat.legacy.old`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _folder: str | None = None
 
 
 def use(path: str | Path | None) -> None:
-    """Takes examples from that Ray from now on.
+    """Uses the examples of that Ray from now on.
 
     Args:
         path: A wheel, a `site-packages`, a folder `ray`; None for no Ray.
@@ -58,7 +58,7 @@ def find_spec(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
 
     Args:
         name: The module, below `OLD_PACKAGE`.
-        path: Where its package is, as the import system says it; old modules are nowhere.
+        path: The path of its package, as the import system has it; old modules have none.
     """
     parent, _, last = name.rpartition(".")
     if _folder is None or not name.startswith(f"{_PACKAGE}."):

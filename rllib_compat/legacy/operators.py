@@ -1,4 +1,4 @@
-"""What old trainers were built of beside `execution`: updates, choices of a policy, requests."""
+"""Parts of old trainers beside `execution`: updates, policy classes, requests to workers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rllib_compat.trainer import stock_policies
 
 logger = logging.getLogger(__name__)
 
-#: A buffer in a process of its own.
+#: A replay buffer in its own actor.
 ReplayActor = ray.remote(num_cpus=0)(MultiAgentReplayBuffer)
 
 
@@ -72,25 +72,26 @@ def _update_each(worker: Any, fetches: Mapping[str, Any]) -> None:
             policy.update_kl(_stats(fetches, policy_id)["kl"])
         else:
             logger.warning(
-                "There are no results of the policy %r: its KL coefficient stays.", policy_id
+                "The policy %r has no results: its KL coefficient does not change.",
+                policy_id,
             )
 
     for_each(update)
 
 
 class UpdateKL:
-    """Changes what KL divergence costs each policy, by what they told of the last update."""
+    """Updates the KL coefficient of each policy by the results of the last update."""
 
     def __init__(self, workers: Any) -> None:
         self.workers = workers
 
     def __call__(self, fetches: Mapping[str, Any]) -> None:
-        """Takes what `TrainOneStep` has told."""
+        """Takes the results of `TrainOneStep`."""
         _update_each(self.workers.local_worker(), fetches)
 
 
 class UpdateTargetAndKL:
-    """The same of APPO, which also copies the target network.
+    """The same for APPO, which also updates the target network.
 
     Args:
         workers: The workers.
@@ -102,7 +103,7 @@ class UpdateTargetAndKL:
         self.target_update_freq = config["num_sgd_iter"] * config["minibatch_buffer_size"]
 
     def __call__(self, fetches: Mapping[str, Any]) -> None:
-        """Takes what the learner has told."""
+        """Takes the learner's results."""
         counters = _get_shared_metrics().counters
         now = counters["num_steps_sampled"]
         since = now - counters["last_target_update_ts"]
@@ -120,10 +121,10 @@ def _update_target(policy: Any, _: object) -> None:
 
 
 class _SendWeights:
-    """Sends the weights that a learner thread has made to the worker that a batch is of.
+    """Sends the weights of a learner thread to the worker that sampled a batch.
 
     Args:
-        learner_thread: The thread; it says in `weights_updated` that there are new ones.
+        learner_thread: The thread, whose `weights_updated` is true if there are new ones.
         workers: The workers; the local one holds the weights.
     """
 
@@ -144,7 +145,7 @@ class _SendWeights:
 
 
 class UpdateWorkerWeights(_SendWeights):
-    """Does so when the worker has sampled enough since the last time (APEX).
+    """Sends weights to a worker that has sampled enough steps since the last time (APEX).
 
     Args:
         learner_thread: As above.
@@ -172,7 +173,7 @@ class UpdateWorkerWeights(_SendWeights):
 
 
 class BroadcastUpdateLearnerWeights(_SendWeights):
-    """Does so with each batch, with new weights after some batches (IMPALA).
+    """Sends weights after each batch, and new ones after some batches (IMPALA).
 
     Args:
         learner_thread: As above.
@@ -196,7 +197,7 @@ class BroadcastUpdateLearnerWeights(_SendWeights):
 
 
 def gather_experiences_directly(workers: Any, config: Mapping[str, Any]) -> Any:
-    """IMPALA's batches to train on: sampled one by one, some replayed, put together.
+    """IMPALA's train batches: sampled asynchronously, some replayed, concatenated.
 
     Args:
         workers: The workers.
@@ -211,7 +212,7 @@ def gather_experiences_directly(workers: Any, config: Mapping[str, Any]) -> Any:
     return sampled.for_each(_decompressed).for_each(replayed).flatten().combine(together)
 
 
-#: Actors put the batches together, for more workers than one process kept up with (until Ray 2.0).
+#: Until Ray 2.0, actors concatenated the batches of many workers.
 gather_experiences_tree_aggregation = gather_experiences_directly
 
 
@@ -240,14 +241,14 @@ class LeagueBuilder:
 
 
 class NoLeagueBuilder(LeagueBuilder):
-    """Adds none."""
+    """Adds no policy."""
 
     def build_league(self, result: Mapping[str, Any]) -> None:
         """Does nothing."""
 
 
 def update_kl(trainer: Any, fetches: Mapping[str, Any]) -> None:
-    """Changes what KL divergence costs, by what a policy or several have told (Ray 0.5 – 0.8)."""
+    """Updates KL coefficients by the results of one policy or several (Ray 0.5 – 0.8)."""
     worker = trainer.workers.local_worker()
     if "kl" in fetches:
         worker.for_policy(lambda policy: policy.update_kl(fetches["kl"]))
@@ -256,14 +257,14 @@ def update_kl(trainer: Any, fetches: Mapping[str, Any]) -> None:
 
 
 def initialize_target(trainer: Any) -> None:
-    """Copies APPO's target networks, and notes how often that is done (Ray 0.7 – 0.8)."""
+    """Updates APPO's target networks, and sets how often that is done (Ray 0.7 – 0.8)."""
     _update_targets(trainer)
     config = trainer.config
     trainer.target_update_frequency = config["num_sgd_iter"] * config["minibatch_buffer_size"]
 
 
 def update_target_and_kl(trainer: Any, fetches: object) -> None:
-    """Does so after that many steps of the learner, and changes what KL divergence costs."""
+    """Updates target networks after that many steps of the learner, and KL coefficients."""
     del fetches
     learner = trainer.optimizer.learner
     if learner.num_steps >= trainer.target_update_frequency:
@@ -279,7 +280,7 @@ def _update_targets(trainer: Any) -> None:
 
 
 def warn_about_bad_reward_scales(config: Any, result: Any) -> Any:
-    """Warns that rewards are far larger than what PPO's value loss may change by.
+    """Warns if rewards are much larger than `vf_clip_param` of PPO, or the value loss is large.
 
     Args:
         config: The config; until Ray 1.x, the trainer.
@@ -290,13 +291,13 @@ def warn_about_bad_reward_scales(config: Any, result: Any) -> Any:
     config = getattr(config, "config", config)
     learners, shared = result["info"]["learner"], config.get("model", {}).get("vf_share_layers")
     if "default_policy" in learners:
-        told = _stats(learners, "default_policy")
-        loss = config["vf_loss_coeff"] * told["vf_loss"]
+        stats = _stats(learners, "default_policy")
+        loss = config["vf_loss_coeff"] * stats["vf_loss"]
         if (shared or config.get("vf_share_layers")) and loss > 100:
             logger.warning(
                 "The value loss is %s, the policy's %s: lower vf_loss_coeff, or share no layers.",
                 loss,
-                told["policy_loss"],
+                stats["policy_loss"],
             )
     most = config["vf_clip_param"]
     times = round(abs(result["episode_reward_mean"]) / most, 0) if most > 0 else float("inf")
@@ -310,13 +311,13 @@ def warn_about_bad_reward_scales(config: Any, result: Any) -> Any:
 
 
 class AsyncRequestsManager:
-    """Calls functions on workers, and gives what they return when it is there (Ray 2.0 – 2.3).
+    """Calls functions on workers without waiting for their results (Ray 2.0 – 2.3).
 
     Args:
         workers: The workers; each has `apply`.
         max_remote_requests_in_flight_per_worker: How many calls one may have at once.
         ray_wait_timeout_s: How many seconds `get_ready` waits.
-        return_object_refs: Whether it gives references.
+        return_object_refs: Whether `get_ready` returns references.
     """
 
     def __init__(
@@ -379,7 +380,7 @@ class AsyncRequestsManager:
         )
 
     def get_ready(self) -> dict[Any, list[Any]]:
-        """What each worker has returned since."""
+        """The results of each worker that are ready."""
         pending = list(self._pending)
         if not pending:
             return {}
@@ -390,16 +391,16 @@ class AsyncRequestsManager:
         return dict(found)
 
     def add_workers(self, new_workers: Any) -> None:
-        """Takes a worker or several in."""
+        """Adds a worker or several."""
         given = new_workers if isinstance(new_workers, list) else [new_workers]
         self._workers += [worker for worker in given if worker not in self._workers]
 
     def remove_workers(self, workers: Any, remove_in_flight_requests: bool = False) -> None:
-        """Forgets a worker or several.
+        """Removes a worker or several.
 
         Args:
             workers: Which.
-            remove_in_flight_requests: Whether their calls are forgotten, too.
+            remove_in_flight_requests: Whether to drop their pending calls, too.
         """
         gone = workers if isinstance(workers, list) else [workers]
         self._workers = [worker for worker in self._workers if worker not in gone]
@@ -413,7 +414,7 @@ class AsyncRequestsManager:
 
     @property
     def workers(self) -> frozenset[Any]:
-        """The workers that it knows."""
+        """The workers."""
         return frozenset(self._workers)
 
 
@@ -428,21 +429,21 @@ def asynchronous_parallel_requests(
     return_result_obj_ref_ids: bool = False,
     num_requests_to_launch: int | None = 1,
 ) -> dict[Any, list[Any]]:
-    """Calls a function on each actor that is free, and gives what is there (Ray 1.9 – 1.13).
+    """Calls a function on each actor that is free, and returns what is ready (Ray 1.9 – 1.13).
 
     Args:
         remote_requests_in_flight: The calls of each actor that are pending; it is changed.
         actors: The actors; each has `apply`.
-        ray_wait_timeout_s: How many seconds to wait; None: until something is there.
+        ray_wait_timeout_s: How many seconds to wait; None: until one result is ready.
         max_remote_requests_in_flight_per_actor: How many calls one may have at once.
         remote_fn: The function; None: nothing is called.
         remote_args: The arguments for each actor.
         remote_kwargs: The same, by name.
-        return_result_obj_ref_ids: Whether to give references.
+        return_result_obj_ref_ids: Whether to return references.
         num_requests_to_launch: How often to call each.
 
     Returns:
-        Actor → what its calls have returned.
+        Actor → the results of its calls.
     """
     for index, actor in enumerate(actors if remote_fn is not None else ()):
         args = remote_args[index] if remote_args else ()
@@ -451,23 +452,23 @@ def asynchronous_parallel_requests(
         free = max_remote_requests_in_flight_per_actor - len(pending)
         for _ in range(int(max(0, min(free, num_requests_to_launch or 1)))):
             pending.add(actor.apply.remote(remote_fn, *args, **by_name))
-    home = {ref: actor for actor in actors for ref in remote_requests_in_flight[actor]}
+    actor_of = {ref: actor for actor in actors for ref in remote_requests_in_flight[actor]}
     first = 0 if ray_wait_timeout_s is None else ray_wait_timeout_s
-    ready, _ = ray.wait(list(home), num_returns=len(home), timeout=first)
+    ready, _ = ray.wait(list(actor_of), num_returns=len(actor_of), timeout=first)
     if not ready and ray_wait_timeout_s is None:
-        ready, _ = ray.wait(list(home), num_returns=1)
+        ready, _ = ray.wait(list(actor_of), num_returns=1)
     found = defaultdict(list)
     values = ready if return_result_obj_ref_ids else ray.get(ready)
     for reference, value in zip(ready, values, strict=True):
-        remote_requests_in_flight[home[reference]].remove(reference)
-        found[home[reference]].append(value)
+        remote_requests_in_flight[actor_of[reference]].remove(reference)
+        found[actor_of[reference]].append(value)
     return found if ready else {}
 
 
 def wait_asynchronous_requests(
     remote_requests_in_flight: defaultdict[Any, set[Any]], ray_wait_timeout_s: float | None = None
 ) -> dict[Any, list[Any]]:
-    """Gives what is there of calls that are pending."""
+    """Returns the results of pending calls that are ready."""
     actors = list(remote_requests_in_flight)
     return asynchronous_parallel_requests(
         remote_requests_in_flight, actors, ray_wait_timeout_s, float("inf"), None

@@ -1,7 +1,7 @@
-"""Ray's wrappers of PettingZoo until Ray 2.3, around environments of any PettingZoo.
+"""Ray's wrappers of PettingZoo until Ray 2.3, for environments of any PettingZoo.
 
-Spaces are one agent's, as all have the same; today's are dicts by agent. What an environment of
-PettingZoo 1.22 or later says of an agent's end is one value (`done`).
+Spaces are those of one agent, as all have the same; Ray 2.40 has dicts by agent. `terminated` and
+`truncated` of PettingZoo 1.22 and later are one value (`done`).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 
-class _OfPettingZoo(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
-    """What both kinds have.
+class _PettingZooWrapper(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
+    """The base class of both wrappers.
 
     Args:
         env: The environment, of which all agents have the same spaces.
 
     Raises:
-        ValueError: They have not.
+        ValueError: Agents have different spaces.
     """
 
     def __init__(self, env: Any) -> None:
@@ -29,10 +29,10 @@ class _OfPettingZoo(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
         self._skip_env_checking = True
         agents = list(env.agents)
         self._agent_ids = set(agents)
-        self.observation_space = self._one_for_all("observation", agents)
-        self.action_space = self._one_for_all("action", agents)
+        self.observation_space = self._shared_space("observation", agents)
+        self.action_space = self._shared_space("action", agents)
 
-    def _one_for_all(self, what: str, agents: Iterable[Any]) -> Any:
+    def _shared_space(self, what: str, agents: Iterable[Any]) -> Any:
         method = getattr(self._inner, f"{what}_space", None)
         of_agent = method if callable(method) else getattr(self._inner, f"{what}_spaces").get
         first, *others = map(of_agent, agents)
@@ -47,7 +47,7 @@ class _OfPettingZoo(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
         self._inner.close()
 
     def seed(self, seed: int | None = None) -> None:
-        """Seeds the environment, where it can be."""
+        """Seeds the environment, if it has a method for that."""
         getattr(self._inner, "seed", lambda _: None)(seed)
 
     def render(self, mode: str = "human") -> Any:
@@ -58,7 +58,7 @@ class _OfPettingZoo(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
             return self._inner.render()
 
 
-class PettingZooEnv(_OfPettingZoo):
+class PettingZooEnv(_PettingZooWrapper):
     """Agents act in turn: the one that observes acts next.
 
     Args:
@@ -99,7 +99,7 @@ class PettingZooEnv(_OfPettingZoo):
         return self.env.unwrapped
 
 
-class ParallelPettingZooEnv(_OfPettingZoo):
+class ParallelPettingZooEnv(_PettingZooWrapper):
     """All agents act at once.
 
     Args:

@@ -1,4 +1,4 @@
-"""What old code takes from `ray` itself, `ray.utils` and `ray.air`."""
+"""Names of `ray` itself, `ray.utils` and `ray.air` that old code imports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_RESULTS_DIR = str(Path("~/ray_results").expanduser())
 
-#: An argument of old → today's name of it.
+#: An old argument → its present name.
 RENAMED = {
     "redis_address": "address",
     "temp_dir": "_temp_dir",
@@ -28,9 +28,9 @@ RENAMED = {
 
 
 def init(address: object = None, **arguments: object) -> Any:
-    """`ray.init`; arguments that mean nothing any more are left out, with a warning.
+    """`ray.init`; arguments that Ray does not have any more are left out, with a warning.
 
-    `local_mode` was for debugging, and is gone: workers are processes, always.
+    `local_mode`, for debugging, is one of them: workers are always processes.
     """
     arguments = {RENAMED.get(name, name): value for name, value in arguments.items()}
     address = arguments.pop("address", address)
@@ -38,7 +38,7 @@ def init(address: object = None, **arguments: object) -> Any:
     lost = [name for name in arguments if name not in known and not name.startswith("_")]
     for name in [*lost, "local_mode"]:
         if arguments.pop(name, None):
-            logger.warning("`ray.init(%s=…)` means nothing to Ray any more, and is left out.", name)
+            logger.warning("Ray has no `ray.init(%s=…)` any more: the argument is left out.", name)
     return ray.init(address, **arguments)
 
 

@@ -1,4 +1,4 @@
-"""Classes and functions of RLlib as they were: environments, batches, deprecation marks."""
+"""Old classes and functions of RLlib: environments, batches, marks of deprecated code."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def deprecation_warning(
     help: str | None = None,  # noqa: A002
     error: object = None,
 ) -> None:
-    """Warns that something is old, or raises.
+    """Warns that a name is deprecated, or raises an error.
 
     Args:
-        old: What is old.
-        new: What to use in its place.
-        help: A text for the reader.
+        old: The deprecated name.
+        new: What replaces it.
+        help: A text instead of that.
         error: True for a `ValueError`, or the error to raise.
     """
     text = f"`{old}` is deprecated. {help or (f'Use `{new}` instead.' if new else '')}"
@@ -60,7 +60,7 @@ def override(cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  
 
 
 def Deprecated(*given: object, **_: object) -> Any:  # noqa: N802
-    """Marks a function or class as old; whoever calls it wants it all the same."""
+    """Marks a function or class as deprecated, which it returns as it is."""
 
     def mark(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
@@ -91,9 +91,9 @@ MetaEnv = TaskSettableEnv
 
 
 class MultiAgentEnv(TodaysMultiAgentEnv, metaclass=ABCMeta):  # type: ignore[misc]
-    """Ray's, with numbers of agents that an environment may set itself, as many did before 2.40.
+    """Ray's class; an environment may set its numbers of agents, as many did before 2.40.
 
-    Every `MultiAgentEnv` of Ray's counts as one.
+    Every `MultiAgentEnv` of Ray is an instance.
     """
 
     @classmethod
@@ -101,7 +101,7 @@ class MultiAgentEnv(TodaysMultiAgentEnv, metaclass=ABCMeta):  # type: ignore[mis
         return issubclass(subclass, TodaysMultiAgentEnv) if cls is MultiAgentEnv else NotImplemented
 
     def __init__(self, *args: object, **kwargs: object) -> None:
-        # Until Ray 1.8 it had no constructor, so that a class behind it took the arguments.
+        # Until Ray 1.8 it had no constructor: the next class of `__mro__` took the arguments.
         classes = type(self).__mro__
         behind = classes[classes.index(gymnasium.Env) + 1 : -1]
         takes = next((cls for cls in behind if "__init__" in vars(cls)), None)
@@ -112,7 +112,7 @@ class MultiAgentEnv(TodaysMultiAgentEnv, metaclass=ABCMeta):  # type: ignore[mis
 
     @property
     def num_agents(self) -> Any:
-        """What the environment has set, or how many agents there are."""
+        """The number that the environment has set, or how many agents there are."""
         return self.__dict__.get("num_agents", len(self.agents))
 
     @num_agents.setter
@@ -121,7 +121,7 @@ class MultiAgentEnv(TodaysMultiAgentEnv, metaclass=ABCMeta):  # type: ignore[mis
 
     @property
     def max_num_agents(self) -> Any:
-        """What the environment has set, or how many agents there may be."""
+        """The number that the environment has set, or how many agents there may be."""
         return self.__dict__.get("max_num_agents", len(self.possible_agents))
 
     @max_num_agents.setter
@@ -130,7 +130,7 @@ class MultiAgentEnv(TodaysMultiAgentEnv, metaclass=ABCMeta):  # type: ignore[mis
 
 
 class _SameAsRays(type):
-    """Batches that Ray makes are of its own class, and are instances all the same."""
+    """Batches of Ray's own class are instances, too."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, TodaysSampleBatch)
@@ -148,4 +148,4 @@ def discount(rewards: object, gamma: float) -> Any:
 
 
 def get_global_worker() -> None:
-    """None, as it was in every process that was no rollout worker."""
+    """None, as in every process of old Rays that was no rollout worker."""

@@ -17,7 +17,7 @@ rllib evaluate checkpoint_10/checkpoint-10 --run PPO
 
 
 def cli() -> None:
-    """Does what the command line says: `train`, `evaluate` or `rollout`."""
+    """Runs the command line: `train`, `evaluate` or `rollout`."""
     parser = argparse.ArgumentParser(
         description="Trains or plays an algorithm.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -26,7 +26,7 @@ def cli() -> None:
     commands = parser.add_subparsers(dest="command")
     known = {"train": rllib_train, "evaluate": rollout, "rollout": rollout}
     parsers = {
-        name: module.create_parser(lambda name=name, **told: commands.add_parser(name, **told))
+        name: module.create_parser(lambda name=name, **kwargs: commands.add_parser(name, **kwargs))
         for name, module in known.items()
     }
     options = parser.parse_args()
@@ -45,20 +45,22 @@ class FrameworkEnum(str, Enum):
 
 
 class SupportedFileType(str, Enum):
-    """Kinds of files of experiments."""
+    """Kinds of experiment files."""
 
     yaml = "yaml"
     python = "python"
 
 
 def get_file_type(config_file: str) -> SupportedFileType:
-    """The kind of a file of experiments.
+    """The kind of an experiment file.
 
     Raises:
-        ValueError: Its name says none.
+        ValueError: Its name has another ending.
     """
     kinds = {".py": "python", ".yaml": "yaml", ".yml": "yaml"}
     kind = kinds.get(Path(config_file).suffix)
     if kind is None:
-        raise ValueError(f"{config_file} is no file of experiments: {', '.join(kinds)}.")
+        raise ValueError(
+            f"{config_file} is no experiment file, whose name ends in {', '.join(kinds)}."
+        )
     return SupportedFileType(kind)

@@ -1,4 +1,4 @@
-"""`ray.rllib.train` of Ray 0.5 – 2.2: its parser and what it ran, as `rllib-compat train` does."""
+"""`ray.rllib.train` of Ray 0.5 – 2.2: its parser, and `run`, as `rllib-compat train` does."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ train.py -f experiments.yaml
 """
 IS_NOTEBOOK = False
 
-#: Flags beside those of Tune → what argparse is told; a flag without anything else is a switch.
+#: Flags beside those of Tune → arguments of `add_argument`; a flag without a type is a switch.
 _FLAGS: dict[str, dict[str, Any]] = {
     "--ray-address": {"type": str, "help": "a running cluster"},
     "--ray-ui": {"help": "start the dashboard"},
-    "--no-ray-ui": {"help": "there is none unless it is asked for"},
-    "--local-mode": {"help": "means nothing to Ray any more"},
+    "--no-ray-ui": {"help": "do not start it (the default)"},
+    "--local-mode": {"help": "ignored: Ray has none any more"},
     "--ray-num-cpus": {"type": int, "help": "CPUs of a Ray that is started"},
     "--ray-num-gpus": {"type": int, "help": "GPUs of a Ray that is started"},
     "--ray-num-nodes": {"type": int, "help": "start nodes with `ray start`"},
@@ -36,7 +36,7 @@ _FLAGS: dict[str, dict[str, Any]] = {
     "--experiment-name": {"type": str, "default": "default", "help": "a folder's name"},
     "--local-dir": {"type": str, "default": DEFAULT_RESULTS_DIR, "help": "where results go"},
     "--upload-dir": {"type": str, "default": "", "help": "a URI for them"},
-    "--framework": {"choices": ["tf", "tf2", "tfe", "torch"], "help": "as the config's key"},
+    "--framework": {"choices": ["tf", "tf2", "tfe", "torch"], "help": "the config's framework"},
     "-v": {"help": "log_level INFO"},
     "-vv": {"help": "log_level DEBUG"},
     "--resume": {"help": "continue an experiment"},
@@ -56,7 +56,7 @@ def create_parser(parser_creator: Callable[..., Any] | None = None) -> Any:
     """The parser of the flags.
 
     Args:
-        parser_creator: What makes a parser; that of argparse by default.
+        parser_creator: Makes a parser; by default that of argparse.
     """
     parser = make_parser(
         parser_creator,
@@ -64,11 +64,11 @@ def create_parser(parser_creator: Callable[..., Any] | None = None) -> Any:
         description="Trains an algorithm.",
         epilog=EXAMPLE_USAGE,
     )
-    for flag, told in _FLAGS.items():
+    for flag, arguments in _FLAGS.items():
         switch: dict[str, Any] = (
-            {} if "type" in told or "choices" in told else {"action": "store_true"}
+            {} if "type" in arguments or "choices" in arguments else {"action": "store_true"}
         )
-        parser.add_argument(flag, **told, **switch)
+        parser.add_argument(flag, **arguments, **switch)
     parser.add_argument("-f", "--config-file", type=str, help="a file of experiments")
     return parser
 
@@ -77,8 +77,8 @@ def run(args: Any, parser: Any) -> None:
     """Runs the experiments of a file or of flags.
 
     Args:
-        args: What the parser has found.
-        parser: The parser, which tells what is missing.
+        args: The parsed flags.
+        parser: The parser, which reports missing flags.
     """
     if args.config_file:
         found = experiments.read(args.config_file)
@@ -109,14 +109,14 @@ def run(args: Any, parser: Any) -> None:
 
 
 def _settings(args: Any) -> dict[str, Any]:
-    """What flags say of each experiment's config."""
+    """The keys of each experiment's config that flags set."""
     framework = "torch" if args.torch else "tfe" if args.eager else args.framework
     level = "DEBUG" if args.vv else "INFO" if args.v else None
-    told = {"framework": framework, "log_level": level, "eager_tracing": args.trace or None}
-    return {key: value for key, value in told.items() if value is not None}
+    keys = {"framework": framework, "log_level": level, "eager_tracing": args.trace or None}
+    return {key: value for key, value in keys.items() if value is not None}
 
 
 def main() -> None:
-    """Trains what the command line says."""
+    """Runs the command line."""
     parser = create_parser()
     run(parser.parse_args(), parser)

@@ -1,4 +1,4 @@
-"""`ray.rllib.rollout` of Ray 0.5 – 2.0, and `ray.rllib.evaluate`: what scripts took from them."""
+"""`ray.rllib.rollout` of Ray 0.5 – 2.0, and `ray.rllib.evaluate`: what scripts imported of them."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ EXAMPLE_USAGE = """
 rollout.py checkpoint_10/checkpoint-10 --run DQN --env CartPole-v0 --steps 1000 --out rollouts.pkl
 """
 
-#: Flags → what argparse is told; a flag without anything else is a switch.
+#: Flags → arguments of `add_argument`; a flag without a type or a default is a switch.
 _FLAGS: dict[str, dict[str, Any]] = {
-    "--local-mode": {"help": "means nothing to Ray any more"},
+    "--local-mode": {"help": "ignored: Ray has none any more"},
     "--render": {"help": "show the environment"},
-    "--no-render": {"help": "which is the default"},
+    "--no-render": {"help": "do not show it (the default)"},
     "--video-dir": {"type": str, "help": "a folder for videos"},
     "--steps": {"default": 10000, "help": "how many at most; 0: any number"},
     "--episodes": {"default": 0, "help": "how many; 0: any number"},
     "--out": {"default": None, "help": "a file for the steps"},
-    "--config": {"type": json.loads, "default": "{}", "help": "what replaces the checkpoint's"},
+    "--config": {"type": json.loads, "default": "{}", "help": "keys that replace the checkpoint's"},
     "--save-info": {"help": "write infos, too"},
     "--use-shelve": {"help": "write a shelf"},
     "--track-progress": {"help": "keep the progress in a file beside it"},
@@ -59,7 +59,7 @@ class DefaultMapping(collections.defaultdict[Any, Any]):
 
 
 def default_policy_agent_mapping(unused_agent_id: object) -> str:
-    """The policy of all agents where there is one only."""
+    """The policy of all agents, if there is only one."""
     del unused_agent_id
     return ONLY_POLICY
 
@@ -77,9 +77,9 @@ class RolloutSaver:
     Args:
         outfile: The file; None: nothing is written.
         use_shelve: Whether it is a shelf.
-        write_update_file: Whether a file beside it tells how far it is.
-        target_steps: Means nothing: the file tells episodes.
-        target_episodes: The same.
+        write_update_file: Whether a file beside it has the progress.
+        target_steps: Ignored: the progress is in episodes.
+        target_episodes: Ignored.
         save_info: Whether infos are kept.
     """
 
@@ -129,7 +129,7 @@ class RolloutSaver:
         self._recorder.add(self._episode)
 
     def add(self, episode: Episode) -> None:
-        """Takes a whole episode."""
+        """Adds a complete episode."""
         self._recorder.add(episode)
 
 
@@ -142,14 +142,14 @@ def rollout(
     no_render: bool = True,
     video_dir: str | None = None,
 ) -> None:
-    """Plays episodes with a trainer, and prints what each came to.
+    """Plays episodes with a trainer, and prints the reward of each.
 
     Args:
         agent: The trainer.
-        env_name: Means nothing, as ever: the trainer's environment is played.
+        env_name: Ignored, as in old Rays: the trainer has the environment.
         num_steps: How many steps to take, unless episodes are asked for.
         num_episodes: How many episodes to play.
-        saver: What writes them.
+        saver: Writes them.
         no_render: Whether nothing is shown.
         video_dir: Where videos of the episodes go.
     """
@@ -173,7 +173,7 @@ def rollout(
 
 
 class _TrainerActor:
-    """A running trainer that acts."""
+    """A running trainer as an actor."""
 
     def __init__(self, trainer: Any) -> None:
         self._trainer = trainer
@@ -208,7 +208,7 @@ def create_parser(parser_creator: Callable[..., Any] | None = None) -> Any:
     """The parser of the flags.
 
     Args:
-        parser_creator: What makes a parser; that of argparse by default.
+        parser_creator: Makes a parser; by default that of argparse.
     """
     parser = (parser_creator or argparse.ArgumentParser)(
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -219,11 +219,11 @@ def create_parser(parser_creator: Callable[..., Any] | None = None) -> Any:
     required = parser.add_argument_group("required named arguments")
     required.add_argument("--run", type=str, required=True, help="the algorithm")
     required.add_argument("--env", type=str, help="the environment; by default the config's")
-    for flag, told in _FLAGS.items():
+    for flag, arguments in _FLAGS.items():
         switch: dict[str, Any] = (
-            {} if "type" in told or "default" in told else {"action": "store_true"}
+            {} if "type" in arguments or "default" in arguments else {"action": "store_true"}
         )
-        parser.add_argument(flag, **told, **switch)
+        parser.add_argument(flag, **arguments, **switch)
     return parser
 
 
@@ -231,8 +231,8 @@ def run(args: Any, parser: Any) -> None:
     """Plays a checkpoint, which is read as data, or an algorithm that is not trained.
 
     Args:
-        args: What the parser has found.
-        parser: The parser, which tells what is missing.
+        args: The parsed flags.
+        parser: The parser, which reports missing flags.
     """
     given = {**args.config, **args.config.get("evaluation_config", {})}
     config = {key: value for key, value in given.items() if key != "evaluation_config"}
@@ -254,10 +254,10 @@ def run(args: Any, parser: Any) -> None:
 
 
 def main() -> None:
-    """Plays what the command line says.
+    """Runs the command line.
 
     Raises:
-        ValueError: How to write is said, and not where.
+        ValueError: Flags say how to write, but not where.
     """
     parser = create_parser()
     args = parser.parse_args()

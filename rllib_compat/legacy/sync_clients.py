@@ -55,28 +55,28 @@ class SyncClient:
     """Copies folders to another place and back; a subclass says how."""
 
     def sync_up(self, source: str, target: str, exclude: Sequence[str] | None = None) -> bool:
-        """Begins to copy a folder there; False if that is not possible now."""
+        """Starts to copy a folder to the target; False if that is not possible now."""
         raise NotImplementedError
 
     def sync_down(self, source: str, target: str, exclude: Sequence[str] | None = None) -> bool:
-        """Begins to copy a folder back; False if that is not possible now."""
+        """Starts to copy a folder back; False if that is not possible now."""
         raise NotImplementedError
 
     def delete(self, target: str) -> bool:
-        """Begins to remove a folder there; False if that is not possible now."""
+        """Starts to remove the target; False if that is not possible now."""
         raise NotImplementedError
 
     def wait(self) -> None:
-        """Waits until what has begun is done."""
+        """Waits until the copying is done."""
 
     def wait_or_retry(self, max_retries: int = 3, backoff_s: int = 5) -> None:
         """The same; what fails is tried again."""
 
     def reset(self) -> None:
-        """Forgets what has begun."""
+        """Forgets the copying that runs."""
 
     def close(self) -> None:
-        """Frees what is open."""
+        """Closes what is open."""
 
 
 class FunctionBasedClient(SyncClient):
@@ -134,7 +134,7 @@ class CommandBasedClient(SyncClient):
         exclude_template: An option that leaves out a `{pattern}`, or all of a `{regex_pattern}`.
 
     Raises:
-        ValueError: A template lacks what it is to have.
+        ValueError: A template lacks a field that it needs.
     """
 
     def __init__(
@@ -167,16 +167,16 @@ class CommandBasedClient(SyncClient):
         )
 
     def sync_up(self, source: str, target: str, exclude: Sequence[str] | None = None) -> bool:
-        """Begins to copy a folder there; False while another command runs."""
+        """Starts to copy a folder to the target; False while another command runs."""
         return self._run(self.sync_up_template, source, target, exclude)
 
     def sync_down(self, source: str, target: str, exclude: Sequence[str] | None = None) -> bool:
-        """Begins to copy a folder back, into one that is made; False while a command runs."""
+        """Starts to copy a folder back, into a new one; False while a command runs."""
         Path(target).mkdir(parents=True, exist_ok=True)
         return self._run(self.sync_down_template, source, target, exclude)
 
     def delete(self, target: str) -> bool:
-        """Begins to remove a folder there; False while another command runs."""
+        """Starts to remove the target; False while another command runs."""
         return self._run(self.delete_template, "", target)
 
     def wait(self) -> None:
@@ -188,10 +188,10 @@ class CommandBasedClient(SyncClient):
         if self.cmd_process is None:
             return
         process, self.cmd_process = self.cmd_process, None
-        _, said = process.communicate()
+        _, output = process.communicate()
         if process.returncode:
-            told = said.decode(errors="replace")
-            raise TuneError(f"`{process.args!r}` has failed ({process.returncode}): {told}")
+            errors = output.decode(errors="replace")
+            raise TuneError(f"`{process.args!r}` has failed ({process.returncode}): {errors}")
 
     def wait_or_retry(self, max_retries: int = 3, backoff_s: int = 5) -> None:
         """Waits for the command, and runs it again after a failure.
@@ -214,7 +214,7 @@ class CommandBasedClient(SyncClient):
         raise TuneError(f"`{self._last}` has failed {max_retries} times.")
 
     def reset(self) -> None:
-        """Forgets the command, which goes on if it runs."""
+        """Forgets the command; one that runs is not stopped."""
         self.cmd_process = None
 
     def close(self) -> None:
@@ -227,7 +227,7 @@ class CommandBasedClient(SyncClient):
         self, template: str, source: str, target: str, exclude: Sequence[str] | None = None
     ) -> bool:
         if self.is_running:
-            logger.warning("`%s` runs still; %s is left as it is.", self._last, target)
+            logger.warning("`%s` still runs; %s is left as it is.", self._last, target)
             return False
         fields = {"source": shlex.quote(source), "target": shlex.quote(target)}
         self._start(template.format(**fields, options=self._options(exclude or ())))
@@ -273,7 +273,7 @@ def get_sync_client(sync_function: Any, delete_function: Any = None) -> SyncClie
 
 
 class _Cloud(NamedTuple):
-    """How a program copies to a cloud: back, too, where nothing else is said."""
+    """How a program copies to a cloud; `down` is by default the same as `up`."""
 
     program: str
     up: str
@@ -319,7 +319,7 @@ def get_cloud_sync_client(remote_path: str) -> CommandBasedClient:
 
 
 def mock_storage_client() -> SyncClient | None:
-    """A client that takes a folder of this machine for the cloud."""
+    """A client that uses a folder of this machine as the cloud."""
     return get_sync_client(LOCAL_SYNC_TEMPLATE, LOCAL_DELETE_TEMPLATE)
 
 
@@ -334,7 +334,7 @@ def get_rsync_template_if_available(options: str = "") -> str | None:
 
 
 def log_sync_template(options: str = "") -> str | None:
-    """The same of Ray 0.7 – 1.x, which copied what checkpoints are made of, too."""
+    """The same of Ray 0.7 – 1.x, which also copied checkpoints that were being written."""
     key = _KEY.expanduser()
     if shutil.which("rsync") is None or not key.exists():
         return None

@@ -22,7 +22,7 @@ class CloudSyncer:
     Args:
         local_dir: The folder.
         remote_dir: The other place; nothing: nothing is copied.
-        sync_client: What copies.
+        sync_client: Copies.
 
     Attributes:
         last_sync_up_time: When it was copied there last.
@@ -47,13 +47,13 @@ class CloudSyncer:
             self.sync_down(exclude)
 
     def sync_up(self, exclude: Sequence[str] | None = None) -> bool:
-        """Begins to copy it there, without files of some patterns; whether that was possible."""
+        """Starts to copy it there, without files of some patterns; whether that was possible."""
         done = self._copy(self.sync_client.sync_up, self._local, self._remote, exclude)
         self.last_sync_up_time = self.last_sync_up_time if done is None else time.time()
         return bool(done)
 
     def sync_down(self, exclude: Sequence[str] | None = None) -> bool:
-        """Begins to copy it back, without files of some patterns; whether that was possible."""
+        """Starts to copy it back, without files of some patterns; whether that was possible."""
         done = self._copy(self.sync_client.sync_down, self._remote, self._local, exclude)
         self.last_sync_down_time = self.last_sync_down_time if done is None else time.time()
         return bool(done)
@@ -61,7 +61,7 @@ class CloudSyncer:
     def _copy(
         self, copy: Callable[..., bool], source: Any, target: Any, exclude: Sequence[str] | None
     ) -> bool | None:
-        """Whether it has begun; None where there is nothing to copy, or the client fails."""
+        """Whether it has started; None if there is nothing to copy, or the client fails."""
         if not self.validate_hosts(source, target):
             return None
         try:
@@ -71,20 +71,20 @@ class CloudSyncer:
             return None
 
     def validate_hosts(self, source: object, target: object) -> bool:
-        """Whether both places are there."""
+        """Whether both places are given."""
         return bool(source and target)
 
     def wait(self) -> None:
-        """Waits until what has begun is done."""
+        """Waits until the copying is done."""
         self.sync_client.wait()
 
     def reset(self) -> None:
-        """Forgets what has begun, and when."""
+        """Forgets the copying that runs, and its times."""
         self.last_sync_up_time = self.last_sync_down_time = _NEVER
         self.sync_client.reset()
 
     def close(self) -> None:
-        """Frees what is open."""
+        """Closes what is open."""
         self.sync_client.close()
 
 

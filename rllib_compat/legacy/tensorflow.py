@@ -1,4 +1,4 @@
-"""TensorFlow for old code: the installed one, or what says that none is."""
+"""TensorFlow for old code: the installed one, or an object that reports that it is missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["try_import_tf"]
 
 
 class _Missing:
-    """Stands for TensorFlow where it is not installed; false, as `None` was."""
+    """Replaces TensorFlow where it is not installed; false, as `None` was."""
 
     def __bool__(self) -> bool:
         return False
@@ -38,10 +38,11 @@ def try_import_tf(error: bool = False) -> Any:
     """TensorFlow by its two APIs, and the number of its version.
 
     Returns:
-        Three values, which also answer as TensorFlow 1's API does: one value until Ray 0.8.5.
+        Three values, which together have the attributes of TensorFlow 1's API: until Ray 0.8.5 it
+        was the only value.
 
     Raises:
-        ImportError: It has to be there, and is not.
+        ImportError: `error` is true, and TensorFlow is not installed.
     """
     found = _todays(error)
     missing = _Missing()

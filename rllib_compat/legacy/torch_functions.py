@@ -1,4 +1,4 @@
-"""Functions of `ray.rllib.utils.torch_utils` and `torch_ops` that today's Ray has not."""
+"""Functions of `ray.rllib.utils.torch_utils` and `torch_ops` that the installed Ray lacks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tree
 from ray.rllib.models.torch.misc import Reshape
 from ray.rllib.models.utils import get_activation_fn, get_initializer
 
-#: What keeps logarithms finite (Ray 0.8 – 2.10).
+#: The least argument of a logarithm (Ray 0.8 – 2.10).
 _SMALL = 1e-6
 
 
@@ -56,9 +56,9 @@ class ConvTranspose2DStack(torch.nn.Module):
     Args:
         input_size: The length of a vector.
         filters: Channels that come in, kernel and stride of each layer.
-        initializer: What draws the layers' first weights.
+        initializer: Draws the layers' first weights.
         bias_init: Their first biases.
-        activation_fn: What is between two layers.
+        activation_fn: The activation between two layers.
         output_shape: The shape of an image, channels first.
     """
 

@@ -1,4 +1,4 @@
-"""`ray.tune.track` of Ray 0.7 – 0.8: what trials and other scripts log."""
+"""`ray.tune.track` of Ray 0.7 – 0.8: logs results of trials and other scripts."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ __all__ = [
 
 
 class TrackSession:
-    """What a script logs that is no trial (`ray.tune.track` of Ray 0.7 – 0.8); in one, Tune does.
+    """Logs a script's results; in a trial, Tune does (`ray.tune.track` of Ray 0.7 – 0.8).
 
     Args:
         trial_name: Its name; by default, its id.
         experiment_dir: The folder of all of them.
-        upload_dir: Was never there.
-        trial_config: What is logged once.
+        upload_dir: Not implemented, as in old Rays.
+        trial_config: Is logged once.
 
     Raises:
-        NotImplementedError: There is an `upload_dir`, as ever.
+        NotImplementedError: `upload_dir` is given.
     """
 
     def __init__(
@@ -49,7 +49,9 @@ class TrackSession:
         _tune_reporter: object = None,
     ) -> None:
         if upload_dir:
-            raise NotImplementedError("upload_dir was never there: copy the folder afterwards.")
+            raise NotImplementedError(
+                "upload_dir was never implemented: copy the folder afterwards."
+            )
         self.is_tune_session = bool(_tune_reporter)
         self.trial_config, self._steps = dict(trial_config or {}), -1
         if self.is_tune_session:
@@ -66,7 +68,7 @@ class TrackSession:
         self._logger = UnifiedLogger(self.trial_config, self.logdir)
 
     def log(self, **metrics: Any) -> None:
-        """Logs a result; steps are counted where it doesn't tell them."""
+        """Logs a result; if it has no `training_iteration`, its steps are counted."""
         self._steps += 1
         result = {"training_iteration": self._steps, **metrics, "trial_id": self.trial_id}
         if self.is_tune_session:
@@ -75,7 +77,7 @@ class TrackSession:
             self._logger.on_result(result)
 
     def close(self) -> None:
-        """Writes that it is done; a trial's is Tune's affair."""
+        """Writes that it has ended; in a trial, Tune does."""
         ended = {"trial_completed": True, "end_time": datetime.now().isoformat()}
         self.trial_config |= ended
         if not self.is_tune_session:
@@ -88,7 +90,7 @@ _sessions: list[TrackSession] = []
 
 
 def get_session() -> TrackSession:
-    """The session, which a trial has from the beginning.
+    """The session; a trial always has one.
 
     Raises:
         ValueError: There is none.
@@ -101,10 +103,10 @@ def get_session() -> TrackSession:
 
 
 def init(ignore_reinit_error: bool = True, **session_kwargs: Any) -> None:
-    """Begins a session, unless there is one.
+    """Starts a session, unless there is one.
 
     Raises:
-        ValueError: There is one, and that is not ignored.
+        ValueError: There is one, and `ignore_reinit_error` is false.
     """
     if _sessions and not ignore_reinit_error:
         raise ValueError("There is a session already: call ray.tune.track.shutdown() first.")

@@ -25,14 +25,14 @@ __all__ = [
 Function = TypeVar("Function")
 
 
-def _part(trainable: object, config: Mapping[str, Any], library: str, needed: str) -> Any:
-    """What a config says of a library.
+def _options(trainable: object, config: Mapping[str, Any], library: str, needed: str) -> Any:
+    """The options of a library in a config.
 
     Raises:
-        ValueError: It is no trainable, or something is missing.
+        ValueError: The object is no trainable, or the config lacks a key.
     """
     if not isinstance(trainable, ray.tune.Trainable):
-        raise ValueError(f"{type(trainable).__name__} is mixed with no ray.tune.Trainable.")
+        raise ValueError(f"{type(trainable).__name__} is not derived from ray.tune.Trainable.")
     if needed not in config.get(library, {}):
         raise ValueError(f"The config has no {library!r} with {needed!r}.")
     return dict(config[library])
@@ -42,12 +42,12 @@ class MLflowTrainableMixin:
     """Gives each trial a run of MLflow, which needs its package."""
 
     def __init__(self: Any, config: dict[str, Any], *args: Any, **kwargs: Any) -> None:
-        told = _part(self, config, "mlflow", "tracking_uri")
+        options = _options(self, config, "mlflow", "tracking_uri")
         super().__init__(config, *args, **kwargs)  # type: ignore[call-arg]
         self._mlflow = importlib.import_module("mlflow")
-        self._mlflow.set_tracking_uri(told["tracking_uri"])
-        by = {name: told[name] for name in ("experiment_id",) if told.get(name)}
-        self._mlflow.set_experiment(**by or {"experiment_name": told["experiment_name"]})
+        self._mlflow.set_tracking_uri(options["tracking_uri"])
+        by = {name: options[name] for name in ("experiment_id",) if options.get(name)}
+        self._mlflow.set_experiment(**by or {"experiment_name": options["experiment_name"]})
         name = f"{self.trial_name}_{self.trial_id}".replace("/", "_")
         self._mlflow.start_run(run_name=name)
 
@@ -65,18 +65,18 @@ class WandbTrainableMixin:
     """
 
     def __init__(self: Any, config: dict[str, Any], *args: Any, **kwargs: Any) -> None:
-        told = _part(self, config, "wandb", "project")
+        options = _options(self, config, "wandb", "project")
         own = dict(config)
         del own["wandb"]
         super().__init__(own, *args, **kwargs)  # type: ignore[call-arg]
         self._wandb = importlib.import_module("wandb")
-        if file := told.pop("api_key_file", None):
-            told["api_key"] = Path(file).expanduser().read_text("utf-8").strip()
-        if key := told.pop("api_key", None):
+        if file := options.pop("api_key_file", None):
+            options["api_key"] = Path(file).expanduser().read_text("utf-8").strip()
+        if key := options.pop("api_key", None):
             self._wandb.login(key=key)
         run = {"id": self.trial_id, "name": self.trial_name, "group": type(self).__name__}
         again = {"resume": True, "reinit": True, "allow_val_change": True}
-        self.wandb = self._wandb.init(**{**run, **again, "config": own, **told})
+        self.wandb = self._wandb.init(**{**run, **again, "config": own, **options})
 
     def stop(self: Any) -> None:
         """Ends the run, and the trial."""
@@ -87,17 +87,17 @@ class WandbTrainableMixin:
 class WandbLogger(loggers.Logger):
     """Sends a trial's results to Weights & Biases: one of `tune.run(loggers=…)` until Ray 2.0.
 
-    The config has below `wandb`, there or in `logger_config`, what its run is made with.
+    The arguments of the run are `wandb` in the config, or in its `logger_config`.
     """
 
     def _init(self) -> None:
         from ray.air.integrations.wandb import WandbLoggerCallback
 
-        told = {**self.config, **(self.config.get("logger_config") or {})}.get("wandb")
-        if not told:
+        options = {**self.config, **(self.config.get("logger_config") or {})}.get("wandb")
+        if not options:
             raise ValueError("The config has no 'wandb' with a 'project'.")
-        hidden = [*told.get("excludes", ()), "wandb", "logger_config"]
-        self._callback = WandbLoggerCallback(**{**told, "excludes": hidden})
+        hidden = [*options.get("excludes", ()), "wandb", "logger_config"]
+        self._callback = WandbLoggerCallback(**{**options, "excludes": hidden})
         self._callback.setup()
         self._callback.log_trial_start(self.trial)
 
@@ -129,7 +129,7 @@ def wandb_mixin(func: Function) -> Function:
 
 
 class TuneCallback:
-    """What the callbacks of MXNet are."""
+    """The base class of callbacks for MXNet."""
 
 
 class TuneReportCallback(TuneCallback):
@@ -144,12 +144,12 @@ class TuneReportCallback(TuneCallback):
         self._metrics = names if isinstance(names, Mapping) else {name: name for name in names}
 
     def __call__(self, param: Any) -> None:
-        """Takes what MXNet tells."""
+        """MXNet calls it."""
         if not param.eval_metric:
             return
-        told = dict(param.eval_metric.get_name_value())
-        chosen = {ours: told[theirs] for ours, theirs in self._metrics.items()}
-        functions.report(**chosen or told)
+        values = dict(param.eval_metric.get_name_value())
+        chosen = {name: values[metric] for name, metric in self._metrics.items()}
+        functions.report(**chosen or values)
 
 
 class TuneCheckpointCallback(TuneCallback):
@@ -164,7 +164,7 @@ class TuneCheckpointCallback(TuneCallback):
         self._filename, self._frequency = filename, frequency
 
     def __call__(self, epoch: int, sym: object, arg: object, aux: object) -> None:
-        """Takes what MXNet tells."""
+        """MXNet calls it."""
         if epoch % self._frequency:
             return
         save = importlib.import_module("mxnet.model").save_checkpoint

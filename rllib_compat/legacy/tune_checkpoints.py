@@ -67,7 +67,7 @@ class TrainableUtil:
 
         Args:
             checkpoint_dir: The trial's folder.
-            index: What stands behind `checkpoint_`; a number has six digits.
+            index: The end of the name `checkpoint_…`; a number has six digits.
             override: Whether a folder of that name is removed before.
         """
         number = f"{index:06d}" if isinstance(index, int) else index
@@ -82,12 +82,12 @@ class TrainableUtil:
     def process_checkpoint(
         checkpoint: dict[str, Any] | str, parent_dir: str, trainable_state: dict[str, Any]
     ) -> str:
-        """Writes what belongs to a checkpoint: the state of its trainable, and a dict as a file.
+        """Completes a checkpoint: writes its trainable's state, and a dict as a file.
 
         Args:
             checkpoint: The path that `save_checkpoint` has returned, or a dict.
             parent_dir: The checkpoint's folder.
-            trainable_state: What the trainable has counted.
+            trainable_state: The counters of the trainable.
 
         Returns:
             The checkpoint's path; a folder's has a slash behind it.
@@ -136,14 +136,14 @@ class TrainableUtil:
         Raises:
             ValueError: A file would lie outside of the folder.
         """
-        told, home = pickles.load(obj).value, Path(tmpdir).resolve()
-        for name, content in told["data"].items():
+        packed, home = pickles.load(obj).value, Path(tmpdir).resolve()
+        for name, content in packed["data"].items():
             file = (home / name).resolve()
             if not file.is_relative_to(home):
                 raise ValueError(f"{name!r} is not in {tmpdir}.")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
-        return os.path.join(tmpdir, told["checkpoint_name"])  # noqa: PTH118 - with its slash
+        return os.path.join(tmpdir, packed["checkpoint_name"])  # noqa: PTH118 - with its slash
 
     @staticmethod
     def get_checkpoints_paths(logdir: str) -> Any:
@@ -197,9 +197,9 @@ class FuncCheckpointUtil:
 
     @staticmethod
     def create_perm_checkpoint(checkpoint_dir: str, logdir: str, step: int) -> str:
-        """Copies one of the latter to where it stays, and gives that folder."""
+        """Copies a temporary checkpoint to a permanent folder, and returns that."""
         marker = Path(checkpoint_dir, _TEMP_MARKER)
-        assert marker.exists(), "the checkpoint stays already"
+        assert marker.exists(), "the checkpoint is already permanent"
         marker.unlink()
         made = TrainableUtil.make_checkpoint_dir(logdir, step, override=True)
         shutil.copytree(checkpoint_dir, made, dirs_exist_ok=True)

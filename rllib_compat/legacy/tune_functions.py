@@ -1,4 +1,4 @@
-"""Small functions of `ray.tune.utils`, `.trial` and `.cluster_info` that today's Tune has not."""
+"""Small functions of `ray.tune.utils`, `.trial` and `.cluster_info` that Tune lacks now."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ LEGACY_RNG = False
 np_random_generator = np.random.Generator
 _pinned: list[Any] = []
 
-#: The folder that tests took for a cloud.
+#: The folder that tests used as a cloud.
 MOCK_REMOTE_DIR = os.path.join(get_user_temp_dir(), "mock-tune-remote", "")  # noqa: PTH118
 
-#: What `ResourceChangingScheduler` divides resources by (Ray 1.9 – 1.12).
+#: How `ResourceChangingScheduler` divides resources (Ray 1.9 – 1.12).
 evenly_distribute_cpus_gpus = DistributeResources()
 evenly_distribute_cpus_gpus_distributed = DistributeResources(add_bundles=True)
 
@@ -78,16 +78,18 @@ def detect_checkpoint_function(
 
     Args:
         train_func: The function.
-        abort: Whether to raise where it doesn't.
-        partial: Whether it may want more.
+        abort: Whether to raise an error if it doesn't.
+        partial: Whether it may need more arguments.
 
     Raises:
         ValueError: It doesn't.
     """
     found = _takes(train_func, partial, checkpoint_dir="")
     if abort and not found:
-        told = inspect.signature(train_func)
-        raise ValueError(f"A function of (config, checkpoint_dir=None) is needed, not of {told}.")
+        signature = inspect.signature(train_func)
+        raise ValueError(
+            f"A function of (config, checkpoint_dir=None) is needed, not of {signature}."
+        )
     return found
 
 
@@ -238,7 +240,7 @@ def noop_logger_creator(config: dict[str, Any], logdir: str) -> Any:
 
 @cache
 def get_tune_pg_prefix() -> str:
-    """What names of this process's placement groups begin with."""
+    """The first part of the names of this process's placement groups."""
     return os.environ.get("TUNE_PLACEMENT_GROUP_PREFIX") or f"__tune_{uuid.uuid4().hex[:8]}__"
 
 

@@ -1,4 +1,4 @@
-"""Small things of `ray.rllib.utils`, `.env` and `.evaluation` that today's Ray has not."""
+"""Small functions and classes of `ray.rllib.utils`, `.env`, `.evaluation` that Ray lacks now."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ResetOnExceptionWrapper(gym.Wrapper):
         super().__init__(env)
 
     def reset(self, **kwargs: Any) -> Any:
-        """Resets the environment, and does so again while that fails.
+        """Resets the environment, and tries again if that fails.
 
         Raises:
             TooManyResetAttemptsException: It has failed too often.
@@ -57,7 +57,7 @@ class ResetOnExceptionWrapper(gym.Wrapper):
 
 
 def _try(call: Callable[..., Any], *arguments: Any, **by_name: Any) -> tuple[bool, Any]:
-    """Whether a call has ended without an error, and what it has given."""
+    """Whether a call has ended without an error, and its result."""
     try:
         return True, call(*arguments, **by_name)
     except Exception:  # whatever an environment raises
@@ -66,14 +66,14 @@ def _try(call: Callable[..., Any], *arguments: Any, **by_name: Any) -> tuple[boo
 
 
 def check_env(env: Any) -> None:
-    """Tries an environment: spaces, a reset and a step.
+    """Checks an environment: spaces, a reset and a step.
 
     Args:
         env: An environment of gym's or gymnasium's API, or one of several agents; others of RLlib
-            are not tried.
+            are not checked.
 
     Raises:
-        LegacyEnvError: It is no environment, or something is not as its spaces say.
+        LegacyEnvError: It is no environment, or a value is not in its space.
     """
     if getattr(env, "_skip_env_checking", False):
         return
@@ -93,7 +93,7 @@ def check_gym_environments(env: Any) -> None:
     """Resets an environment of one agent and makes a step.
 
     Raises:
-        LegacyEnvError: A space is missing, or something is not as the spaces say.
+        LegacyEnvError: A space is missing, or a value is not in its space.
     """
     for name in ("observation_space", "action_space"):
         if not isinstance(getattr(env, name, None), gymnasium.Space):
@@ -105,13 +105,13 @@ def check_gym_environments(env: Any) -> None:
     if not np.isscalar(reward):
         raise _error(env, f"gives {type(reward).__name__} for a reward")
     if not ended or not all(isinstance(flag, (bool, np.bool_)) for flag in ended):
-        raise _error(env, "says with no bool whether the episode has ended")
+        raise _error(env, "does not say by a bool whether the episode has ended")
     if not isinstance(info, Mapping):
         raise _error(env, f"gives {type(info).__name__} for an info")
 
 
 def _is_todays(env: Any, first: Any) -> bool:
-    """Whether a reset has given an observation and an info."""
+    """Whether a reset has returned an observation and an info."""
     pair = isinstance(first, tuple) and len(first) == 2 and isinstance(first[1], dict)
     return pair and not env.observation_space.contains(first)
 
@@ -145,7 +145,7 @@ class TupleActions(NamedTuple):
 
 
 class UsageTrackingDict(dict[Any, Any]):
-    """A dict that knows which keys have been asked for, and may convert their values then."""
+    """A dict that records which keys were read, and may convert their values."""
 
     def __init__(self, *given: Any, **by_name: Any) -> None:
         dict.__init__(self, *given, **by_name)
@@ -154,7 +154,7 @@ class UsageTrackingDict(dict[Any, Any]):
         self.intercepted_values: dict[Any, Any] = {}
 
     def set_get_interceptor(self, fn: Callable[[Any], Any]) -> None:
-        """Sets what converts values; each is converted once."""
+        """Sets the function that converts values; each is converted once."""
         self.get_interceptor = fn
 
     def __getitem__(self, key: Any) -> Any:
@@ -178,10 +178,10 @@ def averaged(kv: Mapping[Any, list[Any]]) -> dict[Any, Any]:
 
 
 def extract_stats(stats: Mapping[str, Any], key: str) -> Any:
-    """What each policy tells of a key; of one policy alone, what it tells."""
+    """A statistic by policy; if there is only one policy, its value."""
     if key in stats:
         return stats[key]
-    return {policy: told[key] for policy, told in stats.items() if key in told}
+    return {policy: own[key] for policy, own in stats.items() if key in own}
 
 
 def to_float_array(v: Any) -> Any:
@@ -215,11 +215,11 @@ def framework_iterator(
     frameworks: str | Iterable[str] = ("torch",),
     **how: object,
 ) -> Iterator[Any]:
-    """Gives "torch", which is what trains here, once if it is among the frameworks.
+    """Yields "torch" once if it is among the frameworks, since only torch trains.
 
     Args:
         config: A config, whose framework is set.
-        frameworks: What was to be tried.
+        frameworks: The frameworks to try.
         **how: Whether a `session` is wanted, too: None, as TensorFlow has none any more.
     """
     if frameworks == "torch" or (not isinstance(frameworks, str) and "torch" in frameworks):
@@ -257,10 +257,10 @@ def try_import_tree() -> Any:
 
 
 def check_base_env(env: Any) -> None:
-    """Tries an environment of RLlib's own kind: a reset, a step, and what its spaces say of them.
+    """Checks a `BaseEnv`: a reset and a step, and whether their values are in its spaces.
 
     Raises:
-        ValueError: It is none, or something is not as its spaces say.
+        ValueError: It is none, or a value is not in its space.
     """
     if not isinstance(env, BaseEnv):
         raise ValueError(f"{type(env).__name__} is no BaseEnv: use convert_to_base_env().")
@@ -275,7 +275,7 @@ def check_base_env(env: Any) -> None:
 
 
 def _of_each(first: Any) -> Any:
-    """Observations alone, of what also has infos."""
+    """Observations without infos."""
     return first[0] if isinstance(first, tuple) else first
 
 
@@ -287,10 +287,10 @@ def _check_contained(contains: Callable[[Any], Any], values: Any, what: str) -> 
 
 
 def check_vector_env(env: Any) -> None:
-    """Tries several environments as one: resets and a step.
+    """Checks a vector environment: resets and a step.
 
     Raises:
-        ValueError: Something is not there once for each, or not as the spaces say.
+        ValueError: There is not one value for each environment, or it is not in its space.
     """
     first = _of_each(env.vector_reset())
     one = _of_each(env.reset_at(0))
@@ -309,10 +309,10 @@ def check_vector_env(env: Any) -> None:
 def check_old_gym_env(
     env: Any = None, *, step_results: Any = None, reset_results: Any = None
 ) -> bool:
-    """False for what an environment of gymnasium gives (Ray 2.2 – 2.4).
+    """False for the results of an environment of gymnasium (Ray 2.2 – 2.4).
 
     Raises:
-        ValueError: It is what one of gym gives.
+        ValueError: They are those of one of gym.
         AttributeError: Nothing is given.
     """
     if reset_results is None and step_results is None:
@@ -325,8 +325,8 @@ def check_old_gym_env(
         if not pair or not isinstance(reset_results[1], dict) or looks_alike:
             raise ValueError("reset() gives two values: the observation and infos.")
     elif len(step_results) != 5:
-        told = "observation, reward, terminated, truncated, infos"
-        raise ValueError(f"step() gives five values ({told}), not {len(step_results)}.")
+        names = "observation, reward, terminated, truncated, infos"
+        raise ValueError(f"step() gives five values ({names}), not {len(step_results)}.")
     return False
 
 
@@ -340,19 +340,19 @@ def convert_old_gym_space_to_gymnasium_space(space: Any) -> Any:
 
 def try_import_gymnasium_and_gym() -> tuple[Any, Any]:
     """gymnasium, and gym or None."""
-    there = importlib.util.find_spec("gym") is not None
-    return gymnasium, importlib.import_module("gym") if there else None
+    has_gym = importlib.util.find_spec("gym") is not None
+    return gymnasium, importlib.import_module("gym") if has_gym else None
 
 
 def get_resource_bundles(config: Mapping[str, Any]) -> list[dict[str, float]]:
-    """What reading data takes beside the workers (Ray 1.11 – 2.0)."""
-    told = config.get("input_config", {})
-    tasks = told.get("parallelism", config.get("num_workers", 1))
-    return [{"CPU": math.ceil(tasks * told.get("num_cpus_per_read_task", 0.5))}]
+    """The resources of reading data, beside those of the workers (Ray 1.11 – 2.0)."""
+    options = config.get("input_config", {})
+    tasks = options.get("parallelism", config.get("num_workers", 1))
+    return [{"CPU": math.ceil(tasks * options.get("num_cpus_per_read_task", 0.5))}]
 
 
 def get_device(config: Mapping[str, Any]) -> Any:
-    """The device of a process: a GPU where the config asks for one and it is there (Ray 2.x)."""
+    """The device of a process: a GPU if the config asks for one and there is one (Ray 2.x)."""
     import torch
 
     key = "num_gpus_per_worker" if config.get("worker_index", 0) else "num_gpus"
@@ -361,7 +361,7 @@ def get_device(config: Mapping[str, Any]) -> Any:
 
 
 def handle_remote_call_result_errors(results: Any, ignore_worker_failures: bool) -> None:
-    """Logs the errors that calls of workers have ended in, or raises the first."""
+    """Logs the errors of calls of workers, or raises the first."""
     for result in results.ignore_ray_errors():
         if not result.ok and not ignore_worker_failures:
             raise result.get()
@@ -370,7 +370,7 @@ def handle_remote_call_result_errors(results: Any, ignore_worker_failures: bool)
 
 
 class OffPolicyEstimate(NamedTuple):
-    """What an estimator has found in a batch."""
+    """The result of an estimator for a batch."""
 
     estimator_name: str
     metrics: dict[str, Any]
@@ -381,12 +381,12 @@ RLLIB_DEBUG_EXPLICIT_FREE = False
 
 
 def ray_get_and_free(object_ids: Any) -> Any:
-    """What references stand for; Ray removes it when nobody holds them."""
+    """The objects of references; Ray frees them when there is no reference any more."""
     return ray.get(object_ids)
 
 
 def aligned_array(size: int, dtype: Any, align: int = 64) -> Any:
-    """An empty array, whose memory begins at a multiple of so many bytes."""
+    """An empty array, whose address is a multiple of so many bytes."""
     count = size * np.dtype(dtype).itemsize
     room = np.empty(count + align, np.uint8)
     first = -room.ctypes.data % align
@@ -435,7 +435,7 @@ def _contributed(name: str) -> Callable[[], tuple[type, dict[str, Any]]]:
     return get_class
 
 
-#: Names of contributed algorithms → what gives the trainer's class and its config.
+#: Names of contributed algorithms → a function that returns the trainer's class and its config.
 CONTRIBUTED_ALGORITHMS = {
     f"contrib/{name}": _contributed(f"contrib/{name}")
     for name in ("RandomAgent", "MADDPG", "AlphaZero", "LinTS", "LinUCB")

@@ -1,7 +1,7 @@
 """The legacy Trainer API over the installed Ray.
 
-`rllib_compat.Trainer`, `load` and the trainers by their old names are the whole of it; these are
-its parts for what stands where old code imported Ray's modules.
+`rllib_compat.Trainer`, `load` and the trainers by their old names are the whole API; the names here
+are for the packages that replace Ray's old modules.
 """
 
 from rllib_compat.neutral.public import lazy_exports

@@ -1,7 +1,7 @@
-"""A checkpoint of any Ray that acts: what an evaluation needs of it, and no more.
+"""Computes actions with a checkpoint of any Ray, for an evaluation.
 
-What trains on is loaded as an `Algorithm`, with its connectors. Of algorithms that Ray has removed
-there are the modules, which act by themselves. Neither starts Ray.
+A checkpoint that can continue training is loaded as an `Algorithm`, with its connectors; one of an
+algorithm that Ray has removed, as its modules. Neither starts Ray.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ if TYPE_CHECKING:
     from rllib_compat.conversion.convert import Conversion
     from rllib_compat.conversion.given import Given
 
-# As many inputs as show that old and new compute the same; `convert` compares on more.
+# How many inputs the old and the new network are compared on; `convert` compares on more.
 INPUTS = 100
-# What an evaluation in this process does not want of the training's config.
-ALONE: Mapping[str, Any] = {
+# Keys of the training's config that an evaluation in this process replaces.
+EVALUATION: Mapping[str, Any] = {
     "evaluation_interval": None,
     "output": None,
-    # Of others, Ray counts how many make a batch.
+    # Ray checks another length against the size of a batch.
     "rollout_fragment_length": "auto",
     "num_envs_per_worker": 1,
 }
 
 
 class Actor(Protocol):
-    """What acts.
+    """Computes actions for agents.
 
     Attributes:
         env: The environment's name or class, as `AlgorithmConfig.environment` has it.
-        env_config: What it gets as its context.
+        env_config: The environment's context.
         explore: Whether the config says that actions are sampled.
     """
 
@@ -74,14 +74,16 @@ def load_actor(path: str | Path, given: Given) -> Iterator[tuple[Actor, Report]]
 
     Args:
         path: The checkpoint; nothing in it is executed.
-        given: What it does not hold.
+        given: What the checkpoint does not contain.
 
     Raises:
         CheckpointError: It can't be read or converted.
     """
     from rllib_compat.conversion.convert import convert
 
-    given = replace(given, num_env_runners=0, num_gpus=0, overrides={**given.overrides, **ALONE})
+    given = replace(
+        given, num_env_runners=0, num_gpus=0, overrides={**given.overrides, **EVALUATION}
+    )
     with tempfile.TemporaryDirectory(prefix="rllib-compat-") as folder:
         target = Path(folder) / "converted"
         done = convert(path, target, given=given, inputs=INPUTS)
@@ -97,7 +99,7 @@ def load_actor(path: str | Path, given: Given) -> Iterator[tuple[Actor, Report]]
 
 
 class AlgorithmActor:
-    """An algorithm that acts."""
+    """An algorithm as an actor."""
 
     def __init__(self, algorithm: Algorithm) -> None:
         self._inference = Inference(RunningAlgorithm(algorithm))
@@ -121,12 +123,12 @@ class AlgorithmActor:
 
 
 class ModuleActor:
-    """The modules of an algorithm that Ray has removed, which act.
+    """The modules of an algorithm that Ray has removed, as an actor.
 
     Args:
         target: The converted checkpoint.
         done: Its conversion.
-        given: What the caller says besides; its keys replace those of the config.
+        given: What the caller adds; its keys replace those of the config.
     """
 
     def __init__(self, target: Path, done: Conversion, given: Given) -> None:
@@ -208,7 +210,7 @@ class ModuleActor:
         return obs
 
     def _normalizes(self, space: gymnasium.Space[Any]) -> bool:
-        """Whether actions come from [-1, 1]; without discrete ones, the config has to tell."""
+        """Whether actions are scaled from [-1, 1]; for a Box, the config determines it."""
         import gymnasium
 
         if not isinstance(space, gymnasium.spaces.Box):
@@ -224,11 +226,11 @@ class ModuleActor:
 
 
 def _defaults_of_its_ray(checkpoint: LegacyCheckpoint) -> dict[str, Any]:
-    """The defaults that the config started from, where the file tells which Ray wrote it."""
+    """The defaults that the config started from, if the file names its Ray."""
     ray = checkpoint.source.ray_version
     try:
         return default_config(str(checkpoint.algorithm), str(Version(ray))) if ray else {}
-    except (ConfigError, InvalidVersion):  # an era, and no release
+    except (ConfigError, InvalidVersion):  # several releases, not one
         return {}
 
 

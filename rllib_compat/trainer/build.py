@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-# The keys that ask for new workers in the place of those that fail.
+# The keys that replace failed workers.
 RESTARTING = (
     "recreate_failed_workers",
     "recreate_failed_env_runners",
@@ -44,8 +44,8 @@ class Origin:
     """Where a config comes from, as the caller says.
 
     Attributes:
-        algorithm: The algorithm, or None where the config's keys tell it.
-        ray: The Ray that it was written for; `TODAY` for nothing of old; None: nothing shows it.
+        algorithm: The algorithm, or None if the config's keys imply it.
+        ray: The Ray that it was written for; `TODAY` for the installed one; None if unknown.
     """
 
     algorithm: str | None
@@ -58,25 +58,25 @@ class Origin:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Those of `translate`."""
+        """The arguments of `translate`."""
         old = self.ray != TODAY
         return {"algorithm": self.algorithm, "legacy_ray": Era(self.ray), "old_networks": old}
 
 
 @frozen
 class AlgorithmBuilder:
-    """Builds an algorithm as a trainer has it: with the old networks, callbacks and results.
+    """Builds the algorithm of a trainer: with the old networks, callbacks and results.
 
     Attributes:
         translation: The translated config.
         origin: Where the config comes from.
         config: The legacy config with the defaults of its Ray.
-        given: The legacy config as it was given, without what only the class reads.
+        given: The legacy config as it was given, without keys that only the class reads.
         trainer: The trainer's class.
         own_policy: The policy class that it asks for, or None for the algorithm's own.
-        learns_once: Whether it samples and learns once from each batch, as no algorithm does.
+        learns_once: Whether it samples and learns once from each batch, unlike RLlib's algorithms.
         replay_columns: See `Trainer`.
-        logdir: Where files go.
+        logdir: The folder for files.
     """
 
     translation: Translation
@@ -93,8 +93,8 @@ class AlgorithmBuilder:
         """Builds it.
 
         Raises:
-            ConfigError: The old API stack can't, for what the config says.
-            RayNotSupportedError: The installed Ray can't.
+            ConfigError: The old API stack can't build what the config asks for.
+            RayNotSupportedError: The installed Ray can't build it.
         """
         config = self._algorithm_config()
         try:
@@ -137,7 +137,7 @@ class AlgorithmBuilder:
             keeps_integers = legacy is not None and legacy.filter_keeps_integers
             add_preprocessors(config, filter_keeps_integers=keeps_integers)
             if config.env is None:
-                self._stand_in(config)
+                self._set_placeholder_env(config)
             configs.keep_env_runners(config, config.observation_space, config.action_space)
         else:
             config.initial_lr = None if legacy is None else legacy.initial_lr
@@ -161,8 +161,8 @@ class AlgorithmBuilder:
         return config
 
     def _reason(self, error: Exception) -> Exception | None:
-        """What of the config an error of Ray comes from, as an error; else None."""
-        # An error in a remote environment comes out as another one, and in the log only.
+        """The error of the config behind an error of Ray, or None."""
+        # An error in a remote environment reaches this process as another; only the log has it.
         if self.config.get("env") is not None:
             from ray.rllib.env.env_context import EnvContext
 
@@ -179,12 +179,12 @@ class AlgorithmBuilder:
         *,
         converted: Collection[str] = (),
     ) -> None:
-        """Lets the modules of a config be those that the trainer's networks are, in place.
+        """Sets the modules of a config to those of the trainer's networks, in place.
 
         Args:
             config: A translated config.
-            more: What its legacy config says beside that of this trainer.
-            converted: The policies whose modules are a checkpoint's, and stay.
+            more: Keys of its legacy config beside those of this trainer.
+            converted: The policies whose modules come from a checkpoint, and are kept.
         """
         from rllib_compat.algorithms import catalogs  # it needs torch
 
@@ -205,12 +205,12 @@ class AlgorithmBuilder:
         policy: tuple[object, ...],
         both: tuple[gymnasium.Space[Any], gymnasium.Space[Any]],
     ) -> tuple[RLModuleSpec, dict[str, Any]]:
-        """The spec of another policy's module and its overrides, as if the config had had it.
+        """The spec of another policy's module and its overrides, as if the config had it.
 
         Args:
             policy_id: The policy.
-            policy: What stands for it in `multiagent.policies`.
-            both: What the module gets and gives.
+            policy: Its value in `multiagent.policies`.
+            both: The observation space and the action space of the module.
         """
         from ray.rllib.policy.policy import PolicySpec
 
@@ -222,10 +222,10 @@ class AlgorithmBuilder:
         overrides = config.algorithm_config_overrides_per_module.get(policy_id)
         return specs[policy_id], dict(overrides or {})
 
-    def _stand_in(self, config: AlgorithmConfig) -> None:
-        """Gives a config that learns from recordings alone an environment of their spaces.
+    def _set_placeholder_env(self, config: AlgorithmConfig) -> None:
+        """Gives a config that only learns from recordings an environment with their spaces.
 
-        Env runners act, and hold weights, without a step in it.
+        Env runners compute actions and hold weights, but never step it.
         """
         both = config.observation_space, config.action_space
         if registry.of(self.translation.algorithm).offline and None not in both:

@@ -1,4 +1,4 @@
-"""A trainer's checkpoints: written as today's, loaded from those of any Ray, and as bytes."""
+"""A trainer's checkpoints: written for the installed Ray, loaded from any Ray, and as bytes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Checkpoints:
         self._restorer = Restorer(running, builder)
 
     def write(self, folder: str) -> None:
-        """Writes today's checkpoint, which `Algorithm.from_checkpoint` loads too."""
+        """Writes a checkpoint of the installed Ray, for `Algorithm.from_checkpoint`, too."""
         folder = str(local_path(folder).absolute())
         with checkpoints.path_for_ray(folder) as path:
             self._running.algorithm.save_checkpoint(path)
@@ -80,7 +80,7 @@ class Checkpoints:
         write_manifest(Path(folder))
 
     def load(self, folder: str, *, trusted: bool) -> None:
-        """Loads a checkpoint of any Ray; the config that the algorithm was built of counts.
+        """Loads a checkpoint of any Ray; the algorithm keeps the config that it was built from.
 
         Args:
             folder: Its path.
@@ -103,14 +103,14 @@ class Checkpoints:
 
 
 def save_whole(place: str, write: Callable[[str], object]) -> None:
-    """Lets `write` fill the folder of a checkpoint, which appears whole or not at all.
+    """Lets `write` fill a checkpoint's folder, which is complete in the end, or not there.
 
     Args:
         place: Its path or address.
-        write: What writes into a folder of this machine.
+        write: Writes into a local folder.
 
-    One that is there is replaced if it holds nothing but what a trainer has saved. Otherwise it is
-    written into, and what others have put there stays; its manifest comes last.
+    An existing folder is replaced if a trainer has saved all that it contains. Otherwise, `write`
+    adds to it, and other files stay; its manifest is written last.
     """
     if not is_address(place) and Path(place).is_dir() and why_not_ours(Path(place)):
         with disk_errors(place):
@@ -121,7 +121,7 @@ def save_whole(place: str, write: Callable[[str], object]) -> None:
 
 
 def pack(write: Callable[[str], object]) -> bytes:
-    """What `write` puts into a folder, as bytes."""
+    """The files that `write` puts into a folder, as bytes."""
     with tempfile.TemporaryDirectory() as folder, io.BytesIO() as file:
         write(folder)
         with zipfile.ZipFile(file, "w") as archive:
@@ -131,15 +131,15 @@ def pack(write: Callable[[str], object]) -> bytes:
 
 
 def unpack(saved: bytes, folder: str) -> None:
-    """Lays down what `pack` made bytes of: a zip that packs nothing.
+    """Writes the files that `pack` returned as bytes: a zip without compression.
 
     Raises:
-        CorruptCheckpointError: It is something else, or more comes out of it than is in it.
+        CorruptCheckpointError: It is something else, or its files are larger than the zip.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(saved)) as archive:
             if sum(info.file_size for info in archive.infolist()) > len(saved):
-                raise zipfile.BadZipFile("more would come out of it than is in it")
+                raise zipfile.BadZipFile("its files would be larger than the zip")
             archive.extractall(folder)  # zipfile keeps members inside
     except (OSError, *DAMAGED_ZIP) as error:
         raise CorruptCheckpointError(
@@ -151,25 +151,25 @@ def unpack(saved: bytes, folder: str) -> None:
 
 logger = logging.getLogger(__name__)
 
-# What a checkpoint's network does not depend on, and may be any object.
+# Keys that a checkpoint's network does not depend on; their values may be any object.
 _NOT_OF_THE_NETWORK = {"env", "callbacks", "env_config"}
-# What env runners send home of an episode.
+# Records of episodes that env runners return.
 _RECORDS = {
     "rllib_compat.adapters.EpisodeRecord": lambda attributes: EpisodeRecord(**attributes),
 }
 # Functions that say which policies learn, and which of them an agent has (env runners of the oldest
 # supported Rays save that one); the trainer has its own.
 _CODE = {"should_module_be_updated", "agent_to_module_mapping_fn"}
-#: What the model config of a module tells of what it computes, and its arrays may not show.
+#: Keys of a module's model config that determine its outputs, and that its arrays may not show.
 _NOT_IN_ARRAYS = ("graph", "fcnet_hiddens", "head_fcnet_hiddens", "critics", "times")
-#: What is meant where it tells nothing; of the others, whatever they are.
-_UNTOLD = {"times": 1.0}
+#: Defaults of these keys; the others may have any value if a model config lacks them.
+_DEFAULTS = {"times": 1.0}
 
 
 class Restorer:
     """Puts checkpoints into a running algorithm.
 
-    As ever, the config of the trainer counts, and not that of the checkpoint.
+    As in old Rays, the trainer keeps its config, whatever the checkpoint has.
     """
 
     def __init__(self, running: RunningAlgorithm, builder: AlgorithmBuilder) -> None:
@@ -185,10 +185,10 @@ class Restorer:
             trusted: Whether Ray may load the files themselves, and run what is in them.
 
         Yields:
-            What makes the algorithm go on from it.
+            A function that makes the algorithm continue from it.
 
         Raises:
-            CheckpointError: It is not whole, or holds something that only Ray could load.
+            CheckpointError: It is incomplete, or contains something that only Ray could load.
         """
         if path.is_dir():
             require_whole(path)
@@ -207,13 +207,13 @@ class Restorer:
         coefficients.restore(self._running.algorithm, held)
 
     def _read_data(self, path: Path, folder: Path) -> Callable[[], None]:
-        """Writes what is data in a checkpoint into files for Ray; returns what loads them."""
+        """Writes a checkpoint's data into files for Ray; returns a function that loads them."""
         with self._explains_another_algorithm(path):
             return self._read_networks(path, folder)
 
     @contextmanager
     def _explains_another_algorithm(self, path: Path) -> Iterator[None]:
-        """Says whose checkpoint it is, where its arrays are none of the trainer's networks."""
+        """Names the algorithm of a checkpoint whose arrays do not fit the trainer's networks."""
         try:
             yield
         except CheckpointError as error:
@@ -223,7 +223,7 @@ class Restorer:
                 raise
             raise CheckpointError(
                 f"It is a checkpoint of {saved}, and the trainer is one of {own}: their networks "
-                "are not alike.",
+                "differ.",
                 where=str(path),
                 fix=f"restore it with a trainer of {saved}, or continue it by rllib_compat.load()",
             ) from error
@@ -250,13 +250,13 @@ class Restorer:
                 self._take_networks(known.checkpoint, known.networks)
             with algorithms.restores_offline():
                 self._running.algorithm.load_checkpoint(str(folder / "checkpoint"))
-                operator.index(self._running.algorithm.iteration)  # Ray takes whatever it is
+                operator.index(self._running.algorithm.iteration)  # Ray accepts any type
             coefficients.restore(self._running.algorithm, held)
 
         return restore
 
     def _write(self, states: Mapping[str, object], path: Path, target: Path) -> None:
-        """Writes the states of a tree anew, as pickles of plain data."""
+        """Writes the states of a tree as pickles of plain data."""
         unknown = _modules(states).keys() - self._weights().keys()
         if unknown:
             logger.warning(
@@ -273,7 +273,7 @@ class Restorer:
                 (folder / file).write_bytes(pickle.dumps(state))
 
     def _known(self) -> Given:
-        """What the trainer can tell about a checkpoint that was made with its config."""
+        """What the trainer knows about a checkpoint that was made with its config."""
         algorithm = self._running.algorithm
         config = algorithm.config
         observation, action = config.observation_space, config.action_space
@@ -304,7 +304,7 @@ class Restorer:
     def _has_other_modules(
         self, states: Mapping[str, Mapping[str, Any]], saved: LegacyCheckpoint
     ) -> bool:
-        """Whether a module of the algorithm is not that of a checkpoint of today's.
+        """Whether a module of the algorithm differs from that of a checkpoint of the installed Ray.
 
         Args:
             states: The state of each module in it.
@@ -312,7 +312,7 @@ class Restorer:
         """
         own = self._weights()
         both = own.keys() & states.keys()
-        # Both may have none: Random's has not.
+        # Both may have no weights: Random's has none.
         if any(states[name] and _shapes(own[name]) != _shapes(states[name]) for name in both):
             return True
         if not any(training_steps.foreach_learner(self._running.algorithm, _has_ours)):
@@ -326,7 +326,7 @@ class Restorer:
     def _take_networks(
         self, checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]
     ) -> None:
-        """Builds the algorithm anew around old networks, if its modules are not theirs.
+        """Rebuilds the algorithm around old networks, if its modules are others.
 
         Policies that the checkpoint does not have keep the modules of the trainer's config.
         """
@@ -360,13 +360,13 @@ class Restorer:
 
 
 def _read_old_stack(path: Path) -> dict[str, Any]:
-    """What `set_state_of_old_stack` takes, of a checkpoint of that stack.
+    """The arguments of `set_state_of_old_stack`, from a checkpoint of that stack.
 
     Weights, optimizers, exploration, filters and counters are carried over; functions are not.
 
     Raises:
-        CheckpointError: It is none of the old API stack's folders of Ray 2.x, is not whole, or
-            holds code where data should be.
+        CheckpointError: It is no folder of the old API stack of Ray 2.x, is incomplete, or
+            contains code where data should be.
     """
     budget = Budget()
     folder = Folder(path, budget)
@@ -388,8 +388,8 @@ def _read_old_stack(path: Path) -> dict[str, Any]:
         state = {name: state[name] for name in old_stack.POLICY_STATE if name in state}
         policies[policy] = tree.as_data(state, file, budget)
     whole = as_mapping(folder.pickle("algorithm_state.pkl"))
-    told = as_mapping(whole.get("worker")).get("policy_ids") or ()
-    if missing := {name for name in told if isinstance(name, str)} - policies.keys():
+    listed = as_mapping(whole.get("worker")).get("policy_ids") or ()
+    if missing := {name for name in listed if isinstance(name, str)} - policies.keys():
         raise MissingFileError(
             "A policy has no state.",
             where=str(path / "policies" / min(missing)),
@@ -411,7 +411,7 @@ def _read_old_stack(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def explain_errors(path: Path) -> Iterator[None]:
-    """Turns what Ray says of states that are not whole, or not this trainer's, into our error."""
+    """Turns Ray's errors about incomplete states, or those of another network, into our error."""
     try:
         yield
     except CompatError:
@@ -454,13 +454,13 @@ def _has_ours(learner: Learner) -> bool:
     return any(type(module).__module__.startswith("rllib_compat.") for module in modules)
 
 
-def _agree(told: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
-    """Whether two model configs tell of the same layers in one order, as far as they tell any."""
+def _agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two model configs have the same layers in one order, as far as they name them."""
 
-    def of(one: Mapping[str, Any], key: str, other: Mapping[str, Any]) -> Any:
-        return one.get(key, _UNTOLD.get(key, other.get(key)))
+    def value(config: Mapping[str, Any], key: str, default: Mapping[str, Any]) -> Any:
+        return config.get(key, _DEFAULTS.get(key, default.get(key)))
 
     # An optimizer's state goes by the places of the arrays.
-    orders = [list(one["shapes"]) for one in (told, others) if "shapes" in one]
+    orders = [list(config["shapes"]) for config in (one, other) if "shapes" in config]
     same_order = orders[:1] * len(orders) == orders
-    return same_order and all(of(told, k, others) == of(others, k, told) for k in _NOT_IN_ARRAYS)
+    return same_order and all(value(one, k, other) == value(other, k, one) for k in _NOT_IN_ARRAYS)

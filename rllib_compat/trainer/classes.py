@@ -20,13 +20,13 @@ def trainer_class(name: str) -> type[Trainer]:
     """The class of a legacy name like `PPOTrainer`, `ImpalaAgent` or `SAC`.
 
     Raises:
-        ConfigError: RLlib has had no trainer called so.
+        ConfigError: RLlib had no trainer with this name.
     """
     if name in ("Trainer", "Agent"):
         return Trainer
     algorithm = registry.class_names().get(name)
     if algorithm is None:
-        raise ConfigError(f"RLlib has had no trainer called {name!r}.")
+        raise ConfigError(f"RLlib had no trainer called {name!r}.")
     members: dict[str, object] = {
         "__doc__": f"The Trainer of {algorithm}.",
         "__module__": "rllib_compat",  # where pickle finds it again
@@ -42,10 +42,10 @@ def _removed(_: Trainer, algorithm: str, *__: object, **___: object) -> None:
 
 
 def raise_if_removed(algorithm: str | None) -> None:
-    """Raises where nothing replaces an algorithm.
+    """Raises an error if nothing replaces an algorithm.
 
     Raises:
-        RefusedKeysError: Ray has removed it, and none that it has left learns the same way.
+        RefusedKeysError: Ray has removed it, and no remaining one learns the same way.
     """
     row = registry.ALGORITHMS.get(algorithm or "")
     if row is not None and not row.becomes:
@@ -56,7 +56,7 @@ def class_of_algorithm(algorithm: str) -> type[Trainer]:
     """The class of an algorithm by the name it has in the registry ("PPO", "contrib/MADDPG").
 
     Raises:
-        ConfigError: No algorithm of RLlib was ever called so.
+        ConfigError: No algorithm of RLlib had this name.
     """
     return trainer_class(f"{registry.find(algorithm).stems[0]}Trainer")
 
@@ -72,7 +72,7 @@ def get_trainer_class(alg: str, return_config: bool = False) -> Any:
         The class; or the class and the config.
 
     Raises:
-        ConfigError: No algorithm of RLlib was ever called so.
+        ConfigError: No algorithm of RLlib had this name.
     """
     found = class_of_algorithm(alg)
     return (found, found.get_default_config()) if return_config else found
@@ -88,7 +88,7 @@ def keep_era(
     Args:
         trainer: The class.
         legacy_ray: The Ray whose defaults it keeps; None: the class's, or that of this process.
-        evidence: What shows it beside the config; None: what this process knows.
+        evidence: What indicates it beside the config; None: the evidence of this process.
     """
     known = tuple(era.noted() if evidence is None else evidence)
     asked = legacy_ray or (trainer.legacy_ray if trainer.legacy_ray != AUTO else era.chosen())
@@ -111,16 +111,16 @@ def build_trainer(
 
     Args:
         name: The class's name.
-        default_config: What its config starts from.
-        default_policy: The policies' class. One of RLlib's own implies the algorithm; with one of
-            your own and no name that does, a trainer samples and learns once from each batch.
+        default_config: The first values of its config.
+        default_policy: The policies' class. One of RLlib implies the algorithm; with your own one
+            and no name that does, a trainer samples and learns once from each batch.
         mixins: Classes to derive from as well.
-        execution_plan: What the trainer does, from (workers, config). One of RLlib's implies the
-            algorithm.
+        execution_plan: The trainer's steps: a function of (workers, config). One of RLlib implies
+            the algorithm.
         **more: `subclasses.HOOKS`.
 
     Raises:
-        GoneError: Something that belonged to another architecture was given.
+        GoneError: An argument belongs to the old architecture.
         ConfigError: Neither name, policy nor config imply the algorithm.
     """
     algorithm = registry.class_names().get(name) or algorithm_of(default_policy)
@@ -139,7 +139,7 @@ def build_trainer(
     members: dict[str, object] = {"algorithm_name": algorithm}
     if plain:
         members["learns_once"] = True
-        # What trainers of no algorithm started from.
+        # The defaults of trainers without an algorithm.
         default_config = {**PLAIN, **(default_config or {})}
     return derive(
         type(name, (Trainer,), members),

@@ -1,7 +1,7 @@
-"""Temperatures and KL coefficients: what learners compute losses with, and keep in no state.
+"""Temperatures and KL coefficients: learners use them in losses, and do not save them.
 
-Today's start from those of the config after each restore. Policies of the old Rays stored them, and
-went on with them.
+Ray's learners start with those of the config after each restore. Policies of old Rays saved them,
+and continued with them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 
-#: Where Ray's learners have them → what an old policy's state has of it.
+#: The attributes of Ray's learners → their values in an old policy's state.
 STORED: Mapping[str, Callable[[PolicyState], float | None]] = {
     "curr_log_alpha": lambda policy: policy.log_alpha,
     "curr_kl_coeffs_per_module": lambda policy: policy.kl_coeff or None,
@@ -36,7 +36,7 @@ Coefficients = dict[str, dict[str, float]]
 
 
 def from_checkpoint(checkpoint: LegacyCheckpoint) -> Coefficients:
-    """Those that an old checkpoint has, by where learners have them and by policy."""
+    """Those of an old checkpoint, by the learners' attribute and by policy."""
     return {
         attribute: {
             policy.policy_id: value
@@ -67,7 +67,7 @@ def load(folder: Path) -> Coefficients:
     """Those that a trainer has written beside its checkpoint; none where it had none.
 
     Raises:
-        CorruptCheckpointError: The file holds something else.
+        CorruptCheckpointError: The file contains something else.
     """
     files = Folder(folder, Budget())
     if not files.has(FILE):
@@ -80,7 +80,7 @@ def load(folder: Path) -> Coefficients:
         }
     except (ValueError, AttributeError) as error:
         raise CorruptCheckpointError(
-            f"It does not hold the coefficients of learners: {error}.",
+            f"It does not contain the coefficients of learners: {error}.",
             where=str(folder / FILE),
             fix="Without this file, learners continue with the coefficients of the config.",
         ) from error
@@ -93,7 +93,7 @@ def _number(value: object) -> float:
 
 
 def restore(algorithm: Algorithm, values: Coefficients) -> None:
-    """Lets an algorithm's learners continue with these."""
+    """Sets these in an algorithm's learners."""
     if algorithm.learner_group is not None:
         give = partial(learners.set_coefficients, values=values)
         training_steps.foreach_learner(algorithm, give)

@@ -1,4 +1,4 @@
-"""`COMMON_CONFIG`, `DEFAULT_CONFIG` and what merged configs into them."""
+"""`COMMON_CONFIG`, `DEFAULT_CONFIG`, and functions that merge configs into them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from rllib_compat.config.evidence import lifetime_of_algorithm
 from rllib_compat.neutral.public import import_attribute
 from rllib_compat.registry import keys as table
 
-# The Ray whose defaults are meant where nobody says which; algorithms that came later have those
-# of their first one.
+# The Ray whose defaults apply if nothing names one; later algorithms have those of their first Ray.
 USUAL = "0.8.5"
 
-# Another `type` in these means another set of keys, so that nothing of the old one may stay.
+# Another `type` in these has other keys, so that it replaces the whole dict.
 REPLACED_WITH_TYPE = ("exploration_config", "replay_buffer_config")
 
 
 class DefaultConfig(dict[str, Any]):
-    """What `get_default_config()` gave: a dict until Ray 1.13, a config with methods from 2.0 on.
+    """The result of `get_default_config()`: a dict until Ray 1.13, a config with methods since 2.0.
 
-    A method makes a config of what was changed in the dict, and goes on with that.
+    Its methods are those of a config with the keys that were changed in the dict.
     """
 
     def __init__(self, algorithm: str, config: Mapping[str, Any]) -> None:
@@ -53,12 +52,12 @@ def defaults_of(algorithm: str, legacy_ray: str | None = None) -> dict[str, Any]
 
     Args:
         algorithm: Its legacy name, for example "PPO".
-        legacy_ray: The Ray release; without, that which the user's code and the files beside it
-            show; else 0.8.5, or the first that had the algorithm.
+        legacy_ray: The Ray release; by default the one that the user's code and the files beside it
+            indicate, else 0.8.5, or the first that had the algorithm.
     """
     ray = legacy_ray or resolve(AUTO, {}, algorithm).ray or _usual_release(algorithm)
     if (span := lifetime_of_algorithm(algorithm)) is not None and ray != table.TODAY:
-        # What else a process imports may be of Rays without the algorithm.
+        # Other imports of a process may be of Rays without the algorithm.
         first, last = span
         ray = min(max(ray, first, key=Version), last, key=Version)
     return default_config(algorithm, ray)

@@ -1,4 +1,4 @@
-"""`trainer.export_policy_model` and its like, and `import_model`."""
+"""`trainer.export_policy_model`, similar methods, and `import_model`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Exports:
             The file, or on the old API stack the folder.
 
         Raises:
-            CompatError: There is no such policy, or what ONNX needs is not installed.
+            CompatError: There is no such policy, or a package that ONNX needs is not installed.
         """
         algorithm = self._running.algorithm
         if algorithm.learner_group is None:
@@ -45,15 +45,15 @@ class Exports:
         return self._policy(policy_id).export_model(export_dir, onnx)
 
     def import_policy_model_from_h5(self, import_file: str, policy_id: str = ONLY_POLICY) -> None:
-        """Has a policy's model read weights: one of the user's own, which has `import_from_h5`.
+        """Makes a policy's custom model, which has `import_from_h5`, read weights.
 
         Args:
-            import_file: The file, of whatever form the model reads.
+            import_file: The file, in a format that the model reads.
             policy_id: The policy.
 
         Raises:
             FileNotFoundError: There is no such file.
-            GoneError: RLlib made the model, which could read such a file in no Ray.
+            GoneError: The model is one of RLlib, which could not read such a file in any Ray.
         """
         file = local_path(import_file)
         if not file.exists():
@@ -74,7 +74,7 @@ class Exports:
 
         Args:
             export_dir: The folder to write into.
-            filename_prefix: Means nothing any more: the files have names of their own.
+            filename_prefix: Ignored: Ray names the files.
             policy_id: The policy.
 
         Returns:
@@ -108,7 +108,7 @@ def export_model(
     Args:
         export_formats: One of `exporters`, or several.
         folder: The folder to write into.
-        exporters: What writes each format into a folder.
+        exporters: A function for each format, which writes into a folder.
 
     Returns:
         The folder of each format.

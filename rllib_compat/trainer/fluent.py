@@ -1,7 +1,7 @@
 """`PPOConfig().rollouts(…).training(…)`: configs by method calls, as Ray 2.0 – 2.9 had them.
 
-A config collects what its methods are told, under the keys that the config's dict had. `build()`
-gives a `Trainer`, `to_dict()` what `tune.run` takes: either is translated as any old config is.
+A config collects the arguments of its methods, under the keys of the old config dict. `build()`
+returns a `Trainer`, `to_dict()` a config for `tune.run`: both are translated as any old config is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rllib_compat.registry.keys import DICT_KEYS
 from rllib_compat.trainer.classes import class_of_algorithm, trainer_class
 from rllib_compat.trainer.defaults import defaults_of, merge
 
-#: The methods that only hand on their keyword arguments; the first argument may come without one.
+#: The methods that only store their keyword arguments → the name of the first positional one.
 METHODS: Mapping[str, str] = {
     "api_stack": "",
     "callbacks": "callbacks",
@@ -43,12 +43,12 @@ METHODS: Mapping[str, str] = {
     "training": "gamma",
 }
 
-#: The methods that only today's configs have: who calls one does not write for an old Ray.
+#: The methods that only the installed Ray has: a config that calls one is not for an old Ray.
 TODAYS = ("api_stack", "learners", "rl_module")
 
 
 def _is_todays(method: str, arguments: Mapping[str, object]) -> bool:
-    """Whether a call is one of today's; Ray 2.3 – 2.9 had switches of the stack in `rl_module`."""
+    """Whether only the installed Ray has the call; Ray 2.3 – 2.9 had `rl_module(_enable_…)`."""
     switches = bool(arguments) and all(name.startswith("_enable_") for name in arguments)
     return method in TODAYS and not switches
 
@@ -63,11 +63,11 @@ _ADDED_TO = ("model", "env_config", "exploration_config", "evaluation_config", "
 class LegacyConfig(Mapping[str, Any]):
     """A config that is made by calls.
 
-    Settings can be read and set as attributes and, as of a dict, by key: those that nobody set are
-    the defaults. As a mapping, it holds what was set.
+    Settings can be read and set as attributes and, as in a dict, by key; unset ones have their
+    defaults. As a mapping, it has only what was set.
 
     Args:
-        algo_class: The trainer class that `build` is to make, if not the algorithm's own.
+        algo_class: The trainer class that `build` makes, if not the algorithm's own.
 
     Attributes:
         algorithm_name: The algorithm.
@@ -86,9 +86,9 @@ class LegacyConfig(Mapping[str, Any]):
         """The trainer.
 
         Args:
-            env: The environment, in the place of that of the config.
+            env: The environment, which replaces that of the config.
             logger_creator: Makes a logger for the config.
-            use_copy: Means nothing: the config is always copied.
+            use_copy: Ignored: the config is always copied.
         """
         if (config := self.todays()) is not None:
             config.environment(env if env is not None else config.env)
@@ -104,7 +104,7 @@ class LegacyConfig(Mapping[str, Any]):
     build_algo = build
 
     def todays(self) -> Any:
-        """Ray's own config, where the calls are not those of old; else None."""
+        """Ray's own config, if a call is one of the installed Ray; else None."""
         if not any(_is_todays(method, arguments) for method, _, arguments in self.calls):
             return None
         config = configs.todays_config(self.algorithm_name or "PPO")
@@ -118,21 +118,21 @@ class LegacyConfig(Mapping[str, Any]):
         return {k: copy.copy(v) if isinstance(v, (dict, list)) else v for k, v in found.items()}
 
     def copy(self, copy_frozen: bool | None = None) -> LegacyConfig:  # noqa: ARG002
-        """A config that can be changed for itself."""
+        """An independent copy."""
         other = type(self)(self.algo_class)
         other.given.update(self.to_dict())
         other.calls.extend(self.calls)
         return other
 
     def update_from_dict(self, config_dict: Mapping[str, Any]) -> LegacyConfig:
-        """Sets all that a dict holds; what stood in `multiagent` is on the top level, too."""
+        """Sets the keys of a dict; those of `multiagent` may be on the top level, too."""
         for name, value in config_dict.items():
             self._set(name, value)
         return self
 
     @classmethod
     def from_dict(cls, config_dict: Mapping[str, Any]) -> LegacyConfig:
-        """A config of what a dict holds."""
+        """A config with the keys of a dict."""
         return cls().update_from_dict(config_dict)
 
     @staticmethod
@@ -141,7 +141,7 @@ class LegacyConfig(Mapping[str, Any]):
         return {KEYS.get(name, name): value for name, value in arguments.items()}
 
     def freeze(self) -> None:
-        """Means nothing: trainers have copies."""
+        """Does nothing: trainers have copies."""
 
     validate = freeze
 

@@ -1,8 +1,8 @@
-"""`compute_action` and its family: actions for observations as the environment gives them.
+"""`compute_action` and similar methods: actions for observations of the environment.
 
-The observation takes the way that it takes in training: env-to-module connectors (preprocessing,
-filter), the module, module-to-env connectors (sampling, unsquashing, clipping). Only the filter's
-statistics stay as they are.
+An observation is processed as in training: env-to-module connectors (preprocessing, filter), the
+module, module-to-env connectors (sampling, unsquashing, clipping). Only the filter's statistics do
+not change.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
     from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-#: What an environment gives or takes: an array, a number, or a structure of them.
+#: An observation or an action: an array, a number, or a structure of them.
 Struct: TypeAlias = object
 
 
 @frozen
 class ComputedAction:
-    """What was computed for one observation.
+    """The action for one observation.
 
     Attributes:
         action: As the environment takes it.
         state: The recurrent state after it, as a flat list of arrays.
-        extras: Logits, value predictions and the like, by today's and by the old names.
-        raw: The action as the module gave it, neither unsquashed nor clipped.
+        extras: Logits, value predictions and similar outputs, by their new and their old names.
+        raw: The action of the module, neither unsquashed nor clipped.
     """
 
     action: Any
@@ -51,10 +51,10 @@ class ComputedAction:
 
 @frozen
 class Request:
-    """One observation to act on, and what came before it.
+    """One observation, and the steps before it.
 
     Attributes:
-        views: All of it by name, where a model asks for views of its own.
+        views: All of it by name, if a model has its own view requirements.
     """
 
     observation: Any
@@ -65,7 +65,7 @@ class Request:
     views: Mapping[str, Any] | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """What `compute_single_action` of Ray's old API stack takes of it."""
+        """The arguments of `compute_single_action` of Ray's old API stack."""
         if self.views is not None:
             return {"input_dict": dict(self.views)}
         return {
@@ -78,7 +78,7 @@ class Request:
 
 
 class Inference:
-    """Acts with the policies of an algorithm."""
+    """Computes actions with the policies of an algorithm."""
 
     def __init__(self, running: RunningAlgorithm) -> None:
         self._running = running
@@ -96,7 +96,7 @@ class Inference:
         *,
         input_dict: Mapping[str, Any] | None = None,
         timestep: int | None = None,
-        episode: object = None,  # noqa: ARG002  # only custom policies looked at it
+        episode: object = None,  # noqa: ARG002  # only custom policies read it
         unsquash_action: bool | None = None,
         clip_action: bool | None = None,
         unsquash_actions: bool | None = None,
@@ -111,20 +111,20 @@ class Inference:
             observation: As the environment gives it.
             state: The recurrent state before, as a flat list of arrays; of attention, the last
                 outputs `[memory, size]` of each unit, of which each call returns the next one.
-            prev_action: The action before, for models that look at it; an array of the last ones,
-                oldest first, for attention nets that look at several.
+            prev_action: The action before, for models that use it; an array of the last ones,
+                oldest first, for attention nets that use several.
             prev_reward: The reward before, likewise.
             info: The environment's info.
-            policy_id: The policy to ask.
+            policy_id: The policy.
             full_fetch: Whether to return state and extras as well.
-            explore: Whether to sample; None for what the config says.
-            input_dict: `obs`, `state_in_0`, `prev_actions`, `prev_rewards` by name, in the place of
-                the arguments above.
+            explore: Whether to sample; None for the config's value.
+            input_dict: `obs`, `state_in_0`, `prev_actions`, `prev_rewards` by name, instead of the
+                arguments above.
             timestep: The env steps so far, for schedules of exploration; None for the training's.
-            episode: Not looked at.
-            unsquash_action: Whether to scale the action from [-1, 1] to its space; None for what
-                the config says.
-            clip_action: Whether to clip the action to its space; None for what the config says.
+            episode: Ignored.
+            unsquash_action: Whether to scale the action from [-1, 1] to its space; None for the
+                config's value.
+            clip_action: Whether to clip the action to its space; None for the config's value.
             unsquash_actions: The same by its name of Ray 1.6.
             clip_actions: The same by its name of Ray 1.6.
 
@@ -159,7 +159,7 @@ class Inference:
         explore: bool | None = None,
         *,
         timestep: int | None = None,
-        episodes: Iterable[object] | None = None,  # noqa: ARG002  # only custom policies looked at it
+        episodes: Iterable[object] | None = None,  # noqa: ARG002  # only custom policies read it
         unsquash_actions: bool | None = None,
         clip_actions: bool | None = None,
         normalize_actions: bool | None = None,
@@ -172,11 +172,11 @@ class Inference:
             prev_action: Actions before by the same keys.
             prev_reward: Rewards before by the same keys.
             info: Infos by the same keys.
-            policy_id: The policy to ask.
+            policy_id: The policy.
             full_fetch: Whether to return states and extras as well.
             explore: As in `compute_single_action`, like the rest.
             timestep: As in `compute_single_action`.
-            episodes: Not looked at.
+            episodes: Ignored.
             unsquash_actions: As in `compute_single_action`.
             clip_actions: As in `compute_single_action`.
             normalize_actions: `unsquash_actions` by its name of Ray 1.6.
@@ -219,7 +219,7 @@ class Inference:
         unsquash: bool | None = None,
         clip: bool | None = None,
     ) -> list[ComputedAction]:
-        """Computes one action a request; None for what the config says."""
+        """Computes one action a request; None is the config's value."""
         algorithm = self._running.algorithm
         config = algorithm.config
         policy_id = resolve_policy_id(policy_id, config.policies)
@@ -251,7 +251,7 @@ class Inference:
         unsquash = bool(config.normalize_actions if unsquash is None else unsquash)
         clip = bool(config.clip_actions if clip is None else clip)
         if (unsquash, clip) == (bool(config.normalize_actions), bool(config.clip_actions)):
-            return computed  # connectors do what the config says
+            return computed  # connectors have done it
         space = _module(runner, policy_id).action_space
         return [replace(one, action=fit_action(one.raw, space, unsquash, clip)) for one in computed]
 
@@ -259,10 +259,10 @@ class Inference:
 def _require_observations(
     runner: EnvRunner, requests: Sequence[Request], policy_id: str, error: Exception
 ) -> None:
-    """Says of an observation that it is none, where that may be why nothing was computed.
+    """Raises an error about an observation of another space, which may have caused Ray's error.
 
     Raises:
-        ObservationError: One of them has another shape, or no numbers.
+        ObservationError: An observation has another shape, or no numbers.
     """
     space = connectors.env_to_module(runner).input_observation_space
     if configs.is_multi_agent(runner.config):
@@ -354,7 +354,7 @@ def _module(env_runner: EnvRunner, policy_id: str) -> RLModule:
 def _episode(
     env_runner: EnvRunner, module: RLModule, agent: object, policy_id: str, request: Request
 ) -> SingleAgentEpisode | MultiAgentEpisode:
-    """An episode with the observation last, behind what a state and actions before tell of."""
+    """An episode that ends with the observation, after the steps of a state and actions before."""
     from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
     from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
@@ -366,11 +366,11 @@ def _episode(
         action, space = request.prev_action, module.action_space
         if action is None:
             action = space.sample()
-        # Attention nets may see several steps before; actions of several parts, they don't.
+        # Attention nets may use several steps before, but not of actions with several parts.
         several = space.shape is not None and np.ndim(action) > len(space.shape)
         actions = list(action) if several else [action]
         rewards = np.atleast_1d(given).tolist()
-        # Nets that see more of one than of the other don't look at what is added.
+        # Nets that use more of one than of the other ignore what is added.
         lacking = len(actions) - len(rewards)
         rewards, actions = [0.0] * lacking + rewards, actions[:1] * -lacking + actions
         if request.state:
@@ -404,7 +404,7 @@ def _episode(
 
 
 def _as_observed(observation: Any, space: gymnasium.Space[Any]) -> Any:
-    """An observation with the numbers of its space: whole ones where it has floats."""
+    """An observation with the type of its space: integers as floats."""
     import gymnasium
 
     if isinstance(space, gymnasium.spaces.Dict) and isinstance(observation, Mapping):
@@ -419,10 +419,10 @@ def _as_observed(observation: Any, space: gymnasium.Space[Any]) -> Any:
 def agent_of(
     env_runner: EnvRunner, policy_id: str, mapping: Callable[..., str] | None = None
 ) -> Any:
-    """An agent that the policy acts for: filters of today are kept by agent, not by policy.
+    """An agent of the policy: Ray's filters are kept by agent, not by policy.
 
-    Mappings may look at the episode, and have no agent for some policy at the moment (an opponent
-    that waits in a league). Then it is an agent that acts as the policy does.
+    Mappings may depend on the episode, and have no agent for some policy at the moment (an opponent
+    that waits in a league). Then it is an agent with the policy's action space.
 
     Args:
         env_runner: The local env runner.
@@ -433,7 +433,7 @@ def agent_of(
     agents = list(pipeline.input_observation_space.spaces)
     mapping = mapping or env_runner.config.policy_mapping_fn
     for agent in agents:
-        with suppress(AttributeError, TypeError):  # there is no episode to look at
+        with suppress(AttributeError, TypeError):  # there is no episode
             if mapping(agent, None) == policy_id:
                 return agent
     module = env_runner.module.get(policy_id)
@@ -453,7 +453,7 @@ def _computed_action(outputs: dict[str, Any], agent: object) -> ComputedAction:
 
 
 def fit_action(action: Struct, space: gymnasium.Space[Any], unsquash: bool, clip: bool) -> Any:
-    """The module's action as the environment gets it; unsquashed ones need no clipping."""
+    """The module's action for the environment; unsquashed ones need no clipping."""
     from ray.rllib.utils.spaces import space_utils
 
     struct = space_utils.get_base_struct_from_space(space)

@@ -1,4 +1,4 @@
-"""A checkpoint of any Ray as an `Algorithm` of today that trains on."""
+"""Loads a checkpoint of any Ray as an `Algorithm` of the installed Ray that can be trained."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def load(
 ) -> Algorithm:
     """Loads a checkpoint of any Ray, converted or not, ready to train.
 
-    The checkpoint is read with this package's own readers, proven, and handed to Ray as files that
-    were written just now; nothing in it is executed. What was code in the old config (the
-    environment, the mapping of agents to policies, callbacks) is what the caller gives here.
+    This package reads the checkpoint itself, proves the conversion, and writes new files for Ray;
+    nothing in it is executed. The caller passes what was code in the old config: the environment,
+    the mapping of agents to policies, callbacks.
 
     Args:
         path: The checkpoint.
@@ -65,9 +65,9 @@ def load(
             text like `Box(4,)`.
         action_space: The environment's actions, likewise.
         model: The RLModule that takes the weights of a custom model, or `module:Class`; likewise of
-            a checkpoint that was converted with it, since no file's own word for it is imported. A
+            a checkpoint that was converted with it, since no name from a file is imported. A
             dict is the key of the config.
-        given: What else the checkpoint does not hold, as `convert` takes it.
+        given: What else the checkpoint does not contain, as for `convert`.
         **overrides: Other keys of the config, of any era: `num_workers=2`, `callbacks=…`.
 
     Returns:
@@ -76,7 +76,7 @@ def load(
 
     Raises:
         CheckpointError: The checkpoint can't be read or converted.
-        NotYetError: It can act, but today's Ray has nothing that trains it.
+        NotYetError: It can act, but nothing in the installed Ray trains it.
         MissingInformationError: It learns from recorded steps, and there are none.
     """
     from rllib_compat.conversion.convert import convert
@@ -86,8 +86,8 @@ def load(
     keys: dict[str, Any] = dict(overrides)
     if isinstance(model, Mapping):
         keys["model"] = model
-    if told := {name: value for name, value in agents.items() if value is not None}:
-        keys["multiagent"] = {**keys.get("multiagent", {}), **told}
+    if new := {name: value for name, value in agents.items() if value is not None}:
+        keys["multiagent"] = {**keys.get("multiagent", {}), **new}
     module = None if isinstance(model, Mapping) else model
     facts = algorithm, config, env, observation_space, action_space, module
     given = (given or Given()).with_arguments(*facts)
@@ -109,9 +109,9 @@ def load(
 
 
 def _log_results(algorithm: Algorithm) -> None:
-    """Lets an algorithm write `result.json` and its like into its folder, as it did until Ray 2.6.
+    """Makes an algorithm write `result.json` and `progress.csv` into its folder, as until Ray 2.6.
 
-    Nothing but Tune writes them today.
+    In later Rays, only Tune writes them.
     """
     logger = UnifiedLogger(algorithm.config.to_dict(), tune.folder_of(algorithm))
     end = algorithm.cleanup
@@ -124,26 +124,26 @@ def _log_results(algorithm: Algorithm) -> None:
 
 
 def _instead(done: Conversion) -> str:
-    """What to do with a checkpoint of which only the modules can be written."""
+    """What to do with a checkpoint that can only be converted to modules."""
     if done.checkpoint.modules_alone:
         return "Load the checkpoint that they were made from."
     return "`rllib-compat convert` makes modules of it: RLModule.from_checkpoint(…)."
 
 
 def _require_recordings(done: Conversion, path: str | Path) -> None:
-    """Asks for recorded steps where an algorithm learns from nothing else.
+    """Checks that an algorithm that learns from recorded steps only has some.
 
-    Ray itself says that a NoneType has no attribute sample, and only in `train()`.
+    Ray itself raises an AttributeError about a NoneType, and only in `train()`.
 
     Raises:
-        MissingInformationError: There are none.
+        MissingInformationError: It has none.
     """
     algorithm = registry.of(done.checkpoint.algorithm)
     if not algorithm.offline:
         return
     translation = done.translation
-    told = translation.calls.get("offline_data", {}) if translation else {}
-    if not told.get("input_"):
+    offline_data = translation.calls.get("offline_data", {}) if translation else {}
+    if not offline_data.get("input_"):
         raise MissingInformationError(
             f"{algorithm.name} learns from recorded steps, and the checkpoint's config names none "
             "that are here.",
@@ -153,18 +153,18 @@ def _require_recordings(done: Conversion, path: str | Path) -> None:
         )
 
 
-#: What a legacy config has below `multiagent`, and today's on the top level.
+#: Keys of `multiagent` in a legacy config; an `AlgorithmConfig` has them on the top level.
 _AGENTS = ("policies", "policy_mapping_fn", "policies_to_train", "count_steps_by")
 
 
 @frozen
 class LoadedAlgorithm:
-    """An algorithm that is there already, and what it is told of its agents.
+    """A loaded algorithm, and new settings of its agents.
 
     Attributes:
         algorithm: The algorithm.
-        mapping: Which policy an agent has; None for what it was.
-        to_train: Which policies learn; None for those that did.
+        mapping: Which policy an agent has; None keeps the mapping.
+        to_train: Which policies learn; None keeps them.
     """
 
     algorithm: Algorithm
@@ -175,10 +175,10 @@ class LoadedAlgorithm:
     def from_checkpoint(
         cls, path: Path, policy_mapping_fn: Callable[..., str] | None, policies_to_train: ToTrain
     ) -> LoadedAlgorithm:
-        """Loads a checkpoint: one of today's Ray as it is, one of an old Ray converted.
+        """Loads a checkpoint: one of the installed Ray as it is, one of an old Ray converted.
 
         Raises:
-            CheckpointError: It is not whole, or can't be converted.
+            CheckpointError: It is incomplete, or can't be converted.
         """
         if _is_todays(path):
             require_whole(path)
@@ -211,9 +211,9 @@ class LoadedAlgorithm:
 
 
 def _is_todays(path: Path) -> bool:
-    """Whether a Ray has written a checkpoint that today's Ray loads."""
+    """Whether the installed Ray can load a checkpoint as it is."""
     try:
-        told = json.loads((path / "rllib_checkpoint.json").read_text("utf-8"))
-        return Version(told["ray_version"]) >= releases.OLDEST
+        metadata = json.loads((path / "rllib_checkpoint.json").read_text("utf-8"))
+        return Version(metadata["ray_version"]) >= releases.OLDEST
     except (OSError, ValueError, KeyError, TypeError):
         return False

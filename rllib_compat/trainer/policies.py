@@ -36,7 +36,7 @@ class Policies:
 
     Args:
         running: The algorithm that has them.
-        builder: What made it, and makes the modules of new policies.
+        builder: Has built it, and builds the modules of new policies.
         config: The trainer's config.
     """
 
@@ -58,14 +58,14 @@ class Policies:
         return self._builder.logdir
 
     def get_policy(self, policy_id: str = ONLY_POLICY) -> Any:
-        """The policy of that id, or None; what is set in it reaches the learners."""
+        """The policy of that id, or None; weights that are set in it reach the learners."""
         runner = self._running.local_runner()
         if self._algorithm.learner_group is None:
             return runner.get_policy(policy_id)  # the old API stack's own
         return LegacyPolicies(runner, self).get(policy_id)
 
     def with_learners(self, policy: LegacyPolicy) -> LegacyPolicy:
-        """The same policy, which reaches the learners; one object for as long as its module."""
+        """The same policy, connected to the learners; one object for each module."""
         known = self._known.get(policy.policy_id)
         if known is None or known.module is not policy.module:
             known = LegacyPolicy(
@@ -74,17 +74,17 @@ class Policies:
             self._known[policy.policy_id] = known
         return known
 
-    # What policies ask for
+    # For policies
 
     def local_learner(self) -> Learner | None:
-        """The learner, where it is in this process."""
+        """The learner, if it is in this process."""
         group = self._algorithm.learner_group
         return None if group is None or group.is_remote else local_learner(self._algorithm)
 
     def config_of(self, policy_id: str) -> Mapping[str, Any]:
-        """The legacy config of a policy: the trainer's, with what it has of its own."""
+        """The legacy config of a policy: the trainer's, with the policy's own keys."""
         in_dict = (self._config.get("multiagent") or {}).get("policies")
-        spec = in_dict or self._config.get("policies")  # as configs of Ray 2.x have them
+        spec = in_dict or self._config.get("policies")  # as in configs of Ray 2.x
         named = spec.get(policy_id) if isinstance(spec, Mapping) else None
         own = getattr(named, "config", None) or (named[3] if isinstance(named, tuple) else {})
         return {**self._config, **(own if isinstance(own, Mapping) else {})}
@@ -98,11 +98,11 @@ class Policies:
         return metrics.count_so_far(self._algorithm, "sampled")
 
     def refresh(self) -> None:
-        """Gives the env runner of this process the weights that were trained last."""
+        """Sends the newest weights to the env runner of this process."""
         self._running.sync_local_runner()
 
     def weights_changed(self) -> None:
-        """Says that the learner has other weights now."""
+        """Marks that the learner's weights have changed."""
         self._running.mark_weights_stale()
 
     def get_weights(self, policies: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
@@ -128,7 +128,7 @@ class Policies:
             return
         known = self.get_weights(weights)
         for policy, values in weights.items():
-            # torch would load what fits, and say nothing of the rest.
+            # torch would load what fits, and ignore the rest silently.
             if unknown := sorted(values.keys() - known.get(policy, values).keys()):
                 raise CompatError(
                     f"Policy {policy!r} has no weights {', '.join(unknown[:5])}.",
@@ -136,7 +136,7 @@ class Policies:
                     fix="give them the names that get_weights() returns",
                 )
         learner = {"rl_module": {policy: dict(values) for policy, values in weights.items()}}
-        # `Algorithm.set_weights` does this, and then calls a method that only raises.
+        # `Algorithm.set_weights` does this, and then calls a method that only raises an error.
         self._algorithm.set_state({"learner_group": {"learner": learner}})
         self._running.send_weights()
 
@@ -161,18 +161,18 @@ class Policies:
         Args:
             policy_id: Its id.
             policy_cls: One of RLlib's policy classes or None; both mean the algorithm's own.
-            policy: A policy of this trainer, whose weights the new one begins with.
-            observation_space: What the environment gives its agents; None for what it gives those
-                that are mapped to the policy.
-            action_space: What its agents do; None as above.
-            config: What is different for this policy, by legacy keys.
-            policy_state: What `get_state` of a policy returned; the new one begins with it.
+            policy: A policy of this trainer, whose weights the new one starts with.
+            observation_space: The observation space of its agents; by default of those that are
+                mapped to the policy.
+            action_space: Their action space; by default as above.
+            config: Keys that differ for this policy, by legacy names.
+            policy_state: What `get_state` of a policy returned; the new one starts with it.
             policy_mapping_fn: Which policy an agent has from the next episode on.
             policies_to_train: Which policies learn from now on. Without it, and without the
-                config's, those of the beginning, until Ray 2.0; all, since then.
-            evaluation_workers: Whether evaluation knows the policy, too.
-            workers: Means nothing any more: only all workers together can have a policy.
-            module_spec: The `RLModuleSpec` of the policy, in the place of what the config says.
+                config's, the first ones until Ray 2.0, and all since then.
+            evaluation_workers: Whether to add it to the evaluation workers, too.
+            workers: Not supported any more: a policy is always added to all workers.
+            module_spec: The `RLModuleSpec` of the policy, instead of the config's.
 
         Returns:
             The policy.
@@ -187,7 +187,7 @@ class Policies:
                 where="add_policy(workers=)",
                 fix="leave it out, and let policy_mapping_fn decide who uses the policy",
             )
-        if policies_to_train is None and self._new_ones_only_act():
+        if policies_to_train is None and self._new_ones_do_not_learn():
             policies_to_train = sorted(self._algorithm.config.policies)
         if self._algorithm.learner_group is None:
             return self._algorithm.add_policy(
@@ -222,17 +222,17 @@ class Policies:
             new_should_module_be_updated=policies_to_train,
             add_to_eval_env_runners=evaluation_workers,
         )
-        self.tell_workers(mapping, policies_to_train)
+        self.update_workers(mapping, policies_to_train)
         state = policy_state or (policy.get_state() if policy is not None else None)
         if state is not None:
             self.set_weights({policy_id: state.get("weights", state)})
         return self.get_policy(policy_id)
 
-    def _new_ones_only_act(self) -> bool:
-        """Whether policies that are added don't learn, if nobody says which do."""
+    def _new_ones_do_not_learn(self) -> bool:
+        """Whether added policies don't learn, if nothing names those that do."""
         ray = self._builder.origin.legacy_ray
-        nobody_says = self._algorithm.config.policies_to_train is None
-        return nobody_says and ray is not None and Version(ray) < Version("2.1")
+        is_unset = self._algorithm.config.policies_to_train is None
+        return is_unset and ray is not None and Version(ray) < Version("2.1")
 
     def remove_policy(
         self,
@@ -265,10 +265,10 @@ class Policies:
             new_should_module_be_updated=policies_to_train,
             remove_from_eval_env_runners=evaluation_workers,
         )
-        self.tell_workers(mapping, policies_to_train)
+        self.update_workers(mapping, policies_to_train)
 
-    def tell_workers(self, mapping: MappingFn | None, to_train: ToTrain) -> None:
-        """Tells all env runners what Ray tells some, depending on its release."""
+    def update_workers(self, mapping: MappingFn | None, to_train: ToTrain) -> None:
+        """Updates the configs of all env runners; some Rays update only a part of them."""
         new = {"policy_mapping_fn": mapping, "policies_to_train": to_train}
         new = {name: value for name, value in new.items() if value is not None}
         algorithm = self._algorithm
@@ -284,7 +284,7 @@ class Policies:
         observation: gymnasium.Space[Any] | None,
         action: gymnasium.Space[Any] | None,
     ) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
-        """What the module of a policy gets after all connectors, and what it gives."""
+        """The observation space of a policy's module after all connectors, and its action space."""
         runner = self._algorithm.env_runner
         pipeline = connectors.env_to_module(runner)
         agent = agent_of(runner, policy_id, mapping)
@@ -308,7 +308,7 @@ def _space(space: AnySpace) -> gymnasium.Space[Any] | None:
 
 
 def _flat(space: gymnasium.Space[Any]) -> gymnasium.Space[Any]:
-    """What `FlattenObservations` makes of a space that is no Box."""
+    """The space that `FlattenObservations` makes of one that is no Box."""
     from gymnasium.spaces import Box
     from gymnasium.spaces.utils import flatten_space
 

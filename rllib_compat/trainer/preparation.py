@@ -1,4 +1,4 @@
-"""From a trainer's config to what its algorithm is built of, and to what Tune reserves for it."""
+"""Prepares a trainer's config for its algorithm, and computes the resources that Tune reserves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rllib_compat.trainer.defaults import common_config, defaults_of, merge
 if TYPE_CHECKING:
     from rllib_compat.trainer.subclasses import LegacyTrainer
 
-#: The keys that say how much a trial takes.
+#: The keys of a trial's resources.
 RESOURCES = (
     "num_workers",
     "num_cpus_per_worker",
@@ -38,14 +38,14 @@ RESOURCES = (
 
 @frozen
 class Preparation:
-    """What a trainer's algorithm is built of.
+    """What a trainer's algorithm is built from.
 
     Attributes:
         origin: Where the config comes from, with the Ray that it was written for.
         translation: The translated config.
         config: The legacy config with the defaults of its Ray, and the keys of the class's own.
         own_policy: The policy class that the trainer asks for, or None for the algorithm's own.
-        learns_once: Whether it samples and learns once from each batch, as no algorithm does.
+        learns_once: Whether it samples and learns once from each batch, unlike RLlib's algorithms.
     """
 
     origin: Origin
@@ -69,7 +69,7 @@ def prepare(
         config: The legacy config as it was given.
         legacy_ray: The Ray that it was written for, "auto" or "today".
         origin: Where it comes from, as far as the trainer knows.
-        logdir: Where the trainer's files go.
+        logdir: The folder of the trainer's files.
 
     Raises:
         ConfigError: It can't be translated.
@@ -126,10 +126,10 @@ def resource_request(cls: type[LegacyTrainer], config: Mapping[str, Any]) -> Tri
 
 
 def resource_help(cls: type[LegacyTrainer], config: Mapping[str, Any]) -> str:
-    """What Tune says when there are too few resources for a trainer class."""
+    """The text that Tune shows if there are too few resources for a trainer class."""
     asked = {key: config[key] for key in RESOURCES if key in config}
     return (
-        f"{cls.__name__} needs a CPU for itself and for each worker, and what its config says: "
+        f"{cls.__name__} needs a CPU for itself and for each worker, and what its config asks for: "
         f"{asked}. Lower {', '.join(RESOURCES)}, or start Ray with more."
     )
 
@@ -162,7 +162,7 @@ class TrialResources(PlacementGroupFactory):  # type: ignore[misc]  # Ray has no
         return self.to_json()[name]
 
     def to_json(self) -> dict[str, Any]:
-        """As `tune.run(resources_per_trial=…)` of Ray 0.5 – 1.x took it; ours does, too."""
+        """The form of `tune.run(resources_per_trial=…)` of Ray 0.5 – 1.x, and of ours."""
         bundles = self.bundles
         own: dict[str, float] = {} if self.head_bundle_is_empty else bundles.pop(0)
         extra: dict[str, float] = {}
@@ -176,9 +176,9 @@ class TrialResources(PlacementGroupFactory):  # type: ignore[misc]  # Ray has no
 
 
 def with_extra(resources: object) -> Any:
-    """What Tune takes for `{"cpu": …, "extra_cpu": …}`; anything else is Tune's business.
+    """Tune's present form of `{"cpu": …, "extra_cpu": …}`; anything else is returned as it is.
 
-    Ray would wait forever for nodes with a resource that is called `extra_cpu`.
+    Ray would wait forever for nodes with a resource called `extra_cpu`.
     """
     if not isinstance(resources, Mapping) or not any(k.startswith(_EXTRA) for k in resources):
         return resources
@@ -205,7 +205,7 @@ def _as_json(bundle: Mapping[str, float], prefix: str) -> dict[str, Any]:
 
 
 def _whole(amount: float) -> float:
-    """A whole number of CPUs or GPUs as an integer, as they were asked for."""
+    """A whole number of CPUs or GPUs as an integer, as the config has it."""
     return int(amount) if amount == int(amount) else amount
 
 
@@ -218,7 +218,7 @@ _COUNTED = Version("1.3")
 def fit_gpus(
     given: Mapping[str, Any], defaults: Mapping[str, Any], *, legacy_ray: str | None, gpus: float
 ) -> tuple[dict[str, Any], list[Finding]]:
-    """A config that asks for no GPUs where there are none, and rows that say so.
+    """A config that asks for no GPUs if there are none, and rows of the report about it.
 
     IMPALA, APPO, APEX and DD-PPO had one by default.
 
@@ -229,7 +229,7 @@ def fit_gpus(
         gpus: How many there are.
 
     Raises:
-        ConfigError: It was given a GPU for its networks, and its Ray would have missed it, too.
+        ConfigError: It asks for a GPU for its networks, and its own Ray would have failed, too.
     """
     if gpus or given.get("_fake_gpus"):
         return dict(given), []

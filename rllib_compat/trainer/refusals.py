@@ -1,4 +1,4 @@
-"""What can't be built or learn: errors of Ray, in words of the config."""
+"""Errors for configs that can't be built or can't learn: they name keys where Ray's do not."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Need:
 
     Attributes:
         key: The key that asks for it.
-        asked: What of a config does: its value, or nothing.
+        asked: Returns the value of a config that asks for it, or None.
         spaces: The names of the spaces' classes.
         fix: What to do.
     """
@@ -49,9 +49,9 @@ def _explores(*kinds: str) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def _noise_on_weights(config: Mapping[str, Any]) -> Any:
-    """What adapts to how far apart two distributions are: Ray knows that of choices, and of DDPG.
+    """Noise on weights adapts to a distance of distributions: Ray has it for Discrete and DDPG.
 
-    With others, it raises an error without a word. A user's own may be choices.
+    With others, it raises an error without a message. A custom one may be Discrete.
     """
     own = (config.get("model") or {}).get("custom_action_dist")
     return None if own else _explores("ParameterNoise")(config)
@@ -88,11 +88,11 @@ NEEDS = (
 
 
 def require_actions(config: Mapping[str, Any], spaces: Iterable[Any]) -> None:
-    """Refuses a config that asks for what its actions can't have.
+    """Refuses a config that asks for something that its action spaces can't have.
 
     Args:
         config: The legacy config.
-        spaces: The action spaces of its policies; None, if nobody knows one.
+        spaces: The action spaces of its policies; None for an unknown one.
 
     Raises:
         ConfigError: It does.
@@ -109,24 +109,24 @@ def require_actions(config: Mapping[str, Any], spaces: Iterable[Any]) -> None:
                 )
 
 
-#: Where an error was raised that no user's code has anything to do with.
+#: The packages in which errors are raised that are not the user's.
 _OTHERS = ("ray", "torch", "gymnasium", "numpy")
-#: What only models that are policy and critics of SAC in one are given.
+#: An argument of models that are policy and critics of SAC in one.
 _FOR_WHOLE_SAC = "unexpected keyword argument 'policy_model_config'"
-#: What a network without a last layer says of `free_log_std`.
+#: The error of a network without a last layer and with `free_log_std`.
 _NO_OUTPUTS = "unsupported operand type(s) for %: 'NoneType'"
-#: What Curiosity says of workers.
+#: Curiosity's error with remote workers.
 _NOT_PARALLEL = "does not support parallelism"
-#: What SAC's networks say of observations within observations.
+#: The error of SAC's networks with nested observations.
 _NESTED = "expected Tensor as element"
-#: What the catalog of SAC says of actions that are no vector.
+#: The error of SAC's catalog with actions that are no vector.
 _DISCRETE = re.compile(r"Discrete\(.*\)")
-#: Keys that name code of the user's own, which Ray calls: it may be what is wrong.
+#: Keys that name the user's own code, which Ray calls: the error may be there.
 _OWN = ("custom_model", "custom_action_dist", "policies", "input", "input_")
 
 
 def refused(error: Exception, translation: Translation) -> CompatError | None:
-    """What to raise in the place of an error of Ray, which says nothing of the config.
+    """The error to raise instead of one of Ray, which does not name the config.
 
     Old policies take some keys with some spaces only, and old Rays failed with the same errors.
 
@@ -135,27 +135,27 @@ def refused(error: Exception, translation: Translation) -> CompatError | None:
         translation: The config.
 
     Returns:
-        An error that names the keys which need the old API stack; None where the error is no
-        matter of these, or code of the user's own may have raised it.
+        An error that names the keys which need the old API stack; None if these are not the cause,
+        or if the user's own code may have raised it.
     """
     if isinstance(error, TypeError) and _FOR_WHOLE_SAC in str(error):
         return ConfigError(
             f"{translation.legacy_algorithm} takes a subclass of SACTorchModel as its model, and "
-            "this class is none. Until Ray 1.2 it stood below policy and critics.",
+            "this class is none. Until Ray 1.2 it was the model below policy and critics.",
             where="model.custom_model",
             fix="Name it in policy_model.custom_model and Q_model.custom_model.",
         )
     if isinstance(error, AssertionError) and _DISCRETE.fullmatch(str(error)):
         return RayNotSupportedError(
-            "Today's networks of SAC take no discrete actions before Ray 2.48.",
+            "Ray's own networks of SAC take no discrete actions before Ray 2.48.",
             where="the environment's action space",
             fix="Give another legacy_ray than 'today': the networks of old Rays take them.",
         )
     model = translation.legacy_config.get("model") or {}
     if isinstance(error, TypeError) and _NO_OUTPUTS in str(error) and model.get("free_log_std"):
         return ConfigError(
-            "Where the old API stack puts an LSTM or attention behind a network, that has no layer "
-            "of means and free_log_std no place: no Ray built it.",
+            "The old API stack puts an LSTM or attention after a network without a layer of means, "
+            "which free_log_std needs: no Ray could build it.",
             where="model.free_log_std",
             fix="Leave it out.",
         )
@@ -185,7 +185,7 @@ def refused(error: Exception, translation: Translation) -> CompatError | None:
     if _noise_on_weights(translation.legacy_config):
         return ConfigError(
             f"Policies of {translation.legacy_algorithm} can't be built with 'ParameterNoise', nor "
-            "could those of Ray 1.13.0 on torch: its tensors come where advantages are computed "
+            "could those of Ray 1.13.0 on torch: advantages are computed from its tensors "
             f"({found}).",
             where="exploration_config",
             fix=_SAMPLE,
@@ -215,13 +215,13 @@ def _is_own(path: str, config: Mapping[str, Any]) -> bool:
 
 
 def require_recording(algorithm: Algorithm) -> None:
-    """Refuses to learn from a converted recording whose steps are not those of the policy.
+    """Refuses to learn from a converted recording whose steps do not fit the policy.
 
     Args:
-        algorithm: What was built, of the new API stack; what learns from anything else is left.
+        algorithm: An algorithm of the new API stack; others than those of recordings are ignored.
 
     Raises:
-        ConfigError: They are not; see `require_fit`.
+        ConfigError: They do not fit; see `require_fit`.
     """
     file = converted_from(algorithm.config.input_)
     learner = local_learner(algorithm)
@@ -236,28 +236,26 @@ def require_recording(algorithm: Algorithm) -> None:
         raise
 
 
-#: What torch says where it is to draw of a distribution whose parameters are NaN, or vanish.
-_TORCH_SAYS = ("to satisfy the constraint", "probability tensor contains either")
+#: Errors of torch when it draws from a distribution whose parameters are NaN or zero.
+_TORCH_ERRORS = ("to satisfy the constraint", "probability tensor contains either")
 
 
 def divergence_of(error: Exception) -> CompatError | None:
-    """What to raise in the place of torch's error; None where it is another one.
+    """The error to raise instead of torch's; None if it is another one.
 
-    It is no difference to the old Rays, which came to the same (on TensorFlow, with NaN as weights
-    and no error).
+    Old Rays diverged in the same way (on TensorFlow, with NaN as weights and no error).
 
     Args:
-        error: What an iteration raised, here or in a worker.
+        error: The error of an iteration, here or in a worker.
     """
-    if not any(said in str(error) for said in _TORCH_SAYS):
+    if not any(said in str(error) for said in _TORCH_ERRORS):
         return None
     return CompatError(
         "The network gives no numbers any more: its weights, or what it observes, have grown too "
         "large.",
         where="train()",
         fix="Start again, or from an earlier checkpoint, with a smaller lr, with grad_clip, or "
-        "with "
-        "observations of about -1 to 1: networks took images as bytes of 0 - 255, so divide them "
+        "with observations of about -1 to 1: images are bytes of 0 - 255, so divide them "
         "in the environment, or set observation_filter to MeanStdFilter where the space has "
-        "floats. (Of bytes it makes bytes, 255 of what is negative, as from Ray 1.10 on.)",
+        "floats. (It turns bytes into bytes, and negative values into 255, as since Ray 1.10.)",
     )

@@ -10,27 +10,27 @@ from typing import Any
 from rllib_compat.formats.paths import local_path
 
 
-@dataclass(eq=False)  # Tune's loggers keep what they have open by trial
+@dataclass(eq=False)  # Tune's loggers keep their open files by trial
 class _Trial:
-    """What Tune's loggers ask of a trial."""
+    """The attributes of a trial that Tune's loggers read."""
 
     config: Mapping[str, Any]
     local_path: str
     evaluated_params: Mapping[str, Any] = field(default_factory=dict)
-    checkpoint: None = None  # nothing to go on from
+    checkpoint: None = None  # nothing to continue from
 
     def init_local_path(self) -> None:
         Path(self.local_path).mkdir(parents=True, exist_ok=True)
 
 
 class UnifiedLogger:
-    """The logger of Ray 0.5 – 2.6 for trainers outside Tune, by the loggers that Tune has now.
+    """The logger of Ray 0.5 – 2.6 for trainers outside Tune, with the present loggers of Tune.
 
     Args:
         config: The trainer's config; it becomes `params.json`.
         logdir: The folder to write into.
-        loggers: Callbacks of `ray.tune.logger`, in the place of JSON, CSV and TensorBoard.
-        trial: Means nothing.
+        loggers: Callbacks of `ray.tune.logger`, instead of JSON, CSV and TensorBoard.
+        trial: Ignored.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class UnifiedLogger:
             logger.log_trial_result(result.get("training_iteration", 0), self._trial, dict(result))
 
     def flush(self) -> None:
-        """Does nothing: all but TensorBoard is written at once."""
+        """Does nothing: all but TensorBoard's events are written immediately."""
 
     def close(self) -> None:
         """Closes the files."""

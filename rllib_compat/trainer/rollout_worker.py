@@ -1,4 +1,4 @@
-"""`RolloutWorker` and `collect_metrics`, for code that makes its workers itself, until Ray 2.0."""
+"""`RolloutWorker` and `collect_metrics`, for code of Ray 0.5 – 2.0 that makes its own workers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _KEYS = {
     "seed": "seed",
     "soft_horizon": "soft_horizon",
 }
-#: What it sampled at once where nobody said.
+#: The default length of a fragment.
 _FRAGMENT = 100
 
 
@@ -53,9 +53,9 @@ class RolloutWorker(CompatRolloutWorker):
         policy_mapping_fn: Which policy an agent has.
         policies_to_train: Which policies learn.
         policy_config: The config of the policies.
-        worker_index: Its number, which environments receive.
+        worker_index: Its number, which environments get.
         num_workers: How many there are.
-        **arguments: Those of `_KEYS`; others mean nothing any more.
+        **arguments: Those of `_KEYS`; others are ignored, with a warning.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class RolloutWorker(CompatRolloutWorker):
             if name in _KEYS:
                 config[_KEYS[name]] = value
             elif value:
-                logger.warning("`RolloutWorker(%s=…)` means nothing any more.", name)
+                logger.warning("`RolloutWorker(%s=…)` is ignored: Ray has none any more.", name)
         if isinstance(policy_spec, Mapping):
             agents = {
                 "policies": policy_spec,
@@ -97,7 +97,7 @@ class RolloutWorker(CompatRolloutWorker):
         )
 
     def sample(self, **kwargs: object) -> Any:
-        """Samples a fragment: of a single policy for all, without its name, as it was."""
+        """Samples a fragment; a single policy's batch is not nested in a dict, as in old Rays."""
         batch = super().sample(**kwargs)
         by_policy = getattr(batch, "policy_batches", {})
         return by_policy[ONLY_POLICY] if set(by_policy) == {ONLY_POLICY} else batch
@@ -114,11 +114,11 @@ class RolloutWorker(CompatRolloutWorker):
         """The class as a Ray actor.
 
         Args:
-            num_cpus: What each worker reserves, as all that follow.
-            num_gpus: The same.
-            memory: The same, in bytes.
-            object_store_memory: Means nothing any more.
-            resources: Resources by name.
+            num_cpus: The CPUs of each worker.
+            num_gpus: The GPUs of each worker.
+            memory: The memory of each worker, in bytes.
+            object_store_memory: Ignored.
+            resources: Other resources of each worker, by name.
         """
         asked = {
             "num_cpus": num_cpus,
@@ -141,7 +141,7 @@ class WorkerSet(Workers):
         policy: `policy_class` by its name of Ray 0.8.
         validate_env: Checks each environment, from (environment, context).
         local_worker: Whether there is one here.
-        **_: The trial's folder, and what was private.
+        **_: The trial's folder, and private arguments: ignored.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class WorkerSet(Workers):
             self._remote += [self._make(cls.remote, first + i, total) for i in range(num_workers)]
 
     def reset(self, new_remote_workers: Sequence[Any]) -> None:
-        """Goes on with other actors."""
+        """Replaces the actors."""
         self._remote = list(new_remote_workers)
 
     def foreach_worker(self, func: Callable[..., Any]) -> list[Any]:
@@ -209,7 +209,7 @@ class WorkerSet(Workers):
 
         Args:
             policies: Whose weights; None for all.
-            global_vars: What is known of the training's progress, which they get, too.
+            global_vars: The progress of training, which is sent, too.
         """
         weights = self._local.get_weights(policies)
         _answers([worker.set_weights.remote(weights, global_vars) for worker in self._remote])
@@ -232,17 +232,17 @@ def collect_metrics(
     to_be_collected: Sequence[Any] = (),
     timeout_seconds: float = 180,
 ) -> dict[str, Any]:
-    """What the episodes of workers were like since the last call.
+    """Metrics of the workers' episodes since the last call.
 
     Args:
         local_worker: A worker in this process.
         remote_workers: Workers that are actors.
-        to_be_collected: What an earlier call could not wait for.
-        timeout_seconds: How long.
+        to_be_collected: Results that an earlier call did not wait for.
+        timeout_seconds: How long to wait.
     """
     from ray.rllib.evaluation.metrics import summarize_episodes
 
-    if isinstance(local_worker, Workers):  # all of them, as Ray 1.13 and later were asked
+    if isinstance(local_worker, Workers):  # all of them, as in calls since Ray 1.13
         local_worker, remote_workers = local_worker.local_worker(), local_worker.remote_workers()
     if any(hasattr(worker, "actor") for worker in remote_workers) or hasattr(
         local_worker, "env_runner"
@@ -250,10 +250,10 @@ def collect_metrics(
         return evaluation.collect_metrics(
             local_worker, remote_workers, to_be_collected, timeout_seconds
         )
-    told = _answers([w.get_metrics.remote() for w in remote_workers], timeout_seconds)
+    collected = _answers([w.get_metrics.remote() for w in remote_workers], timeout_seconds)
     if local_worker is not None:
-        told.append(local_worker.get_metrics())
-    episodes = [episode for of_worker in told for episode in of_worker]
+        collected.append(local_worker.get_metrics())
+    episodes = [episode for of_worker in collected for episode in of_worker]
     return {
         "off_policy_estimator": {},  # until Ray 1.13
         **summarize_episodes(episodes, new_episodes=episodes),
@@ -261,5 +261,5 @@ def collect_metrics(
 
 
 def _answers(asked: list[Any], timeout: float | None = None) -> list[Any]:
-    """What workers answer. Without any, Ray is not asked: where none runs, a call starts one."""
+    """The results of calls. Without calls, Ray is not used: `ray.get` would start it."""
     return list(ray.get(asked, timeout=timeout)) if asked else []

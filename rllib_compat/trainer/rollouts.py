@@ -39,7 +39,7 @@ class Env(Protocol):
         """Takes a step: observations, rewards, terminateds, truncateds and infos."""
 
     def render(self, *mode: str) -> object:
-        """A frame, or nothing; old environments receive the mode."""
+        """A frame, or nothing; old environments get the mode."""
 
 
 @dataclass
@@ -49,10 +49,10 @@ class Episode:
     Attributes:
         reward: The sum over all steps and agents.
         length: The env steps.
-        done: Whether it came to its end; else the limit of steps cut it.
+        done: Whether it has ended; else the limit of steps has cut it.
         rewards: The sums by agent.
         steps: Observation, action, next observation, reward, done and info of each step.
-        frames: What was rendered, where frames were asked for.
+        frames: The rendered frames, if they were asked for.
     """
 
     reward: float = 0.0
@@ -63,7 +63,7 @@ class Episode:
     frames: list[Any] = field(default_factory=list)
 
 
-#: gymnasium's own environments that need it to render.
+#: gymnasium's own environments that need pygame to render.
 _DRAWN_BY_PYGAME = tuple(
     f"gymnasium.envs.{group}." for group in ("classic_control", "toy_text", "box2d")
 )
@@ -77,7 +77,7 @@ def make_env(actor: Actor, *, render_mode: str | None = None) -> Any:
         render_mode: `human` or `rgb_array`, or None.
 
     Raises:
-        LegacyEnvError: Nobody knows the environment, or it fits no known API.
+        LegacyEnvError: The environment is unknown, or fits no known API.
     """
     from ray.rllib.env.env_context import EnvContext
 
@@ -104,8 +104,8 @@ def _with_whole_rewards(env: object, context: dict[str, Any]) -> tuple[Any, dict
     if settings is not None:
         return adapt_env(replace(settings, clip_rewards=False)), context
     if STORED in context:
-        told = {**context[STORED].get("settings", {}), "clip_rewards": False}
-        context[STORED] = {**context[STORED], "settings": told}
+        stored = {**context[STORED].get("settings", {}), "clip_rewards": False}
+        context[STORED] = {**context[STORED], "settings": stored}
     return env, context
 
 
@@ -123,11 +123,11 @@ def roll_out(
     """Plays episodes, one after the other.
 
     Args:
-        actor: What acts.
+        actor: Computes the actions.
         env: Its environment.
         episodes: How many; 0: as many as fit into the steps.
         steps: The limit of env steps over all episodes; 0: none.
-        explore: Whether actions are sampled; None: as the config says.
+        explore: Whether actions are sampled; None: the config's value.
         seed: For the environment's first episode.
         keep: Whether episodes keep their steps.
         render: `human` shows each step, `rgb_array` keeps it as a frame.
@@ -150,7 +150,7 @@ def _step(env: Env, action: Any, *, many: bool) -> Any:
     """A step of an environment.
 
     Raises:
-        LegacyEnvError: It fails of an action that is none of its own.
+        LegacyEnvError: It fails because the action is not in its space.
     """
     try:
         return env.step(action)
@@ -159,7 +159,7 @@ def _step(env: Env, action: Any, *, many: bool) -> Any:
         if space is None or space.contains(action):
             raise
         raise LegacyEnvError(
-            f"The policy acts by {action!r}, and the environment takes {space}."[:500],
+            f"The policy's action is {action!r}, and the environment takes {space}."[:500],
             where="--env",
             fix="Give the environment that it was trained in.",
         ) from error
@@ -213,7 +213,7 @@ def _play(
 
 
 def _done(terminated: object, truncated: object) -> Any:
-    """`done` as it was until gymnasium split it."""
+    """`done` of the old API: terminated or truncated."""
     if isinstance(terminated, Mapping) and isinstance(truncated, Mapping):
         agents = {**terminated, **truncated}
         return {a: bool(terminated.get(a) or truncated.get(a)) for a in agents}
@@ -242,7 +242,7 @@ def _made_by_gymnasium(env: object) -> bool:
 
 
 def _require_pygame(name: str) -> None:
-    """Raises a CompatError where gymnasium draws an environment with pygame and there is none."""
+    """Raises a CompatError if gymnasium draws an environment with pygame, which is missing."""
     import gymnasium
 
     if str(gymnasium.spec(resolve_env_name(name)[0]).entry_point).startswith(_DRAWN_BY_PYGAME):
@@ -261,7 +261,7 @@ def write_video(frames: list[Any], path: Path, *, fps: int) -> None:
             shutil.copyfileobj(video, out)
 
 
-#: What the kinds of dbm add to the name of a shelf.
+#: The endings that the kinds of dbm add to the name of a shelf.
 _OF_SHELVES = ("", ".db", ".dat", ".dir", ".bak", ".pag")
 
 
@@ -275,7 +275,7 @@ class Recorder:
         path: The file; None: nothing is written.
         shelf: Whether it is a shelf, into which each episode is written when it is over.
         infos: Whether the infos are kept.
-        progress: Whether a file beside it tells how far it is, as long as it is written.
+        progress: Whether a file beside it has the progress, as long as it is written.
     """
 
     def __init__(
@@ -288,7 +288,7 @@ class Recorder:
         if path and shelf:
             for name in (path.name + suffix for suffix in _OF_SHELVES):
                 if path.with_name(name).is_symlink():
-                    path.with_name(name).unlink()  # dbm would write where it leads
+                    path.with_name(name).unlink()  # dbm would write to its target
             self._shelf = shelve.open(str(path), "n")  # noqa: S301, SIM115 - a new one
         self._progress = path.parent / f"__progress_{path.name}" if path and progress else None
         self._count = 0
@@ -309,7 +309,7 @@ class Recorder:
                 self._progress.unlink(missing_ok=True)
 
     def add(self, episode: Episode) -> None:
-        """Takes an episode that is over."""
+        """Adds an episode that is over."""
         steps = episode.steps if self._infos else [step[:5] for step in episode.steps]
         if self._shelf is not None:
             self._shelf[str(self._count)] = steps

@@ -1,4 +1,4 @@
-"""The algorithm behind a trainer; a restore may put another one in its place."""
+"""The algorithm behind a trainer; a restore may replace it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 class RunningAlgorithm:
-    """An algorithm that is there, and whether its local env runner has the newest weights.
+    """The present algorithm, and whether its local env runner has the newest weights.
 
     Args:
         algorithm: The algorithm.
-        started: Called with each algorithm that begins here.
+        started: Is called after each start of an algorithm.
         frozen: How many frozen policies an env runner holds at a time; None for all.
 
     Attributes:
@@ -67,9 +67,9 @@ class RunningAlgorithm:
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """Lets the block change the algorithm; if it fails, all is as before.
+        """Undoes the changes of the block to the algorithm if it fails.
 
-        Only what was to be replayed is lost where the block has replaced the algorithm.
+        Only the replay buffer is lost, if the block has replaced the algorithm.
         """
         import torch
 
@@ -89,7 +89,7 @@ class RunningAlgorithm:
             raise
 
     def replace(self, config: AlgorithmConfig) -> None:
-        """Goes on with an algorithm of another config; what was learned is lost until a restore.
+        """Replaces the algorithm by one of another config, without what was learned.
 
         Args:
             config: A changed copy of that of `algorithm`.
@@ -100,20 +100,20 @@ class RunningAlgorithm:
 
     @property
     def adapters(self) -> list[CallbackAdapter]:
-        """What passes events on to the user's callbacks in this process."""
+        """The adapters of the user's callbacks in this process."""
         found = episodes.callbacks_of(self.algorithm)
         return [one for one in found if isinstance(one, CallbackAdapter)]
 
     @property
     def group(self) -> EnvRunnerGroup:
-        """All env runners; those that evaluate, where an algorithm learns from recordings alone.
+        """All env runners; those that evaluate, if an algorithm only learns from recordings.
 
         Raises:
             RayNotSupportedError: There are none: Ray 2.41 – 2.47 make none for such an algorithm.
         """
         if (group := self._group) is None:
             raise RayNotSupportedError(
-                "On this Ray, what learns from recordings alone has no worker to act with.",
+                "On this Ray, an algorithm that only learns from recordings has no worker.",
                 where="trainer.workers",
                 fix="set `evaluation_interval` in the config, which makes one",
             )
@@ -124,12 +124,12 @@ class RunningAlgorithm:
         return self.algorithm.env_runner_group or self.algorithm.eval_env_runner_group
 
     def local_runner(self) -> EnvRunner:
-        """The env runner in this process, with the weights that were trained last."""
+        """The env runner in this process, with the newest weights."""
         self.sync_local_runner()
         return self.group.local_env_runner
 
     def sync_local_runner(self) -> None:
-        """Gives the local env runner the weights that were trained last.
+        """Sends the newest weights to the local env runner.
 
         Ray sends them only to those that sample.
         """
@@ -143,20 +143,19 @@ class RunningAlgorithm:
         self._is_stale, self._learned = False, []
 
     def mark_weights_stale(self) -> None:
-        """Says that the local env runner has not got the newest weights."""
+        """Marks the weights of the local env runner as old."""
         self._is_stale = True
         self.forget_learned_weights()
 
     def forget_learned_weights(self) -> None:
-        """Has workers take critics anew, whatever somebody has set in them since."""
+        """Makes workers get the critics again, whatever was set in them since."""
         self._learned = []
 
     def learned_weights(self) -> list[Any]:
         """A reference to the weights of the policies that learn, with their critics, in a list.
 
-        Env runners are sent what they act with alone. The weights are stored once for as long as
-        they are the same; the list is empty where the env runners are the learners (the old API
-        stack).
+        Env runners only get what they need to act. The weights are stored once until they change;
+        the list is empty if the env runners are the learners (the old API stack).
         """
         if not self._learned and self.algorithm.learner_group is not None:
             import ray

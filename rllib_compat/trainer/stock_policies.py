@@ -1,7 +1,7 @@
 """RLlib's own policy classes by their old names: `PPOTFPolicy`, `PPOTorchPolicy`, `PGPolicyGraph`.
 
-In a config, to name one means the same as to name none. Those for torch that Ray still has are
-Ray's, so that subclasses run on its old API stack; the others are names and nothing else.
+A config that names one is the same as a config that names none. Those for torch that Ray still has
+are Ray's, so that subclasses run on its old API stack; the others can only be named.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rllib_compat.ray_versions import old_policies
 
 KINDS = ("TF1Policy", "TF2Policy", "TFPolicy", "TorchPolicy", "Policy", "PolicyGraph")
 _KIND = re.compile(rf"({'|'.join(KINDS)})$")
-#: What policies were called that several algorithms had.
+#: The stems of policies that several algorithms had.
 _SHARED = ("Bandit",)
 
 
@@ -26,7 +26,7 @@ def _stems() -> dict[str, tuple[str, ...]]:
 
 
 def policy_modules() -> dict[str, tuple[str, ...]]:
-    """The modules below `ray.rllib.agents` that policies stood in → the stems of their names."""
+    """The modules below `ray.rllib.agents` that had policies → the stems of their names."""
     found = {}
     for place, stems in _stems().items():
         for ending in ("tf_policy", "torch_policy", "policy", "policy_graph"):
@@ -57,21 +57,21 @@ def policy_class(name: str) -> type:
             return made
         except (ImportError, AttributeError):
             pass  # removed, or never in Ray 2.x
-    members = {"__module__": __name__, "__doc__": f"{name}, to be named in a config."}
+    members = {"__module__": __name__, "__doc__": f"{name}, for a config to name."}
     return type(name, (StockPolicy,), members)
 
 
 class StockPolicy:
-    """A policy that can be named in a config and derived from; it raises when it is made."""
+    """A policy class that code can name in a config or derive from; making one raises an error."""
 
     def __new__(cls, *_: object, **__: object) -> StockPolicy:  # noqa: D102
         raise _gone(cls.__name__)
 
     @classmethod
     def with_updates(cls, *, name: str | None = None, **_: object) -> type:
-        """Was how to give a policy another loss; the class raises when it is used.
+        """A class with another loss, which raises an error when it is used.
 
-        Modules make one for each framework, and use one.
+        Old modules make one for each framework, and use one of them.
         """
         members = {"__doc__": f"{cls.__name__} with another loss; it can't be used."}
         return type(name or cls.__name__, (cls,), members)
@@ -91,7 +91,7 @@ def __getattr__(name: str) -> Any:  # where pickle finds them again
 
 def _gone(name: str) -> GoneError:
     return GoneError(
-        f"There is no {name} any more; it can be named in a config, and nothing else.",
+        f"There is no {name} any more; a config can name it, but code can't use it.",
         where=name,
         fix="subclass the algorithm's Learner, override compute_loss_for_module() and set "
         "config.learners(learner_class=…)",

@@ -1,4 +1,4 @@
-"""What trainer classes bring of their own: defaults, hooks, policies, execution plans and steps."""
+"""Parts that trainer classes define: defaults, hooks, policies, execution plans and steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rllib_compat.trainer.workers import LegacyWorkers
 
-# What a built trainer calls, and with what.
+# The hooks of a trainer → their arguments.
 HOOKS: Mapping[str, str] = {
     "validate_config": "(config)",
     "before_init": "(trainer)",
@@ -32,8 +32,8 @@ HOOKS: Mapping[str, str] = {
     "before_evaluate_fn": "(trainer)",
 }
 
-# Functions that the class keeps: what chooses a policy class of one's own, and what steps the
-# trainer takes. The old API stack trains by them. → the name that the class has for it.
+# Functions that choose a custom policy class, or define the trainer's steps, on the old API stack
+# → the class's attribute for it.
 KEPT: Mapping[str, str] = {
     "get_policy_class": "choose_policy_class",
     "execution_plan": "execution_plan",
@@ -42,7 +42,7 @@ KEPT: Mapping[str, str] = {
 _STEP = "subclass ray.rllib.algorithms.Algorithm and override training_step()"
 _LEARNER = "subclass the algorithm's Learner, override compute_loss_for_module() and set "
 _LEARNER += "config.learners(learner_class=…)"
-# What was given to templates or overridden in subclasses and belonged to another architecture.
+# Arguments of templates and methods of subclasses that belong to the old architecture → what to do.
 GONE: Mapping[str, str] = {
     "make_policy_optimizer": _STEP,
     "after_optimizer_step": _STEP,
@@ -58,10 +58,10 @@ GONE: Mapping[str, str] = {
     "loss_fn": _LEARNER,
 }
 
-#: What trainers of no algorithm started from, of the common config.
+#: Defaults of trainers without an algorithm, beside the common config.
 PLAIN: Mapping[str, int] = {"rollout_fragment_length": 200, "train_batch_size": 200}
 
-#: What says what an iteration is; the newer name first.
+#: Methods that define an iteration; the newer name first.
 _STEPS = ("training_step", "training_iteration")
 
 _STOCK_POLICY = re.compile(r"(\w+?)(TF|Torch|Jax|Eager|Dynamic|Static|1|2)*Policy(Graph)?")
@@ -70,7 +70,7 @@ Class = TypeVar("Class", bound="LegacyTrainer")
 
 
 class LegacyTrainer(Protocol):
-    """What is asked of a trainer and of its class; subclasses and templates override it.
+    """The interface of a trainer and its class; subclasses and templates override it.
 
     Attributes: See `Trainer`.
     """
@@ -106,7 +106,7 @@ class LegacyTrainer(Protocol):
 
 @frozen
 class StockPlan:
-    """The execution plan of one of RLlib's algorithms, which means today's steps of it.
+    """The execution plan of one of RLlib's algorithms; it selects Ray's present steps.
 
     Attributes:
         algorithm: The algorithm's name.
@@ -115,13 +115,13 @@ class StockPlan:
     algorithm: str
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
-        """Raises: there is nothing to call.
+        """Raises an error: there is no plan to call.
 
         Raises:
             GoneError: Always.
         """
         raise GoneError(
-            f"The execution plan of {self.algorithm} can be given to trainers, and not called.",
+            f"The execution plan of {self.algorithm} can be given to trainers, but not called.",
             where="execution_plan()",
             fix="write the plan out, with the operators of ray.rllib.execution",
         )
@@ -144,13 +144,13 @@ def derive(
     Args:
         base: The class to derive from.
         name: The new class's name; None for the old one's.
-        default_config: What its config starts from; None for what the old one's does.
+        default_config: The first values of its config; None for the old class's.
         default_policy: The policies' class, or None for the algorithm's own.
         mixins: Classes to derive from as well.
         **more: `HOOKS`, `get_policy_class(config)` and `execution_plan(workers, config)`.
 
     Raises:
-        GoneError: Something that belonged to another architecture was given.
+        GoneError: An argument belongs to the old architecture.
     """
     where = f"{base.__name__}.with_updates()"
     given = {key: value for key, value in more.items() if value is not None}
@@ -163,12 +163,12 @@ def derive(
         members["policy_class"] = default_policy
     members |= {KEPT[key]: staticmethod(value) for key, value in given.items() if key in KEPT}
     if default_config is not None:
-        members["_default_config"] = default_config  # so it was called in classes of their time
+        members["_default_config"] = default_config  # its name in old classes
     return type(name or base.__name__, (*(mixins or ()), base), members)
 
 
 def check_subclass(cls: type[LegacyTrainer], ours: type[LegacyTrainer]) -> None:
-    """Raises where a subclass overrides what is never called any more.
+    """Raises an error if a subclass overrides a method that is never called any more.
 
     Raises:
         GoneError: It does.
@@ -188,8 +188,7 @@ def _gone(names: list[str], where: str) -> GoneError:
 def is_overridden(cls: type[LegacyTrainer], name: str) -> bool:
     """Whether a method of a trainer class is the user's own.
 
-    By the package that it was written in, as Ray puts a wrapper around each method of an actor's
-    class.
+    The package that it was written in decides, as Ray wraps each method of an actor's class.
     """
     found = getattr(cls, name)
     written_in = getattr(getattr(found, "fget", found), "__module__", None) or ""
@@ -200,7 +199,7 @@ def is_overridden(cls: type[LegacyTrainer], name: str) -> bool:
 
 
 def own_defaults(cls: type[LegacyTrainer]) -> Mapping[str, object]:
-    """What a trainer class's config starts from, beside the algorithm's defaults."""
+    """The first values of a trainer class's config, beside the algorithm's defaults."""
     if not is_overridden(cls, "get_default_config"):
         return cls._default_config
     asked = cls.get_default_config()
@@ -210,12 +209,12 @@ def own_defaults(cls: type[LegacyTrainer]) -> Mapping[str, object]:
 
 
 def own_keys(cls: type[LegacyTrainer], config: Mapping[str, object]) -> dict[str, object]:
-    """What of a config only the class itself reads: keys of its defaults that no Ray ever had."""
+    """Keys of a config that only the class itself reads: those of its defaults that no Ray had."""
     return {k: v for k, v in config.items() if k in own_defaults(cls) and not keys.homes(k)}
 
 
 def config_validators(trainer: LegacyTrainer) -> list[Callable[[dict[str, Any]], object]]:
-    """What is called with the config before anything is built."""
+    """The functions that check the config before anything is built."""
     overridden = is_overridden(type(trainer), "validate_config")
     given = [trainer.hooks.get("validate_config"), trainer.validate_config if overridden else None]
     return [check for check in given if check is not None]
@@ -237,7 +236,7 @@ def validated(
 def _differ(one: object, other: object) -> bool:
     try:
         return bool(one != other)
-    except ValueError:  # arrays, whose comparison is no answer
+    except ValueError:  # arrays, whose comparison is an array
         return True
 
 
@@ -248,7 +247,7 @@ def own_policy(trainer: LegacyTrainer, config: dict[str, Any]) -> type | None:
     """The policy class that a trainer's class asks for, if it is none of RLlib's own.
 
     Raises:
-        GoneError: It is none that the old API stack can train: one of TensorFlow's, mostly.
+        GoneError: The old API stack can't train it: most are for TensorFlow.
     """
     given = trainer.get_default_policy_class(config)
     if given is None:
@@ -258,7 +257,9 @@ def own_policy(trainer: LegacyTrainer, config: dict[str, Any]) -> type | None:
     if algorithm is not None and algorithm == trainer.algorithm_name and not is_own:
         return None
     if not old_policies.is_policy_class(given):
-        getattr(given, "raise_gone", lambda: None)()  # a name of old Rays knows where it went
+        getattr(
+            given, "raise_gone", lambda: None
+        )()  # a removed name raises an error with its replacement
         raise _gone(["loss_fn"], f"{type(trainer).__name__}: {given.__name__}")
     return given
 
@@ -279,7 +280,7 @@ def plan_of(cls: type[LegacyTrainer]) -> Callable[..., object] | None:
 
 
 def algorithm_of_plan(plan: object) -> str | None:
-    """The algorithm whose own steps an execution plan means, or None."""
+    """The algorithm whose steps an execution plan selects, or None."""
     if isinstance(plan, StockPlan):
         return plan.algorithm
     owner = getattr(plan, "__self__", None)
@@ -287,12 +288,12 @@ def algorithm_of_plan(plan: object) -> str | None:
 
 
 def has_steps(cls: type[LegacyTrainer]) -> bool:
-    """Whether a trainer class says itself what an iteration is."""
+    """Whether a trainer class defines its own iteration."""
     return plan_of(cls) is not None or any(is_overridden(cls, name) for name in _STEPS)
 
 
 def has_overrides(cls: type[LegacyTrainer]) -> bool:
-    """Whether a trainer class says itself what learns, or what an iteration is."""
+    """Whether a trainer class defines its own policy or iteration."""
     return has_steps(cls) or is_overridden(cls, "get_default_policy_class")
 
 
@@ -305,21 +306,21 @@ def set_policy_and_steps(
         config: Of the old API stack if there is any of them.
         cls: The trainer class.
         policy: Its policies' class, or None for the algorithm's own.
-        plain: Whether it is of no algorithm, and learns once from each batch.
+        plain: Whether it has no algorithm, and learns once from each batch.
     """
     if policy is not None:
         config.algo_class = old_policies.with_policy(config.algo_class, policy, plain=plain)
     if has_steps(cls):
         config.algo_class = old_stack.with_steps(config.algo_class)
-        if plan_of(cls) is not None:  # which says itself when an iteration is over
+        if plan_of(cls) is not None:  # which decides when an iteration is over
             config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=0)
-        # They have the buffer, too; DQN's policies look whether workers are to set priorities.
+        # Such steps have their own buffer; DQN's policies read whether workers set priorities.
         if not hasattr(config, "replay_buffer_config"):
             config.replay_buffer_config = {}
 
 
 def start_steps(trainer: LegacyTrainer) -> None:
-    """Lets the trainer's algorithm take the steps of its class, if it has any."""
+    """Makes the trainer's algorithm take the steps of its class, if it has any."""
     if (plan := plan_of(type(trainer))) is not None:
         trainer.algorithm.legacy_step = RunningPlan(
             plan, trainer.workers, trainer.config, trainer.algorithm

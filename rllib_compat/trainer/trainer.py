@@ -1,4 +1,4 @@
-"""`Trainer`: the class of Ray 0.5 – 2.0 around today's `Algorithm`."""
+"""`Trainer`: the class of Ray 0.5 – 2.0 around an `Algorithm` of the installed Ray."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ R = TypeVar("R")
 
 logger = logging.getLogger(__name__)
 
-# Since this Ray, a trainer has a method for what an iteration does.
+# Since this Ray, a trainer has a method for its iteration.
 _STEPPING = Version("1.10")
-# Between these, it had a plan for that.
+# Between these, it had an execution plan for it.
 _PLANNING = Version("1.0")
 
-# What was measured beside the episodes, in the results of `collect_metrics`.
+# Metrics beside those of episodes, in the results of `collect_metrics`.
 MEASURED = (
     "info",
     "off_policy_estimator",
@@ -72,7 +72,7 @@ MEASURED = (
 def _of(
     part: str, method: Callable[Concatenate[Any, P], R]
 ) -> Callable[Concatenate[Trainer, P], R]:
-    """A method of a trainer that is that of one of its parts."""
+    """A method of a trainer that calls the same one of a part."""
 
     @wraps(method)
     def call(trainer: Trainer, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -82,10 +82,10 @@ def _of(
 
 
 class _Replaceable:
-    """What a trainer has, unless old code gives it one of its own, which a property forbids.
+    """An attribute that is computed until old code sets it, which a property forbids.
 
     Args:
-        read: What it is of a trainer.
+        read: Computes it for a trainer.
     """
 
     def __init__(self, read: Callable[[Any], Any]) -> None:
@@ -97,39 +97,41 @@ class _Replaceable:
 
 
 class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
-    """Trains with the installed Ray, and looks like the Trainer of Ray 0.5 – 2.0.
+    """Trains with the installed Ray, with the API of the Trainer of Ray 0.5 – 2.0.
 
-    It owns an `Algorithm` and is none: what legacy code may ask is written out here, and what can't
-    exist any more raises `GoneError` with where it went.
+    It owns an `Algorithm` and is not one: the methods of old Rays are defined here, and those that
+    can't exist any more raise a `GoneError` that names the replacement.
 
     Args:
         config: The legacy config.
         env: The environment, if the config does not name it: a name, a class or a creator.
-        logger_creator: Makes a logger for the config, in the place of `UnifiedLogger`.
+        logger_creator: Makes a logger for the config, instead of `UnifiedLogger`.
         algorithm: The algorithm's name, if neither the class nor the config's keys imply it.
-        legacy_ray: The Ray that the config was written for; its defaults are kept, and what an
-            iteration was in it. "today": nothing of that, and networks are today's. None: as the
-            class says. "auto": what the config, the imports and requirement files show.
-        replay_columns: Whether DQN and SAC replay columns in the place of episodes;
-            None: as the class says.
-        **trainable: What Tune passes on to a Trainable.
+        legacy_ray: The Ray that the config was written for; its defaults are kept, and the length
+            of its iterations. "today": defaults, iterations and networks are those of the
+            installed Ray. None: the class's value. "auto": the one that the config, the imports
+            and requirement files indicate.
+        replay_columns: Whether DQN and SAC replay columns instead of episodes;
+            None: the class's value.
+        **trainable: Arguments that Tune passes to a Trainable.
 
     Attributes:
         algorithm_name: The name of the algorithm that the class is for, or None.
-        legacy_ray: The same, where the caller names none.
-        evidence: What shows it beside the config, in the process of a trial; None: as anywhere.
-        hooks: What the class calls at the moments that `subclasses.HOOKS` names.
+        legacy_ray: The same, if the caller names none.
+        evidence: What indicates it beside the config, for the process of a trial; None: what this
+            process knows.
+        hooks: The functions that the class calls, by the names of `subclasses.HOOKS`.
         policy_class: The class of its policies; the old API stack trains it.
         choose_policy_class: The same, chosen by the config.
-        learns_once: Whether it samples and learns once from each batch, as no algorithm does.
-        replay_columns: Whether DQN and SAC replay columns, where the caller does not say; None:
-            where columns can do what the config asks for.
-        translation: How the config was translated; `translation.report` has a line for every key.
+        learns_once: Whether it samples and learns once from each batch, unlike RLlib's algorithms.
+        replay_columns: Whether DQN and SAC replay columns, if the caller does not say; None:
+            if columns support the config.
+        translation: The translated config; `translation.report` has a row for every key.
         raw_user_config: The config as it was given.
         config: The config with the defaults of its Ray.
         last_result: What the last `train()` returned; empty before.
-        evaluation_metrics: What the last evaluation gave, below `evaluation`; before any, NaN.
-        state: What old code keeps in it (Ray 0.5 – 0.8); checkpoints don't hold it.
+        evaluation_metrics: The results of the last evaluation, below `evaluation`; before any, NaN.
+        state: For old code to store in (Ray 0.5 – 0.8); it is not saved in checkpoints.
 
     Raises:
         ConfigError: The config can't be translated.
@@ -145,7 +147,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     choose_policy_class: ClassVar[Any] = None
     learns_once = False
     replay_columns: bool | None = None
-    #: An algorithm that is there already, in classes for a single trainer.
+    #: A loaded algorithm, in classes for a single trainer.
     _loaded: ClassVar[LoadedAlgorithm | None] = None
 
     merge_trainer_configs = staticmethod(merge)
@@ -182,7 +184,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             ray.init(ignore_reinit_error=True)
         super().__init__(given, **of_trainable)
         self._warmup_time = time.time() - began
-        # Tune has loggers of its own.
+        # Tune has its own loggers.
         if self._logger is None and not tune.has_storage(self):
             self._logger = UnifiedLogger(self.config, self.logdir)
 
@@ -206,7 +208,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             self.config = keys.with_placeholders(self.config, legacy_ray)
 
     def _take(self, loaded: LoadedAlgorithm) -> None:
-        """Takes an algorithm as it is."""
+        """Uses a loaded algorithm as it is."""
         self._origin = Origin(loaded.name, self._origin.ray)
         self.config = loaded.legacy_config
         self.translation = translate(
@@ -216,7 +218,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         ray_metrics.mark_steps_as_counted(loaded.algorithm)
         self._adopt()
         if loaded.mapping is not None or loaded.to_train is not None:
-            self._policies.tell_workers(loaded.mapping, loaded.to_train)
+            self._policies.update_workers(loaded.mapping, loaded.to_train)
 
     def _builder(self, own_policy: type | None = None) -> AlgorithmBuilder:
         raw = self.raw_user_config
@@ -245,7 +247,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         self._checkpoints = Checkpoints(self._running, builder)
 
     def _started(self) -> None:
-        """Follows each algorithm that begins: that of the config, or that of a restore."""
+        """Is called after each start of an algorithm: that of the config, or that of a restore."""
         self._adopt()
         subclasses.start_steps(self)
         self._call_hook("after_init")
@@ -291,20 +293,21 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         return self.last_result
 
     def get_auto_filled_metrics(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """What each result has besides, with three keys of Ray 0.5 – 2.6."""
-        told = dict(super().get_auto_filled_metrics(*args, **kwargs))
-        if "config" in told and told["config"].get("evaluation_interval"):
-            evaluation = merge(told["config"], told["config"].get("evaluation_config") or {})
-            told["config"] = {**told["config"], "evaluation_config": evaluation}
+        """Tune's own keys of a result, with three keys of Ray 0.5 – 2.6."""
+        metrics = dict(super().get_auto_filled_metrics(*args, **kwargs))
+        config = metrics.get("config", {})
+        if config.get("evaluation_interval"):
+            evaluation = merge(config, config.get("evaluation_config") or {})
+            metrics["config"] = {**config, "evaluation_config": evaluation}
         return {
             "timesteps_since_restore": 0,
-            **told,
+            **metrics,
             "experiment_id": Path(self.logdir).name,
             "warmup_time": self._warmup_time,
         }
 
     def training_step(self) -> dict[str, Any]:
-        """What an iteration does: the algorithm's own steps."""
+        """The steps of an iteration: the algorithm's own."""
         return dict(old_stack.own_step(self.algorithm))
 
     @property
@@ -325,11 +328,11 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         """Evaluates the policies now.
 
         Returns:
-            Legacy and today's keys, below `evaluation`.
+            The old and the new keys, below `evaluation`.
         """
         self._call_hook("before_evaluate_fn")
-        told = complete_evaluation(self.algorithm.evaluate(), self.algorithm.config)
-        self.evaluation_metrics = {"evaluation": told}
+        metrics = complete_evaluation(self.algorithm.evaluate(), self.algorithm.config)
+        self.evaluation_metrics = {"evaluation": metrics}
         return self.evaluation_metrics
 
     def collect_metrics(self, *_: object, **__: object) -> dict[str, Any]:
@@ -354,7 +357,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
                 workers.recreate_failed_workers()
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Goes on with another config; what was learned is lost until a restore.
+        """Continues with another config; what was learned is lost until a restore.
 
         Returns:
             True: Tune may use this actor again.
@@ -368,7 +371,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         algorithms.stop_algorithm(self.algorithm)
         getattr(self._logger, "close", lambda: None)()
 
-    # What it has
+    # Attributes
 
     @property
     def iteration(self) -> int:
@@ -377,7 +380,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     @property
     def logdir(self) -> str:
-        """Where files of this trainer go: results and, unless told otherwise, checkpoints."""
+        """The folder of this trainer's files: results and, by default, checkpoints."""
         return str(getattr(self._logger, "logdir", None) or tune.folder_of(self))
 
     @property
@@ -387,7 +390,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     @property
     def env_creator(self) -> Callable[..., Any] | None:
-        """What makes the user's environment, without any wrapper, from an env context."""
+        """The function that makes the user's environment, without wrappers, from an env context."""
         if self._loaded is not None:
             return find_creator(self.algorithm.config.env)
         creator = find_creator(self.translation.env_settings.env)
@@ -395,7 +398,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     @property
     def workers(self) -> LegacyWorkers:
-        """All workers; those that evaluate, where an algorithm learns from recordings alone.
+        """All workers; those that evaluate, if an algorithm only learns from recordings.
 
         Raises:
             RayNotSupportedError: There are none: Ray 2.41 – 2.47 make none for such an algorithm.
@@ -420,29 +423,29 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     @_Replaceable
     def optimizer(self) -> LegacyOptimizer:
-        """Workers and counters, where Ray 0.5 – 0.8 had them."""
+        """Workers and counters, under their name in Ray 0.5 – 0.8."""
         return LegacyOptimizer(
             self.workers, self._running, lambda: self.last_result, self.collect_metrics
         )
 
     @_Replaceable
     def local_replay_buffer(self) -> Any:
-        """What is replayed; None where nothing is."""
+        """The replay buffer, or None."""
         return getattr(self.algorithm, "local_replay_buffer", None)
 
     @property
     def learner_group(self) -> Any:
-        """What learns."""
+        """The learners."""
         return self.algorithm.learner_group
 
     @property
     def global_vars(self) -> dict[str, Any]:
-        """What Ray 0.6 – 0.8 told all workers of the progress."""
+        """The progress that Ray 0.6 – 0.8 sent to all workers."""
         return {"timestep": self.optimizer.num_steps_sampled}
 
     @property
     def remote_requests_in_flight(self) -> dict[int, set[Any]]:
-        """What workers have not answered yet, by their indices."""
+        """The pending calls of workers, by their indices."""
         return env_runners.requests_in_flight(self._running.group)
 
     @_Replaceable
@@ -465,12 +468,12 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     @property
     def evaluation_config(self) -> Any:
-        """The config of what evaluates."""
+        """The config of the evaluation."""
         return self.algorithm.evaluation_config
 
     @property
     def reward_estimators(self) -> dict[str, Any]:
-        """What judges policies by recordings, by name."""
+        """The off-policy estimators, by name."""
         return dict(getattr(self.algorithm, "reward_estimators", None) or {})
 
     def add_module(self, *args: Any, **kwargs: Any) -> Any:
@@ -483,7 +486,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     @property
     def trial_resources(self) -> Any:
-        """What Tune has reserved for the trial; "default" outside of Tune."""
+        """The resources that Tune has reserved for the trial; "default" outside of Tune."""
         return super().trial_resources or "default"
 
     def get_current_ip(self) -> str:
@@ -535,7 +538,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     # Checkpoints
 
-    #: Where Ray 1.x – 2.6 copied checkpoints to by itself; the storage of a trial does it.
+    #: The place that Ray 1.x – 2.6 copied checkpoints to; the storage of a trial does it now.
     remote_checkpoint_dir = storage_client = sync_function_tpl = None
     uses_cloud_checkpointing = False
 
@@ -543,7 +546,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         """Deletes a checkpoint: its folder.
 
         Raises:
-            CompatError: The folder holds something else than what a trainer has saved.
+            CompatError: The folder contains files that no trainer has saved.
         """
         checkpoint_path = str(local_path(checkpoint_path))
         if why := why_not_ours(Path(checkpoint_path)):
@@ -555,7 +558,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         shutil.rmtree(checkpoint_path, ignore_errors=True)
 
     def get_state(self) -> dict[str, Any]:
-        """Weights by policy, and what was counted."""
+        """Weights by policy, and counters."""
         return {
             "worker": {"weights": self.get_weights()},
             "experiment_id": Path(self.logdir).name,
@@ -572,7 +575,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         self.set_weights(state["worker"]["weights"])
 
     def __getstate__(self) -> dict[str, Any]:
-        """The local worker's state as bytes, and what was counted, as each Ray had it."""
+        """The local worker's state as bytes, and the counters under the names of each old Ray."""
         counted = self.optimizer
         names = ("num_steps_sampled", "num_steps_trained")
         return {
@@ -587,18 +590,18 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         }
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Sets the weights of what `__getstate__` returned, and what old code keeps in `state`."""
+        """Sets the weights of what `__getstate__` returned, and `state`."""
         self.state = dict(state.get("trainer_state", {}))
         trained = state["worker"]
         self.workers.local_worker().restore(trained)
 
     def save(self, checkpoint_dir: str | None = None) -> Any:
-        """Saves a checkpoint, which appears whole or not at all.
+        """Saves a checkpoint: its folder is complete, or is not there at all.
 
-        `save_checkpoint` and the callbacks get its folder while it still has another name.
+        `save_checkpoint` and the callbacks get the folder while it still has another name.
 
         Returns:
-            Its path, as it always was; Tune, which has a storage, gets what it wants.
+            Its path, as in all old Rays; in a trial, what Tune expects.
         """
         if tune.has_storage(self):
             return super().save(checkpoint_dir)
@@ -608,7 +611,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         return place
 
     def save_checkpoint(self, checkpoint_dir: str) -> Any:
-        """Writes today's checkpoint, which `Algorithm.from_checkpoint` loads too.
+        """Writes a checkpoint of the installed Ray, which `Algorithm.from_checkpoint` loads, too.
 
         Returns:
             The folder.
@@ -628,13 +631,13 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         It is read without running anything that is in it, whoever wrote it, and Ray gets the data.
 
         Args:
-            checkpoint_path: Its path, or what Tune has instead.
-            trusted: Whether Ray may load the files themselves, which runs what is in them. For
-                your own checkpoints that hold more than data.
+            checkpoint_path: Its path, or Tune's object for it.
+            trusted: Whether Ray may load the files themselves, which runs code in them. For your
+                own checkpoints that contain more than data.
 
         Raises:
-            CheckpointError: It holds something that only Ray could load, is damaged, or is not
-                whole. The trainer is as it was.
+            CheckpointError: It contains something that only Ray could load, is damaged, or is
+                incomplete. The trainer is as it was.
         """
         if isinstance(checkpoint_path, (str, Path)):
             self.load_checkpoint(str(checkpoint_path), trusted=trusted)
@@ -653,7 +656,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     def load_checkpoint(self, checkpoint_dir: str, *, trusted: bool = False) -> None:
         """Loads what `save_checkpoint` wrote, or a legacy checkpoint after its conversion.
 
-        As ever, the config of this trainer counts and not that of the checkpoint.
+        As in old Rays, the trainer keeps its config, whatever the checkpoint has.
 
         Args:
             checkpoint_dir: Its path.
@@ -676,10 +679,10 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         them; one of an old Ray is converted, and nothing in it is run.
 
         Args:
-            path: The checkpoint: its path, or what Tune has instead.
+            path: The checkpoint: its path, or Tune's object for it.
             policy_ids: Which policies to take; None for all.
-            policy_mapping_fn: Which policy an agent has; None for what it was.
-            policies_to_train: Which policies learn; None for those that did.
+            policy_mapping_fn: Which policy an agent has; None keeps the mapping.
+            policies_to_train: Which policies learn; None keeps them.
         """
         if not isinstance(path, (str, Path)):
             with getattr(path, "checkpoint", path).as_directory() as folder:
@@ -696,11 +699,11 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
                 trainer.remove_policy(policy)
         return trainer
 
-    # What the class knows, and subclasses override
+    # Methods for subclasses to override
 
     @classmethod
     def get_default_config(cls) -> dict[str, Any]:
-        """The config that the legacy class started from."""
+        """The default config of the legacy class."""
         algorithm = cls.algorithm_name or "PPO"
         return DefaultConfig(algorithm, merge(defaults_of(algorithm), cls._default_config))
 
@@ -714,14 +717,14 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     @staticmethod
     def validate_env(env: object, env_context: object) -> None:
-        """Checks an environment; classes may do so."""
+        """Checks an environment; subclasses may override it."""
 
     def validate_framework(self, config: dict[str, Any]) -> None:
-        """Checks the framework: there is torch, whatever the config says."""
+        """Does nothing: the framework is torch, whatever the config says."""
 
     @classmethod
     def execution_plan(cls, *_: object, **__: object) -> Any:
-        """What a custom class does in the place of its algorithm's steps.
+        """The steps of a custom class, which replace its algorithm's.
 
         It is called with the workers and the config, and returns an iterator over results.
 
@@ -738,22 +741,22 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             **overrides: What `rllib_compat.trainer.subclasses.derive` takes.
 
         Raises:
-            GoneError: Something else was to be updated; it was part of another architecture.
+            GoneError: An argument belongs to the old architecture.
         """
         return subclasses.derive(cls, **overrides)
 
     @classmethod
     def default_resource_request(cls, config: Mapping[str, Any]) -> Any:
-        """What Tune reserves for a trial.
+        """The resources that Tune reserves for a trial.
 
         Returns:
-            Bundles, as today; their `to_json()` is what `resources_per_trial` took until Ray 1.x.
+            Bundles; their `to_json()` is the form of `resources_per_trial` until Ray 1.x.
         """
         return resource_request(cls, config)
 
     @classmethod
     def resource_help(cls, config: Mapping[str, Any]) -> str:
-        """What Tune says when there are too few resources."""
+        """The text that Tune shows if there are too few resources."""
         return resource_help(cls, config)
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
-"""What an algorithm asks of Ray, held against what there is, while it is built.
+"""Compares the resources that an algorithm needs with those of Ray, while it is built.
 
-Ray waits for resources without end and without a word, since nodes may join; Ray 1.x said within
-seconds what was lacking.
+Ray waits for missing resources forever and silently, since nodes may join; Ray 1.x named them
+within seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: How long it waits between two warnings, in seconds.
+#: The seconds between two warnings.
 _EVERY = 30.0
 _KEYS = {
     "GPU": "num_gpus (and num_gpus_per_worker)",
@@ -30,11 +30,11 @@ _KEYS = {
 
 @contextmanager
 def warn_of_missing_resources(config: AlgorithmConfig) -> Iterator[None]:
-    """Warns before the block, and as long as it takes, where Ray lacks what a config asks for.
+    """Warns before the block, and until its end, if Ray lacks resources that a config asks for.
 
-    In a trial of Tune, which has reserved all of it, nothing is said.
+    In a trial there is no warning: Tune has reserved all of them.
     """
-    text = describe_missing_resources(_asked_by(config), _there())
+    text = describe_missing_resources(_asked_by(config), _available())
     if text is None:
         yield
         return
@@ -48,18 +48,18 @@ def warn_of_missing_resources(config: AlgorithmConfig) -> Iterator[None]:
 
 
 def describe_missing_resources(
-    asked: Mapping[str, float], there: Mapping[str, float] | None
+    asked: Mapping[str, float], available: Mapping[str, float] | None
 ) -> str | None:
-    """A sentence on what is lacking, and the keys of a config that ask for it; None if nothing is.
+    """A sentence about missing resources, and the keys that ask for them; None if there are none.
 
     Args:
         asked: How much of each resource is asked for, beside the algorithm's own process.
-        there: How much Ray has; None where it is not known.
+        available: How much Ray has; None if that is unknown.
     """
-    lacking = [] if there is None else [n for n in asked if asked[n] > there.get(n, 0)]
-    if there is None or not lacking:
+    lacking = [] if available is None else [n for n in asked if asked[n] > available.get(n, 0)]
+    if available is None or not lacking:
         return None
-    parts = [f"{asked[name]:g} {name}s, where Ray has {there.get(name, 0):g}" for name in lacking]
+    parts = [f"{asked[name]:g} {name}s, and Ray has {available.get(name, 0):g}" for name in lacking]
     keys = ", ".join(_KEYS.get(name, f"what asks for {name}") for name in lacking)
     return (
         f"The config asks for {' and '.join(parts)}. It waits until nodes with more join; if none "
@@ -68,7 +68,7 @@ def describe_missing_resources(
 
 
 def _asked_by(config: AlgorithmConfig) -> Mapping[str, float]:
-    """What the actors of an algorithm ask for; its own process asks for nothing."""
+    """The resources of an algorithm's actors; its own process needs none."""
     request = resource_request(config)
     asked: Counter[str] = Counter()
     for bundle in request.bundles if request.head_bundle_is_empty else request.bundles[1:]:
@@ -76,8 +76,8 @@ def _asked_by(config: AlgorithmConfig) -> Mapping[str, float]:
     return asked
 
 
-def _there() -> dict[str, float] | None:
-    """What all nodes of Ray have; None without Ray, and in a trial, whose part is reserved."""
+def _available() -> dict[str, float] | None:
+    """The resources of all nodes; None without Ray, and in a trial, which has reserved its own."""
     import ray
 
     if not ray.is_initialized() or ray.util.get_current_placement_group() is not None:

@@ -1,6 +1,6 @@
-"""`trainer.workers` and `trainer.optimizer`: the `WorkerSet` of Ray 0.7 – 2.31 and what was before.
+"""`trainer.workers` and `trainer.optimizer`: the `WorkerSet` of Ray 0.7 – 2.31 and its predecessor.
 
-Both are views on today's env runner group; what samples and learns is the algorithm.
+Both are views on Ray's env runner group; the algorithm samples and learns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ToTrain: TypeAlias = Collection[str] | Callable[..., bool] | None
 
 
 class Workers(ABC):
-    """Several workers, the local one first: what old code asked of all of them."""
+    """Several workers, the local one first: the methods of old Rays for all of them."""
 
     @abstractmethod
     def local_worker(self) -> Any:
@@ -95,10 +95,10 @@ class LegacyWorkers(Workers):
 
     Args:
         running: The algorithm.
-        group: The env runners that are meant: those that sample, or those that evaluate.
+        group: The env runners: those that sample, or those that evaluate.
         config: The trainer's config.
-        policies: What lets the local worker's policies reach the learners; None for workers that
-            have only copies of them.
+        policies: Connects the local worker's policies to the learners; None for workers that have
+            only copies of them.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class LegacyWorkers(Workers):
         self.group = group
 
     def local_worker(self) -> Any:
-        """The worker in this process, with the weights that were trained last."""
+        """The worker in this process, with the newest weights."""
         self._running.sync_local_runner()
         worker = as_legacy(self.group.local_env_runner)
         if isinstance(worker, LegacyWorker):
@@ -139,13 +139,13 @@ class LegacyWorkers(Workers):
     ) -> list[Any]:
         """Calls `func(worker)` in all workers.
 
-        What it sets by `worker.set_policies_to_train` reaches the learners, too.
+        `worker.set_policies_to_train` in it also sets the learners' policies.
 
         Args:
             func: The function.
             local_worker: Whether it is called here, too.
-            remote_worker_ids: The indices of the other workers that are meant; None for all.
-            **_: How Ray 2.x was to wait for workers that fail; the config says it.
+            remote_worker_ids: The indices of the other workers; None for all.
+            **_: How Ray 2.x waited for workers that fail: ignored, as the config decides it.
         """
         if self._policies:
             self.local_worker()  # the policies of this one reach the learners
@@ -164,7 +164,7 @@ class LegacyWorkers(Workers):
         return results
 
     def _learned(self) -> list[Any]:
-        """A reference to the learners' weights; empty where the one worker has the learners."""
+        """A reference to the learners' weights; empty if the only worker has the learners."""
         alone = self._policies is not None and env_runners.is_in_this_process(self.group)
         return [] if alone else self._running.learned_weights()
 
@@ -197,7 +197,7 @@ class LegacyWorkers(Workers):
         return list(renames.method(self.group, "probe_unhealthy_env_runners")())
 
     def add_workers(self, num_workers: int, validate: bool = False) -> None:
-        """Adds so many actors, with the weights that were trained last.
+        """Adds so many actors, with the newest weights.
 
         Args:
             num_workers: How many.
@@ -208,42 +208,42 @@ class LegacyWorkers(Workers):
             self.sync_weights()
 
     def reset(self, new_remote_workers: Collection[Any]) -> None:
-        """Makes these the remote workers; others are ended."""
+        """Replaces the remote workers by these; the others are stopped."""
         actors = [getattr(worker, "actor", worker) for worker in new_remote_workers]
         env_runners.replace_env_runners(self.group, actors)
 
     def remove_failed_workers(self) -> None:
-        """Takes those out that do not answer.
+        """Removes workers that do not answer.
 
         Raises:
-            RuntimeError: None of the remote ones does.
+            RuntimeError: None of the remote ones answers.
         """
         env_runners.remove_unhealthy_env_runners(self.group)
 
     def recreate_failed_workers(self) -> None:
         """Gives workers that Ray has replaced the weights and the state of the others.
 
-        Ray replaces those that have failed where the config has `recreate_failed_workers`, by any
-        of its names.
+        Ray replaces those that have failed if the config has `recreate_failed_workers`, by any of
+        its names.
         """
         renames.method(self._running.algorithm, "restore_env_runners")(self.group)
 
     @property
     def env_runner_cls(self) -> type:
-        """The class of the env runners that do the work."""
+        """The class of the env runners."""
         return type(self.group.local_env_runner)
 
     def sync_weights(self, *_: object, **how: object) -> None:
         """Sends the learners' weights to all workers.
 
         Args:
-            *_: Whose weights, from where and for whom: all, from the learners, for all workers.
-            **how: The same by name; and `global_vars`, what they are to know of the progress.
+            *_: Ignored: all weights are sent, from the learners to all workers.
+            **how: Ignored, but for `global_vars`: the progress of training.
         """
         env_runners.send_weights(self._running.algorithm, self.group)
         self._running.forget_learned_weights()
-        if told := how.get("global_vars"):
-            self.foreach_worker(partial(_call_method, "set_global_vars", told))
+        if progress := how.get("global_vars"):
+            self.foreach_worker(partial(_call_method, "set_global_vars", progress))
 
     def stop(self) -> None:
         """Stops all workers."""
@@ -251,7 +251,7 @@ class LegacyWorkers(Workers):
 
 
 class LegacyOptimizer:
-    """`PolicyOptimizer` of Ray 0.5 – 0.8, as it was asked from outside: workers and counters.
+    """The public part of `PolicyOptimizer` of Ray 0.5 – 0.8: workers and counters.
 
     Args:
         workers: All workers.
@@ -304,7 +304,7 @@ class LegacyOptimizer:
         """Samples and learns once.
 
         Returns:
-            What the learners told with the last `train()`.
+            The learners' results of the last `train()`.
         """
         old_stack.own_step(self._running.algorithm)
         self._running.mark_weights_stale()
@@ -319,7 +319,7 @@ class LegacyOptimizer:
         self.workers.stop()
 
     def stats(self) -> dict[str, Any]:
-        """Both counters, and what the learners said last."""
+        """Both counters, and the learners' last results."""
         return {
             "num_steps_sampled": self.num_steps_sampled,
             "num_steps_trained": self.num_steps_trained,

@@ -24,8 +24,9 @@ IN_MESSAGES = re.compile(
 #: The packages, and modules, whose code, docstrings and comments are checked, too.
 ROOMS = (
     *("adapters", "agents", "algorithms", "artifacts", "cli", "config", "conversion"),
-    *("episode_data", "execution", "formats", "gym", "league", "modules", "networks", "neutral"),
-    *("policy", "ray_versions", "registry", "runtime", "trials", "tune", "*.py"),
+    *("episode_data", "execution", "formats", "gym", "league", "legacy", "modules", "networks"),
+    *("neutral", "policy", "ray_versions", "registry", "runtime", "trainer", "trials", "tune"),
+    "*.py",
 )
 #: In code, an identifier `told` as well.
 IN_CODE = re.compile(rf"{_PHRASES}|\btold\b|\bnobody\b|\btells\b|\bgoes on\b|\bhands it on\b")

@@ -1,5 +1,6 @@
-"""What policies of old Rays were made of: losses, postprocessing, statistics, mixins.
+"""Parts of policies of old Rays: losses, postprocessing, statistics, mixins.
 
-A module an algorithm, with the names that its policies' modules had. TensorFlow's are torch's:
-policies train with torch here. People build policies of these functions, or call them in theirs.
+Each algorithm has a module, with the names of its old policy modules. Names of TensorFlow's modules
+are those of torch: policies train with torch here. Old code builds policies of these functions, or
+calls them.
 """

@@ -46,11 +46,11 @@ class A3CLoss:
         action_dist: The distribution now.
         actions: What was done.
         advantages: How much better that was than expected.
-        v_target: Of each step, as all that follow.
+        v_target: The target of the value.
         vf: The value that is predicted now.
         valid_mask: Which steps count.
         vf_loss_coeff: The weight of the value loss.
-        entropy_coeff: How much entropy is worth.
+        entropy_coeff: The coefficient of the entropy.
         use_critic: Whether there is a value loss.
 
     Attributes:
@@ -77,16 +77,18 @@ class A3CLoss:
 
 
 def grad_stats(policy: Any, train_batch: Any, grads: Any) -> dict[str, Any]:
-    """How long gradients are, and how much of the targets' variance the values explain."""
+    """The norm of gradients, and how much of the targets' variance the values explain."""
     explained = explained_variance(train_batch["value_targets"], policy.model.value_function())
     return {**mixins.grad_stats(policy, train_batch, grads), "vf_explained_var": explained}
 
 
 def stats(policy: Any, train_batch: object) -> dict[str, float]:
-    """What of the last loss goes into the results, and where the schedules are."""
+    """The statistics of the last loss for the results, and the values of schedules."""
     del train_batch
-    told = {name: tower_mean(policy, name) for name in ("policy_loss", "policy_entropy", "vf_loss")}
-    return {**told, "cur_lr": policy.cur_lr, "entropy_coeff": float(policy.entropy_coeff)}
+    losses = {
+        name: tower_mean(policy, name) for name in ("policy_loss", "policy_entropy", "vf_loss")
+    }
+    return {**losses, "cur_lr": policy.cur_lr, "entropy_coeff": float(policy.entropy_coeff)}
 
 
 loss_and_entropy_stats = stats

@@ -33,13 +33,13 @@ __all__ = [
 
 
 def _played(env: Any, action: int) -> tuple[Any, float, bool, Any]:
-    """What a step gives: observation, reward, whether the episode has ended, info."""
+    """The result of a step: observation, reward, whether the episode has ended, info."""
     observation, reward, *ended, info = env.step(action)
     return observation, reward, any(ended), info
 
 
 class RootParentNode:
-    """What is above the first node of a tree: it holds that node's visits.
+    """The parent of the first node of a tree: it holds that node's visits.
 
     Args:
         env: An environment with `get_state` and `set_state`.
@@ -54,11 +54,11 @@ class RootParentNode:
 
 
 class Node:
-    """A state of the environment, and what a search knows of the actions in it.
+    """A state of the environment, and the search's statistics of its actions.
 
     Args:
-        action: What led here.
-        obs: What is observed: a dict, whose `action_mask` says what is possible.
+        action: The action that leads here.
+        obs: The observation: a dict, whose `action_mask` has the possible actions.
         done: Whether the episode has ended.
         reward: The reward of the action.
         state: The environment's state.
@@ -101,7 +101,7 @@ class Node:
 
     @property
     def total_value(self) -> float:
-        """The sum of what it has found from here on."""
+        """The sum of the values that the search has found from here on."""
         known: Any = self.parent.child_total_value
         return float(known[self.action])
 
@@ -111,32 +111,32 @@ class Node:
         known[self.action] = value
 
     def child_Q(self) -> Any:  # noqa: N802 - its name
-        """What was found after each action, on average."""
+        """The mean value after each action."""
         return self.child_total_value / (self.child_number_visits + 1)
 
     def child_U(self) -> Any:  # noqa: N802
-        """How much each action is worth trying."""
+        """The exploration bonus of each action, by its prior and its visits."""
         tried = self.child_number_visits + 1
         return self.number_visits**0.5 * self.child_priors / tried
 
     def best_action(self) -> Any:
-        """The action to look at next."""
+        """The action to try next."""
         worth = self.child_Q() + self.child_U() * self.mcts.c_puct
         return np.where(self.valid_actions, worth, -np.inf).argmax()
 
     def select(self) -> Node:
-        """The node that the best actions lead to, which has not been looked at."""
+        """The node that the best actions lead to, which is not expanded."""
         found = self
         while found.is_expanded:
             found = found.get_child(found.best_action())
         return found
 
     def expand(self, child_priors: Any) -> None:
-        """Takes the probabilities of actions."""
+        """Sets the probabilities of actions."""
         self.child_priors, self.is_expanded = child_priors, True
 
     def get_child(self, action: int) -> Node:
-        """The node that an action leads to; the environment is asked once."""
+        """The node that an action leads to; the environment takes the step once."""
         if action not in self.children:
             world = self.env
             world.set_state(self.state)
@@ -146,7 +146,7 @@ class Node:
         return self.children[action]
 
     def backup(self, value: float) -> None:
-        """Adds what was found here to this node, and to all before it."""
+        """Adds a value to this node, and to all before it."""
         node = self
         while node.parent is not None:
             node.total_value += value
@@ -155,19 +155,19 @@ class Node:
 
 
 class MCTS:
-    """A search that a model of probabilities and values leads.
+    """A Monte Carlo tree search with a model of probabilities and values.
 
     Args:
-        model: What has `compute_priors_and_value`.
+        model: Has `compute_priors_and_value`.
         mcts_param: The config's `mcts_config`.
     """
 
     def __init__(self, model: Any, mcts_param: Mapping[str, Any]) -> None:
-        self.model, told = model, mcts_param
-        self.temperature, self.exploit = told["temperature"], told["argmax_tree_policy"]
-        self.num_sims, self.c_puct = told["num_simulations"], told["puct_coefficient"]
-        self.add_dirichlet_noise = told["add_dirichlet_noise"]
-        self.dir_epsilon, self.dir_noise = told["dirichlet_epsilon"], told["dirichlet_noise"]
+        self.model, options = model, mcts_param
+        self.temperature, self.exploit = options["temperature"], options["argmax_tree_policy"]
+        self.num_sims, self.c_puct = options["num_simulations"], options["puct_coefficient"]
+        self.add_dirichlet_noise = options["add_dirichlet_noise"]
+        self.dir_epsilon, self.dir_noise = options["dirichlet_epsilon"], options["dirichlet_noise"]
 
     def compute_action(self, node: Node) -> tuple[Any, Any, Node]:
         """Searches from a node on.
@@ -198,11 +198,11 @@ class MCTS:
 
 
 class RankedRewardsBuffer:
-    """The last rewards of episodes, by which the next is a gain or a loss.
+    """The last rewards of episodes, with which the next one is compared.
 
     Args:
         buffer_max_length: How many are kept.
-        percentile: From which on a reward counts as a gain.
+        percentile: The percentile that counts as a gain.
     """
 
     def __init__(self, buffer_max_length: int, percentile: float) -> None:
@@ -210,11 +210,11 @@ class RankedRewardsBuffer:
         self.buffer: list[float] = []
 
     def add_reward(self, reward: float) -> None:
-        """Takes a reward in."""
+        """Adds a reward."""
         self.buffer = [*self.buffer, reward][-self.buffer_max_length :]
 
     def normalize(self, reward: float) -> float:
-        """1.0 for a reward that is as good as that percentile of the last ones, else -1.0."""
+        """1.0 for a reward of at least that percentile of the last ones, else -1.0."""
         return 1.0 if reward >= np.percentile(self.buffer, self.percentile) else -1.0
 
     def get_state(self) -> Any:
@@ -222,15 +222,15 @@ class RankedRewardsBuffer:
         return np.array(self.buffer)
 
     def set_state(self, state: Sequence[float] | None) -> None:
-        """Takes rewards of `get_state`; None: those that are there stay."""
+        """Sets rewards of `get_state`; None changes nothing."""
         self.buffer = self.buffer if state is None else list(state)
 
 
 def get_r2_env_wrapper(env_creator: Callable[[Any], Any], r2_config: Mapping[str, Any]) -> type:
-    """The class of an environment whose last reward says whether that was a gain.
+    """The class of an environment whose last reward is 1 for a gain and -1 for a loss.
 
     Args:
-        env_creator: Makes the environment, of a config.
+        env_creator: Makes the environment from a config.
         r2_config: The config's `ranked_rewards`.
     """
 
@@ -341,8 +341,8 @@ class ActorCriticModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray ha
 class DenseModel(ActorCriticModel):
     """Two shared layers of 256 units without an activation, as they were."""
 
-    def __init__(self, obs_space: Any, action_space: Any, *told: Any) -> None:
-        super().__init__(obs_space, action_space, *told)
+    def __init__(self, obs_space: Any, action_space: Any, *arguments: Any) -> None:
+        super().__init__(obs_space, action_space, *arguments)
         size = obs_space.original_space["obs"].shape[0]
         shared = nn.Sequential(nn.Linear(size, 256), nn.Linear(256, 256))
         self._set_layers(shared, 256, int(action_space.n))
@@ -351,8 +351,8 @@ class DenseModel(ActorCriticModel):
 class ConvNetModel(ActorCriticModel):
     """Three convolutions; `custom_model_config` has `in_channels` and `feature_dim`."""
 
-    def __init__(self, obs_space: Any, action_space: Any, *told: Any) -> None:
-        super().__init__(obs_space, action_space, *told)
+    def __init__(self, obs_space: Any, action_space: Any, *arguments: Any) -> None:
+        super().__init__(obs_space, action_space, *arguments)
         own = self.model_config["custom_model_config"]
         sizes = ((own["in_channels"], 32, 4, 2), (32, 64, 2, 1), (64, 64, 2, 1))
         features = own["feature_dim"]
@@ -374,7 +374,7 @@ def alpha_zero_loss(policy: Any, model: Any, dist_class: object, train_batch: An
 
 
 class AlphaZeroDefaultCallbacks(DefaultCallbacks):
-    """Keeps the state that an episode begins with, from which searches go on."""
+    """Keeps the first state of an episode, from which searches start."""
 
     def on_episode_start(
         self, worker: object, base_env: Any, policies: object, episode: Any, **kwargs: object

@@ -32,12 +32,12 @@ __all__ = [
 
 
 class OnlineLinearRegression(nn.Module):
-    """A linear regression that learns a step at a time, and knows how sure it is.
+    """A linear regression that learns step by step, and estimates its uncertainty.
 
     Args:
         feature_dim: How many features there are.
         alpha: What the covariance of the weights is multiplied by.
-        lambda_: The precision that it begins with.
+        lambda_: The first precision.
     """
 
     precision: torch.Tensor
@@ -61,7 +61,7 @@ class OnlineLinearRegression(nn.Module):
         self.dist = torch.distributions.MultivariateNormal(self.theta, self.covariance)
 
     def partial_fit(self, x: torch.Tensor, y: torch.Tensor) -> None:
-        """Learns a step: features `[1, d]` and what was got for them."""
+        """Learns from a step: features `[1, d]` and their reward."""
         features, target = x.squeeze(0), y.item()
         self.time += 1
         self.delta_f = self.delta_f + target * features
@@ -76,11 +76,11 @@ class OnlineLinearRegression(nn.Module):
         self.covariance.copy_(self.alpha * inverse)
 
     def sample_theta(self) -> Any:
-        """Weights as they may be, `[d]`."""
+        """Weights drawn from their distribution, `[d]`."""
         return self.dist.sample()
 
     def get_ucbs(self, x: torch.Tensor) -> Any:
-        """How unsure each prediction is: the deviation of the scores of features `[…, d]`."""
+        """The uncertainty of each prediction: the deviation of the scores of features `[…, d]`."""
         return torch.einsum("...i,ij,...j->...", x, self.covariance, x).sqrt()
 
     def forward(self, x: torch.Tensor, sample_theta: bool = False) -> Any:
@@ -89,7 +89,7 @@ class OnlineLinearRegression(nn.Module):
 
 
 class _LinearModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no types
-    """What scores arms or items by regressions.
+    """Scores arms or items by regressions.
 
     Args:
         obs_space: The observation space.
@@ -99,7 +99,7 @@ class _LinearModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no
         name: The model's name.
     """
 
-    #: What `forward` asks `predict` for.
+    #: The arguments of `predict` in `forward`.
     _chosen_by: ClassVar[dict[str, bool]] = {}
     _first_precision = 1.0
     feature_dim: int
@@ -125,9 +125,9 @@ class _LinearModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no
         raise NotImplementedError
 
     def _regression(self) -> OnlineLinearRegression:
-        told = self.model_config
-        prior = told.get("lambda_", self._first_precision)
-        return OnlineLinearRegression(self.feature_dim, told.get("alpha", 1), prior)
+        options = self.model_config
+        prior = options.get("lambda_", self._first_precision)
+        return OnlineLinearRegression(self.feature_dim, options.get("alpha", 1), prior)
 
     def forward(self, input_dict: Any, state: Any, seq_lens: object) -> Any:
         """The scores of all arms or items, and the state as it was."""
@@ -138,9 +138,9 @@ class _LinearModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no
         """The scores `[B, n]`.
 
         Args:
-            x: What is known of the arms, or of each item.
+            x: The features of the arms, or of each item.
             sample_theta: Whether weights are drawn.
-            use_ucb: Whether a bonus is added for what is unsure.
+            use_ucb: Whether a bonus for uncertainty is added.
         """
         scores = self._score(x, sample_theta)
         self._seen = x
@@ -153,7 +153,7 @@ class _LinearModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no
         return self._scores
 
     def current_obs(self) -> Any:
-        """What the last `forward` has seen."""
+        """The features of the last `forward`."""
         assert self._seen is not None, "there was no forward pass yet"
         return self._seen
 
@@ -192,7 +192,7 @@ class DiscreteLinearModelUCB(DiscreteLinearModel):
 
 
 class DiscreteLinearModelThompsonSampling(DiscreteLinearModel):
-    """Scores by weights that are drawn."""
+    """Scores with weights that are drawn."""
 
     _chosen_by: ClassVar = {"sample_theta": True}
 
@@ -232,7 +232,7 @@ class ParametricLinearModelUCB(ParametricLinearModel):
 
 
 class ParametricLinearModelThompsonSampling(ParametricLinearModel):
-    """Scores by weights that are drawn."""
+    """Scores with weights that are drawn."""
 
     _chosen_by: ClassVar = {"sample_theta": True}
 
@@ -246,7 +246,7 @@ def _require_items(space: Any) -> None:
         )
 
 
-#: The end of what explores → the models of arms and of items.
+#: The class of the exploration → the models of arms and of items.
 _MODELS = {
     "ThompsonSampling": (
         DiscreteLinearModelThompsonSampling,
@@ -260,19 +260,19 @@ _MODELS = {
 def make_model_and_action_dist(policy: Any, obs_space: Any, action_space: Any, config: Any) -> Any:
     """The model that the config's exploration asks for, and the class of its distributions."""
     del policy
-    told = config["model"]
-    distribution, size = ModelCatalog.get_action_dist(action_space, told, framework="torch")
+    options = config["model"]
+    distribution, size = ModelCatalog.get_action_dist(action_space, options, framework="torch")
     explored = str((config.get("exploration_config") or {}).get("type")).rpartition(".")[2]
     of_arms, of_items = _MODELS.get(explored, (DiscreteLinearModel, DiscreteLinearModel))
     space, model = getattr(obs_space, "original_space", obs_space), of_arms
     if isinstance(space, gymnasium.spaces.Dict) and explored in _MODELS:
         _require_items(space)
         model = of_items
-    return model(obs_space, action_space, size, told, name="LinearModel"), distribution
+    return model(obs_space, action_space, size, options, name="LinearModel"), distribution
 
 
 def init_cum_regret(policy: Any, *args: object) -> None:
-    """Begins the list of regrets."""
+    """Starts the list of regrets."""
     del args
     policy.regrets = []
 
@@ -289,14 +289,14 @@ class BanditPolicyOverrides:
     """Learns by regression, without a loss; mixed into a policy whose model fits steps."""
 
     def learn_on_batch(self: Any, postprocessed_batch: Any) -> dict[str, Any]:
-        """Fits the model to a batch; what was regretted is summed up where infos tell it."""
-        began, told = time.time(), {}
+        """Fits the model to a batch; regrets are summed up if infos have them."""
+        began, stats = time.time(), {}
         batch = self._lazy_tensor_dict(postprocessed_batch)
         parts = restore_original_dimensions(batch["obs"], self.observation_space, self.framework)
         self.model.partial_fit(parts, batch["rewards"], batch["actions"])
         infos = postprocessed_batch["infos"]
-        told_regrets = [info["regret"] for info in infos if "regret" in infos[0]]
-        if told_regrets:
-            self.regrets.append(sum(told_regrets))
-            told["cumulative_regret"] = sum(self.regrets)
-        return {"learner_stats": {**told, "update_latency": time.time() - began}}
+        regrets = [info["regret"] for info in infos if "regret" in infos[0]]
+        if regrets:
+            self.regrets.append(sum(regrets))
+            stats["cumulative_regret"] = sum(self.regrets)
+        return {"learner_stats": {**stats, "update_latency": time.time() - began}}

@@ -142,11 +142,11 @@ class DDPGTorchModel(TorchModelV2, nn.Module):  # type: ignore[misc]
             self.twin_q_model = None
 
     def get_q_values(self, model_out: torch.Tensor, actions: torch.Tensor) -> Any:
-        """What the critic says of actions, `[B, 1]`."""
+        """The critic's values of actions, `[B, 1]`."""
         return self.q_model(torch.cat((model_out, actions), dim=-1))
 
     def get_twin_q_values(self, model_out: torch.Tensor, actions: torch.Tensor) -> Any:
-        """What the other critic says of actions, `[B, 1]`."""
+        """The other critic's values of actions, `[B, 1]`."""
         return self.twin_q_model(torch.cat((model_out, actions), dim=-1))
 
     def get_policy_output(self, model_out: torch.Tensor) -> Any:
@@ -169,7 +169,7 @@ DDPGTFModel = DDPGTorchModel
 
 
 class CRRModel(TorchModelV2, nn.Module):  # type: ignore[misc]
-    """CRR's actor and one or two critics, of which a subclass says how it sees (Ray 2.x).
+    """CRR's actor and one or two critics; a subclass encodes the observations (Ray 2.x).
 
     Args:
         obs_space: The observation space.
@@ -211,11 +211,11 @@ class CRRModel(TorchModelV2, nn.Module):  # type: ignore[misc]
         return net(torch.cat((model_out, actions), -1))
 
     def get_q_values(self, model_out: torch.Tensor, actions: torch.Tensor) -> Any:
-        """What the critic says of actions, `[B, 1]`."""
+        """The critic's values of actions, `[B, 1]`."""
         return self._judge(self.q_model, model_out, actions)
 
     def get_twin_q_values(self, model_out: torch.Tensor, actions: torch.Tensor) -> Any:
-        """What the other critic says of actions, `[B, 1]`."""
+        """The other critic's values of actions, `[B, 1]`."""
         return self._judge(self.twin_q_model, model_out, actions)
 
     def policy_variables(self, as_dict: bool = False) -> Any:
@@ -225,7 +225,7 @@ class CRRModel(TorchModelV2, nn.Module):  # type: ignore[misc]
     q_variables = DDPGTorchModel.q_variables
 
     def get_policy_output(self, model_out: torch.Tensor) -> Any:
-        """What distributions of actions are made of."""
+        """The inputs of the distributions of actions."""
         return self.actor_model(model_out)
 
 
@@ -314,9 +314,9 @@ def get_distribution_inputs_and_class(
         policy: The policy.
         model: Its model.
         obs_batch: Observations.
-        explore: Means nothing here, as ever.
-        is_training: What the model is told.
-        **kwargs: Nothing that counts.
+        explore: Ignored, as in old Rays.
+        is_training: `is_training` of the model's input.
+        **kwargs: Ignored.
     """
     del explore, kwargs
     seen = SampleBatch(obs=obs_batch, _is_training=is_training)
@@ -327,7 +327,7 @@ def get_distribution_inputs_and_class(
 def validate_spaces(
     policy: object, observation_space: object, action_space: Any, config: object = None
 ) -> None:
-    """Sees that actions are a vector or a number; until Ray 1.x it took the config, too.
+    """Checks that actions are a vector or a number; until Ray 1.x it took the config, too.
 
     Raises:
         UnsupportedSpaceException: They are not.
@@ -342,7 +342,7 @@ def validate_spaces(
 
 
 def ddpg_actor_critic_loss(policy: Any, model: Any, _: object, train_batch: Any) -> Any:
-    """The losses of actor and critic; what results tell is kept in `model.tower_stats`."""
+    """The losses of actor and critic; statistics are kept in `model.tower_stats`."""
     config, target = policy.config, policy.target_models[model]
     seen = SampleBatch(obs=train_batch["obs"], _is_training=True)
     then = SampleBatch(obs=train_batch["new_obs"], _is_training=True)
@@ -373,12 +373,12 @@ def ddpg_actor_critic_loss(policy: Any, model: Any, _: object, train_batch: Any)
     if config["use_state_preprocessor"]:
         seen.update({name: train_batch[name] for name in _OF_A_STEP})
         actor_loss, critic_loss = model.custom_loss([actor_loss, critic_loss], seen)
-    told = {"actor_loss": actor_loss, "critic_loss": critic_loss, "q_t": values[0]}
-    model.tower_stats |= {**told, "td_error": values[0].squeeze(-1) - targets}
+    stats = {"actor_loss": actor_loss, "critic_loss": critic_loss, "q_t": values[0]}
+    model.tower_stats |= {**stats, "td_error": values[0].squeeze(-1) - targets}
     return actor_loss, critic_loss
 
 
-#: What a model's own loss sees beside observations.
+#: The columns of a model's own loss, beside observations.
 _OF_A_STEP = ("actions", "rewards", "terminateds", "new_obs")
 
 
@@ -420,7 +420,7 @@ def gradients_fn(policy: Any, optimizer: object, loss: Any) -> dict[str, float]:
 
 
 def apply_gradients_fn(policy: Any, gradients: object) -> None:
-    """A step of the critics, and each `policy_delay`-th time of the actor."""
+    """Takes a step of the critics' optimizer, and each `policy_delay`-th time of the actor's."""
     del gradients
     is_delayed = policy.global_step % policy.config["policy_delay"]
     for name in ("_critic_optimizer",) if is_delayed else ("_actor_optimizer", "_critic_optimizer"):
@@ -429,14 +429,14 @@ def apply_gradients_fn(policy: Any, gradients: object) -> None:
 
 
 def build_ddpg_stats(policy: Any, batch: object) -> dict[str, Any]:
-    """What of the last loss goes into the results."""
+    """The statistics of the last loss, for the results."""
     del batch
     losses = {name: tower_mean(policy, name) for name in ("actor_loss", "critic_loss")}
     return {**losses, **q_stats(policy, "q_t")}
 
 
 def before_init_fn(policy: Any, obs_space: object, action_space: object, config: object) -> None:
-    """Begins to count steps."""
+    """Starts to count steps."""
     del obs_space, action_space, config
     policy.global_step = 0
 

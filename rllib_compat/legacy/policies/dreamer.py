@@ -1,4 +1,4 @@
-"""Loss, policy parts and buffer of Dreamer (Ray 1.0 – 2.x), which learns a world from images."""
+"""Loss, policy parts and buffer of Dreamer (Ray 1.0 – 2.x), with a world model of images."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ def lambda_return(
     bootstrap: torch.Tensor,
     lambda_: float,
 ) -> torch.Tensor:
-    """What each step is worth, by rewards and values.
+    """The lambda return of each step.
 
     Args:
         reward: The rewards, `[T, B]`.
-        value: What is expected at each step.
-        pcont: The weight of what follows.
-        bootstrap: What is expected after the last.
-        lambda_: How much later steps count against values.
+        value: The predicted value of each step.
+        pcont: The discount of each step.
+        bootstrap: The predicted value after the last step.
+        lambda_: The weight of later steps against predicted values.
     """
     following = torch.cat((value[1:], bootstrap[None]))
     own = reward + pcont * following * (1 - lambda_)
@@ -122,7 +122,7 @@ def compute_dreamer_loss(
     free_nats: float = 3.0,
     log: bool = False,
 ) -> dict[str, torch.Tensor]:
-    """The losses of the world, the actor and the critic, and what they are made of.
+    """The losses of the world model, the actor and the critic, and their parts.
 
     Args:
         obs: Images, `[B, T, …]`.
@@ -131,25 +131,25 @@ def compute_dreamer_loss(
         model: A `DreamerModel`.
         imagine_horizon: How many steps are imagined.
         discount: The weight of the next step.
-        lambda_: How much later steps count against values.
-        kl_coeff: What it costs that priors are not posteriors.
-        free_nats: How much of that costs nothing.
-        log: Whether to make images of what was imagined, `log_gif`.
+        lambda_: The weight of later steps against predicted values.
+        kl_coeff: The coefficient of the divergence of posteriors from priors.
+        free_nats: The divergence up to which there is no loss.
+        log: Whether to add imagined images, `log_gif`.
     """
     world = model.dynamics
     seen = model.encoder(obs)
     post, prior = world.observe(seen, action)
     features = world.get_feature(post)
     images = model.decoder(features)
-    told = {
+    losses = {
         "image_loss": -images.log_prob(obs).mean(),
         "reward_loss": -model.reward(features).log_prob(reward).mean(),
     }
     before, after = world.get_dist(*prior[:2]), world.get_dist(*post[:2])
     apart = distributions.kl_divergence(after, before).sum(dim=2).mean().clamp(min=free_nats)
-    told |= {"divergence": apart, "prior_ent": before.entropy().mean()}
-    told |= {"post_ent": after.entropy().mean()}
-    told["model_loss"] = kl_coeff * apart + told["reward_loss"] + told["image_loss"]
+    losses |= {"divergence": apart, "prior_ent": before.entropy().mean()}
+    losses |= {"post_ent": after.entropy().mean()}
+    losses["model_loss"] = kl_coeff * apart + losses["reward_loss"] + losses["image_loss"]
     with FreezeParameters(_weights(model, *_WORLD)):
         imagined = model.imagine_ahead(post, imagine_horizon)
     with FreezeParameters(_weights(model, *_WORLD, "value")):
@@ -157,18 +157,18 @@ def compute_dreamer_loss(
     weights = torch.full_like(rewards, discount)
     returns = lambda_return(rewards[:-1], values[:-1], weights[:-1], values[-1], lambda_)
     weights = torch.cat((torch.ones_like(weights[:1]), weights[:-2])).cumprod(0)
-    told["actor_loss"] = -(weights * returns).mean()
+    losses["actor_loss"] = -(weights * returns).mean()
     judged = model.value(imagined.detach()[:-1])
-    told["critic_loss"] = -(weights.detach() * judged.log_prob(returns.detach())).mean()
+    losses["critic_loss"] = -(weights.detach() * judged.log_prob(returns.detach())).mean()
     if log:
-        told["log_gif"] = log_summary(obs, action, seen, images, model)
-    return told
+        losses["log_gif"] = log_summary(obs, action, seen, images, model)
+    return losses
 
 
 def log_summary(
     obs: torch.Tensor, action: torch.Tensor, embed: torch.Tensor, image_pred: Any, model: Any
 ) -> torch.Tensor:
-    """Six episodes as they were, as the world imagines them after five steps, and what differs."""
+    """Six episodes, the world model's predictions after five steps, and the differences."""
     world, truth = model.dynamics, obs[:6] + 0.5
     seen, acted = embed[:6], action[:6]
     first, _ = world.observe(seen[:, :5], acted[:, :5])
@@ -179,11 +179,11 @@ def log_summary(
 
 
 def dreamer_loss(policy: Any, model: object, dist_class: object, train_batch: Any) -> Any:
-    """The losses of the world, the actor and the critic; all is kept in `policy.stats_dict`."""
+    """The losses of world model, actor and critic; all is kept in `policy.stats_dict`."""
     del model, dist_class
     config = policy.config
     seen, done, got = (train_batch[name] for name in ("obs", "actions", "rewards"))
-    policy.stats_dict = told = compute_dreamer_loss(
+    policy.stats_dict = losses = compute_dreamer_loss(
         seen,
         done,
         got,
@@ -195,14 +195,14 @@ def dreamer_loss(policy: Any, model: object, dist_class: object, train_batch: An
         config["free_nats"],
         "log_gif" in train_batch,
     )
-    return told["model_loss"], told["actor_loss"], told["critic_loss"]
+    return losses["model_loss"], losses["actor_loss"], losses["critic_loss"]
 
 
 def build_dreamer_model(policy: Any, obs_space: Any, action_space: Any, config: Any) -> Any:
     """The model of the config's `dreamer_model`, which names a custom one."""
-    told = config["dreamer_model"]
+    options = config["dreamer_model"]
     model = ModelCatalog.get_model_v2(
-        obs_space, action_space, 1, told, framework="torch", name="DreamerModel"
+        obs_space, action_space, 1, options, framework="torch", name="DreamerModel"
     )
     policy.model_variables = model.variables()
     return model
@@ -217,7 +217,7 @@ def action_sampler_fn(
     timestep: int,
     *_: object,
 ) -> Any:
-    """Actions: any, while the buffer is filled; then the actor's, with noise."""
+    """Actions: random ones until the buffer is filled, then the actor's, with noise."""
     size, config, logp = model.action_space.shape[0], policy.config, None
     if timestep <= config["prefill_timesteps"]:
         action, state = 2.0 * torch.rand(1, size) - 1.0, model.get_initial_state()
@@ -230,13 +230,13 @@ def action_sampler_fn(
 
 
 def dreamer_stats(policy: Any, train_batch: object) -> Any:
-    """What the last loss has kept."""
+    """The statistics of the last loss."""
     del train_batch
     return policy.stats_dict
 
 
 def dreamer_optimizer_fn(policy: Any, config: Any) -> Any:
-    """Adam for the world, for the actor and for the critic."""
+    """Adam for the world model, for the actor and for the critic."""
     parts: dict[str, tuple[str, ...]]
     parts = {"td_model_lr": _WORLD, "actor_lr": ("actor",), "critic_lr": ("value",)}
     return tuple(
@@ -264,7 +264,7 @@ def batchify_states(states_list: Sequence[Any], batch_size: int, device: Any = N
 
 
 class EpisodicBuffer:
-    """Keeps whole episodes, and gives pieces of them.
+    """Keeps complete episodes, and samples pieces of them.
 
     Args:
         max_length: How many episodes are kept.
@@ -277,7 +277,7 @@ class EpisodicBuffer:
         self.timesteps = 0
 
     def add(self, batch: Any) -> None:
-        """Takes the episodes of a batch in."""
+        """Adds the episodes of a batch."""
         self.timesteps += batch.count
         self.episodes = [*self.episodes, *batch.split_by_episode()][-self.max_length :]
 

@@ -1,6 +1,6 @@
-"""The networks of Dreamer: what comes next in a world of images, and the model of all of it.
+"""The networks of Dreamer: encoder, decoder, actor, critic, and a world model of states.
 
-A state is a list of four tensors: mean, deviation and sample of what is random, and what is not.
+A state is a list of four tensors: mean, deviation and sample of the random part; the other part.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ State = list[torch.Tensor]
 
 
 class _XavierWeights(nn.Module):
-    """The first base of a layer whose weights begin as Xavier's, and its biases as zeros."""
+    """The first base of a layer with Xavier's first weights, and zeros as first biases."""
 
     def reset_parameters(self) -> None:
         """Draws them."""
@@ -43,7 +43,7 @@ class ConvTranspose2d(_XavierWeights, nn.ConvTranspose2d):
 
 
 class GRUCell(nn.GRUCell):
-    """A cell whose recurrent weights begin orthogonal, the others as Xavier's."""
+    """A cell whose first recurrent weights are orthogonal, and the others Xavier's."""
 
     def reset_parameters(self) -> None:
         """Draws them."""
@@ -248,7 +248,7 @@ class ActionDecoder(nn.Module):
 
 
 class RSSM(nn.Module):
-    """What comes next: before it is seen (the prior), and after (the posterior).
+    """Predicts the next state: without its image (the prior), and with it (the posterior).
 
     Args:
         action_size: How many numbers an action has.
@@ -295,7 +295,7 @@ class RSSM(nn.Module):
         return [self.obs1.weight.new_zeros(batch_size, size) for size in sizes]
 
     def get_dist(self, mean: torch.Tensor, std: torch.Tensor) -> distributions.Normal:
-        """The distribution of what is random."""
+        """The distribution of the random part."""
         return distributions.Normal(mean, std)
 
     def get_feature(self, state: State) -> torch.Tensor:
@@ -308,7 +308,7 @@ class RSSM(nn.Module):
         return [mean, std, self.get_dist(mean, std).rsample()]
 
     def img_step(self, prev_state: State, prev_action: torch.Tensor) -> State:
-        """The prior of what comes after a state and an action."""
+        """The prior of the state after a state and an action."""
         x = self.act()(self.img1(torch.cat((prev_state[2], prev_action), dim=-1)))
         known = self.cell(x, prev_state[3])
         return [*self._drawn((self.img2, self.img3), known), known]
@@ -316,7 +316,7 @@ class RSSM(nn.Module):
     def obs_step(
         self, prev_state: State, prev_action: torch.Tensor, embed: torch.Tensor
     ) -> tuple[State, State]:
-        """The posterior of what is seen then, and the prior."""
+        """The posterior of the next state, given its image, and the prior."""
         prior = self.img_step(prev_state, prev_action)
         known = prior[3]
         seen = torch.cat((known, embed), dim=-1)
@@ -328,9 +328,9 @@ class RSSM(nn.Module):
         """The posteriors and the priors of all steps, `[B, T, n]` each.
 
         Args:
-            embed: What is seen, `[B, T, n]`.
-            action: What has been done before, `[B, T, n]`.
-            state: The state to begin with.
+            embed: The images as vectors, `[B, T, n]`.
+            action: The action before each, `[B, T, n]`.
+            state: The first state.
         """
         last = self.get_initial_state(len(action)) if state is None else state
         embed, action = (x.unsqueeze(1) if x.dim() <= 2 else x for x in (embed, action))
@@ -357,12 +357,12 @@ def _along(states: Iterable[State], dim: int) -> State:
 
 
 class DreamerModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no types
-    """A world that is learned, an actor, and a critic.
+    """A world model, an actor, and a critic.
 
     Args:
         obs_space: The observation space: images.
         action_space: The action space, a Box.
-        num_outputs: Means nothing.
+        num_outputs: Ignored.
         model_config: `depth_size`, `deter_size`, `stoch_size` and `hidden_size`.
         name: The model's name.
     """
@@ -413,10 +413,10 @@ class DreamerModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no
         return action, actions.log_prob(action), self.state
 
     def imagine_ahead(self, state: State, horizon: int) -> torch.Tensor:
-        """The vectors of what the actor leads to, `[horizon, B * T, n]`.
+        """The vectors of the states that the actor leads to, `[horizon, B * T, n]`.
 
         Args:
-            state: States `[B, T, n]` to begin with.
+            state: The first states, `[B, T, n]`.
             horizon: How many steps.
         """
         last = [part.detach().flatten(0, 1) for part in state]

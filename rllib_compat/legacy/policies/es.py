@@ -18,7 +18,7 @@ __all__ = ["after_init", "before_init", "make_model_and_action_dist", "rollout"]
 
 
 def before_init(policy: Any, observation_space: Any, action_space: Any, config: Any) -> None:
-    """Gives a policy, and its class, what it acts and is changed by."""
+    """Gives a policy its filter and noise, and its class the methods for flat weights."""
     policy.preprocessor = ModelCatalog.get_preprocessor_for_space(observation_space)
     policy.action_space_struct = get_base_struct_from_space(action_space)
     policy.action_noise_std = config["action_noise_std"]
@@ -38,7 +38,7 @@ def _get_flat_weights(policy: Any) -> NDArray[Any]:
 
 
 def _set_flat_weights(policy: Any, theta: NDArray[Any]) -> None:
-    """Takes weights of `get_flat_weights`."""
+    """Sets weights of `get_flat_weights`."""
     ends = np.cumsum([int(np.prod(shape)) for shape in policy.param_shapes.values()])
     parts = zip(policy.param_shapes.items(), np.split(np.asarray(theta), ends), strict=False)
     state = {name: torch.from_numpy(part.reshape(shape)) for (name, shape), part in parts}
@@ -48,7 +48,7 @@ def _set_flat_weights(policy: Any, theta: NDArray[Any]) -> None:
 def _compute_actions(
     policy: Any, obs_batch: Any, add_noise: bool = False, update: bool = True, **kwargs: object
 ) -> Any:
-    """The action for an observation, in a list; whether filters learn from it is said."""
+    """The action for an observation, in a list; `update` says whether filters learn from it."""
     del kwargs
     alone = isinstance(obs_batch, list) and len(obs_batch) == 1
     seen = policy.preprocessor.transform(obs_batch[0] if alone else obs_batch)
@@ -71,8 +71,8 @@ def _compute_single_action(
     policy: Any, observation: Any, add_noise: bool = False, update: bool = True, **kwargs: Any
 ) -> Any:
     """The action for one observation."""
-    told = {"add_noise": add_noise, "update": update, **kwargs}
-    actions, states, fetches = policy.compute_actions([observation], **told)
+    options = {"add_noise": add_noise, "update": update, **kwargs}
+    actions, states, fetches = policy.compute_actions([observation], **options)
     return actions[0], states, fetches
 
 
@@ -81,8 +81,8 @@ def make_model_and_action_dist(
 ) -> Any:
     """The model, which has no gradients, and the class of distributions, which are points."""
     del observation_space
-    told = {"framework": "torch", "dist_type": "deterministic"}
-    kind, size = ModelCatalog.get_action_dist(action_space, config["model"], **told)
+    options = {"framework": "torch", "dist_type": "deterministic"}
+    kind, size = ModelCatalog.get_action_dist(action_space, config["model"], **options)
     space = policy.preprocessor.observation_space
     model = ModelCatalog.get_model_v2(space, action_space, size, config["model"], "torch")
     return model.requires_grad_(False), kind

@@ -1,4 +1,4 @@
-"""`contrib/maddpg` of Ray 0.7 – 2.3: postprocessing, and what its trainer counted."""
+"""`contrib/maddpg` of Ray 0.7 – 2.3: postprocessing, and its trainer's counters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class MADDPGPostprocessing:
     def postprocess_trajectory(
         self, sample_batch: Any, other_agent_batches: object = None, episode: object = None
     ) -> Any:
-        """Changes a batch of an agent's steps; those of others, and the episode, mean nothing."""
+        """Changes a batch of an agent's steps; those of others, and the episode, are ignored."""
         del episode, other_agent_batches
         ends = [bool((info or {}).get("done", False)) for info in sample_batch[SampleBatch.INFOS]]
         sample_batch[SampleBatch.TERMINATEDS] = np.array(ends)  # what `dones` are made of
@@ -35,7 +35,7 @@ def set_global_timestep(trainer: Any) -> None:
 
 
 def add_trainer_metrics(trainer: Any, result: dict[str, Any]) -> None:
-    """Adds to a result how many were sampled since, and what the optimizer tells."""
+    """Adds to a result how many steps were sampled since, and the optimizer's statistics."""
     now = trainer.optimizer.num_steps_sampled
     result["timesteps_this_iter"] = now - trainer.train_start_timestep
     updates = trainer.state["num_target_updates"]

@@ -1,6 +1,6 @@
-"""What MAML and MBMPO (Ray 0.8 – 2.x) have beside the gradient of a gradient: losses, models, data.
+"""Losses, models and data of MAML and MBMPO (Ray 0.8 – 2.x), without second-order gradients.
 
-That gradient needs a package of its own, and a trainer that has left Ray: `MAMLLoss` stays gone.
+Those need another package, and a trainer that Ray has removed: there is no `MAMLLoss`.
 """
 
 from __future__ import annotations
@@ -66,16 +66,16 @@ def PPOLoss(  # noqa: N802 - its name
     Args:
         dist_class: The class of action distributions.
         actions: What was done.
-        curr_logits: What distributions are made of now.
-        behaviour_logits: What they were made of then.
+        curr_logits: The present inputs of the distributions.
+        behaviour_logits: Their inputs when the actions were taken.
         advantages: How much better the actions were than expected.
         value_fn: The values that are predicted now.
-        value_targets: What they should be.
-        vf_preds: The values that were predicted then.
-        cur_kl_coeff: What a change of the distribution costs.
-        entropy_coeff: What entropy is worth.
-        clip_param: How far the probabilities' ratio counts.
-        vf_clip_param: How far a change of the values counts.
+        value_targets: Their targets.
+        vf_preds: The values that were predicted when the actions were taken.
+        cur_kl_coeff: The coefficient of the KL divergence.
+        entropy_coeff: The coefficient of the entropy.
+        clip_param: How far the probabilities' ratio is clipped.
+        vf_clip_param: How far the change of the values is clipped.
         vf_loss_coeff: The weight of the value loss.
         clip_loss: Whether the ratio is clipped.
     """
@@ -94,22 +94,22 @@ class WorkerLoss:
     """The loss by which a worker adapts to its task.
 
     Args:
-        model: Means nothing.
-        dist_class: The first of what `PPOLoss` takes.
-        *told: The others.
+        model: Ignored.
+        dist_class: The first argument of `PPOLoss`.
+        *arguments: Its other arguments.
         **by_name: The same.
 
     Attributes:
         loss: The loss.
     """
 
-    def __init__(self, model: object, dist_class: Any, *told: Any, **by_name: Any) -> None:
+    def __init__(self, model: object, dist_class: Any, *arguments: Any, **by_name: Any) -> None:
         del model
-        self.loss = PPOLoss(dist_class, *told, **by_name)[0]
+        self.loss = PPOLoss(dist_class, *arguments, **by_name)[0]
 
 
 class KLCoeffMixin:
-    """Keeps what a change of the distribution costs, for each worker and step of adaptation.
+    """Keeps the KL coefficient of each worker and step of adaptation.
 
     Args:
         config: The config, with `kl_coeff`, `inner_adaptation_steps` and `num_workers`.
@@ -123,14 +123,14 @@ class KLCoeffMixin:
         self.kl_target = self.config["kl_target"]
 
     def update_kls(self, sampled_kls: Sequence[float]) -> list[float]:
-        """Halves costs where little has changed, and doubles them where much has."""
+        """Halves coefficients where the divergence is small, and doubles them where it is large."""
         least, most = self.kl_target / 1.5, self.kl_target * 1.5
         for index, found in enumerate(sampled_kls):
             self.kl_coeff_val[index] *= 0.5 if found < least else 2.0 if found > most else 1.0
         return self.kl_coeff_val
 
 
-#: What results tell of the meta-policy's loss → its attribute.
+#: Statistics of the meta-policy's loss in results → its attributes.
 _STATS = {
     "total_loss": "loss",
     "policy_loss": "mean_policy_loss",
@@ -142,13 +142,13 @@ _STATS = {
 
 
 def maml_stats(policy: Any, train_batch: object) -> dict[str, Any]:
-    """What of the last loss, `policy.loss_obj`, goes into the results."""
+    """The statistics of the last loss, `policy.loss_obj`, for the results."""
     del train_batch
     loss, is_worker = policy.loss_obj, policy.config["worker_index"]
     if is_worker:
         return {"worker_loss": loss.loss}
-    told = {"cur_kl_coeff": policy.kl_coeff_val, "cur_lr": policy.cur_lr}
-    return told | {key: getattr(policy.loss_obj, name) for key, name in _STATS.items()}
+    stats = {"cur_kl_coeff": policy.kl_coeff_val, "cur_lr": policy.cur_lr}
+    return stats | {key: getattr(policy.loss_obj, name) for key, name in _STATS.items()}
 
 
 def maml_optimizer_fn(policy: Any, config: Any) -> torch.optim.Optimizer:
@@ -177,7 +177,7 @@ def set_worker_tasks(workers: Any, use_meta_env: bool) -> None:
 
 
 def inner_adaptation(workers: Any, samples: Sequence[Any]) -> None:
-    """Lets each remote worker learn from its own batch."""
+    """Makes each remote worker learn from its own batch."""
     for worker, batch in zip(workers.remote_workers(), samples, strict=False):
         worker.learn_on_batch.remote(batch)
 
@@ -204,7 +204,7 @@ class LinearFeatureBaseline:
         return self._coeffs
 
     def set_param_values(self, val: Numbers | None, **tags: object) -> None:
-        """Takes weights."""
+        """Sets the weights."""
         del tags
         self._coeffs = val
 
@@ -250,7 +250,7 @@ class MBMPOExploration(StochasticSampling):  # type: ignore[misc]  # Ray has no 
         framework: `torch`.
         model: The policy's model.
         random_timesteps: How many steps are random.
-        **kwargs: What else explorations take.
+        **kwargs: Other arguments of explorations.
     """
 
     def __init__(
@@ -263,13 +263,13 @@ class MBMPOExploration(StochasticSampling):  # type: ignore[misc]  # Ray has no 
         **kwargs: Any,
     ) -> None:
         steps = 0 if kwargs.get("worker_index") else random_timesteps
-        told = {"framework": framework, "model": model, "random_timesteps": steps}
-        super().__init__(action_space, **told, **kwargs)
+        options = {"framework": framework, "model": model, "random_timesteps": steps}
+        super().__init__(action_space, **options, **kwargs)
         self.random_timesteps = steps
 
 
 class TDModel(nn.Module):
-    """Dense layers that say what comes next.
+    """Dense layers that predict the change of an observation.
 
     Args:
         input_size: The size of an observation and an action.

@@ -1,4 +1,4 @@
-"""What policies were mixed with, and what set that up before the loss was made."""
+"""Mixins of policies, and functions that set them up before the loss is made."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class ValueNetworkMixin(torch_mixins.ValueNetworkMixin):  # type: ignore[misc]  
 
 
 class TargetNetworkMixin(torch_mixins.TargetNetworkMixin):  # type: ignore[misc]
-    """Ray's, whose target begins as a whole copy; in some modules it took spaces and config."""
+    """Ray's, whose target starts as a copy; in some modules it took spaces and config."""
 
     def __init__(self: Any, *_: object) -> None:
         self.update_target(tau=1.0)
 
 
 class ComputeTDErrorMixin:
-    """Gives a policy `compute_td_error`, by which workers weigh steps before they are replayed.
+    """Gives a policy `compute_td_error`, with which workers set the priorities of steps.
 
     Args:
         loss_fn: A loss that keeps `td_error` in `model.tower_stats`.
@@ -62,7 +62,7 @@ class ComputeTDErrorMixin:
         self.compute_td_error = compute_td_error
 
 
-#: What each mixin takes out of a config.
+#: A mixin → its arguments from a config.
 _ARGUMENTS: Mapping[type, Callable[[Any], tuple[Any, ...]]] = {
     EntropyCoeffSchedule: lambda c: (c["entropy_coeff"], c.get("entropy_coeff_schedule")),
     KLCoeffMixin: lambda config: (config,),
@@ -84,19 +84,19 @@ def setup(*mixins: type) -> Callable[[Any, object, object, Any], None]:
 
 
 def q_stats(policy: Any, name: str) -> dict[str, Any]:
-    """The mean, the greatest and the least of what critics have said in the last loss."""
-    said = torch.stack(policy.get_tower_stats(name))
-    return {"mean_q": said.mean(), "max_q": said.max(), "min_q": said.min()}
+    """The mean, the greatest and the least value of critics in the last loss."""
+    values = torch.stack(policy.get_tower_stats(name))
+    return {"mean_q": values.mean(), "max_q": values.max(), "min_q": values.min()}
 
 
 def tower_mean(policy: Any, name: str) -> float:
-    """The mean over GPUs of what a loss has left in `model.tower_stats`."""
+    """The mean over GPUs of a statistic that a loss keeps in `model.tower_stats`."""
     found = [torch.as_tensor(value).detach() for value in policy.get_tower_stats(name)]
     return sum(map(float, found)) / len(found)
 
 
 def compute_and_clip_gradients(policy: Any, optimizer: object, loss: Any) -> list[tuple[Any, Any]]:
-    """A loss's gradients with their weights, no longer together than `grad_clip` says."""
+    """A loss's gradients with their weights, clipped to the global norm `grad_clip`."""
     del optimizer
     found = policy.model.trainable_variables  # an attribute of models that are no ModelV2
     weights = list(found() if callable(found) else found)
@@ -109,12 +109,12 @@ def compute_and_clip_gradients(policy: Any, optimizer: object, loss: Any) -> lis
 
 
 def global_norm(gradients: Any) -> Any:
-    """The length of gradients as one vector."""
+    """The norm of gradients as one vector."""
     lengths = [gradient.norm() for gradient in gradients if gradient is not None]
     return torch.linalg.vector_norm(torch.stack(lengths))
 
 
 def grad_stats(policy: object, train_batch: object, grads: Any) -> dict[str, Any]:
-    """How long gradients are."""
+    """The norm of the gradients."""
     del policy, train_batch
     return {"grad_gnorm": global_norm(grads)}

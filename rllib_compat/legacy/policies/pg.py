@@ -14,6 +14,6 @@ post_process_advantages = PGTorchPolicy.postprocess_trajectory
 
 
 def pg_loss_stats(policy: Any, train_batch: object) -> dict[str, float]:
-    """What of the last loss goes into the results."""
+    """The statistics of the last loss, for the results."""
     del train_batch
     return {"policy_loss": tower_mean(policy, "policy_loss")}

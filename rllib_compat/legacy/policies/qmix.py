@@ -28,7 +28,7 @@ class VDNMixer(nn.Module):
 
 
 class QMixer(nn.Module):
-    """Two layers whose weights, none below zero, another network makes of the state.
+    """Two layers; another network computes their weights, none below zero, from the state.
 
     Args:
         n_agents: How many agents a group has.
@@ -111,11 +111,11 @@ class QMixLoss(nn.Module):
     Args:
         model: The agents' network.
         target_model: Its target.
-        mixer: What mixes the agents' values; None: nothing does.
+        mixer: Mixes the agents' values, or None.
         target_mixer: Its target.
         n_agents: How many agents a group has.
         n_actions: How many actions each has.
-        double_q: Whether the target only judges.
+        double_q: Whether the network itself chooses the next action, and the target evaluates it.
         gamma: The weight of the next step.
     """
 
@@ -158,10 +158,10 @@ class QMixLoss(nn.Module):
             mask: What counts.
             obs: `[B, T, agents, n]`.
             next_obs: What was observed next.
-            action_mask: Means nothing, as ever.
+            action_mask: Ignored, as in old Rays.
             next_action_mask: Which actions there are then, `[B, T, agents, actions]`.
             state: The state of all; by default what they observe.
-            next_state: That which came next.
+            next_state: The state after it.
 
         Raises:
             ValueError: Only one of the two states is given.
@@ -186,7 +186,7 @@ class QMixLoss(nn.Module):
         return masked.pow(2.0).sum() / counted.sum(), counted, masked, values, goals
 
     def _unrolled(self, model: Any, obs: torch.Tensor) -> torch.Tensor:
-        """What a network says of all actions, step by step, `[B, T, agents, actions]`."""
+        """A network's values of all actions, step by step, `[B, T, agents, actions]`."""
         rows = obs.shape[0] * obs.shape[2]
         state = [
             part.expand(obs.shape[0], obs.shape[2], -1).reshape(rows, -1)
@@ -194,6 +194,6 @@ class QMixLoss(nn.Module):
         ]
         found = []
         for step in obs.unbind(1):
-            said, state = model({"obs": step.flatten(0, 1)}, state, None)
-            found.append(said.unflatten(0, step.shape[:2]))
+            values, state = model({"obs": step.flatten(0, 1)}, state, None)
+            found.append(values.unflatten(0, step.shape[:2]))
         return torch.stack(found, 1)

@@ -41,8 +41,8 @@ __all__ = [
 
 grad_process_and_td_error_fn = apply_grad_clipping
 setup_early_mixins = mixins.setup(mixins.LearningRateSchedule)
-#: What the loss keeps for the results.
-_TOLD = ("total_loss", "mean_q", "min_q", "max_q", "mean_td_error")
+#: The statistics of the loss, for the results.
+_STATS = ("total_loss", "mean_q", "min_q", "max_q", "mean_td_error")
 
 
 def h_function(x: torch.Tensor, epsilon: float = 1.0) -> torch.Tensor:
@@ -120,15 +120,15 @@ def r2d2_loss(policy: Any, model: Any, _: object, train_batch: Any) -> Any:
     count, errors = learned.sum(), (taken - goals) * learned
     weights = in_sequences(train_batch["weights"])[:, :-1]
     loss = (weights * huber(errors))[learned].sum() / count
-    told = loss, taken[learned].sum() / count, taken.min(), taken.max(), errors.sum() / count
-    model.tower_stats |= {**dict(zip(_TOLD, told, strict=True)), "td_error": errors.mean(-1)}
+    stats = loss, taken[learned].sum() / count, taken.min(), taken.max(), errors.sum() / count
+    model.tower_stats |= {**dict(zip(_STATS, stats, strict=True)), "td_error": errors.mean(-1)}
     return loss
 
 
 def build_q_stats(policy: Any, batch: object) -> dict[str, Any]:
-    """What of the last loss goes into the results."""
+    """The statistics of the last loss, for the results."""
     del batch
-    return {"cur_lr": policy.cur_lr, **{name: tower_mean(policy, name) for name in _TOLD}}
+    return {"cur_lr": policy.cur_lr, **{name: tower_mean(policy, name) for name in _STATS}}
 
 
 class ComputeTDErrorMixin:

@@ -72,8 +72,8 @@ def compute_q_values(
         policy: The policy.
         model: Its model, or the target's.
         obs: Observations.
-        explore: Means nothing here, as ever.
-        is_training: The same.
+        explore: Ignored, as in old Rays.
+        is_training: Ignored.
     """
     del policy, explore, is_training
     values, _ = model({"obs": obs, "obs_flat": obs}, [], None)
@@ -98,6 +98,6 @@ def build_q_losses(policy: Any, model: Any, dist_class: object, train_batch: Any
 
 
 def stats_fn(policy: Any, batch: object) -> dict[str, float]:
-    """What of the last loss goes into the results."""
+    """The statistics of the last loss, for the results."""
     del batch
     return {"loss": tower_mean(policy, "loss")}

@@ -1,4 +1,4 @@
-"""The models, the loss and other policy parts of SlateQ (Ray 1.x – 2.x), which shows lists.
+"""The models, the loss and other policy parts of SlateQ (Ray 1.x – 2.x), which recommends lists.
 
 An observation is a Dict: `user` (a vector), `doc` (a vector for each document, by number), and
 `response` (for each place of the list: `click` and `watch_time`). A slate is a list of documents.
@@ -46,8 +46,8 @@ __all__ = [
 ]
 
 setup_late_mixins = setup_mid_mixins = mixins.setup(TargetNetworkMixin)
-#: What the results tell of the loss.
-_TOLD = (
+#: The statistics of the loss in results.
+_STATS = (
     *("q_values", "q_clicked", "scores", "score_no_click", "slate_q_values", "replay_click_q"),
     *("bellman_reward", "next_q_values", "target", "next_q_target_slate", "next_q_target_max"),
     *("target_clicked", "q_loss", "mean_actions", "choice_loss"),
@@ -117,7 +117,7 @@ class SlateQTorchModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray ha
         model_config: The config's `model`.
         name: The model's name.
         fcnet_hiddens_per_candidate: The units of each document's layers.
-        double_q: Means nothing, as ever.
+        double_q: Ignored, as in old Rays.
     """
 
     choice_model: Any
@@ -187,14 +187,14 @@ def score_documents(
     multinomial_logits: bool = False,
     min_normalizer: float = -1.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """How much users like documents `[B, n]`, and how much it is worth to choose none `[B]`.
+    """The scores of documents for users `[B, n]`, and of choosing none `[B]`.
 
     Args:
         user_obs: The users, `[B, size]`.
         doc_obs: The documents, `[B, size]` each.
-        no_click_score: What none is worth.
-        multinomial_logits: Whether scores are made probabilities.
-        min_normalizer: What scores count from where they are not.
+        no_click_score: The score of choosing none.
+        multinomial_logits: Whether a softmax makes probabilities of scores.
+        min_normalizer: Without one, is subtracted from scores.
     """
     liked = torch.stack([(user_obs * doc).sum(-1) for doc in doc_obs], 1)
     found = torch.cat((liked, torch.full_like(liked[:, :1], no_click_score)), 1)
@@ -209,8 +209,8 @@ def get_per_slate_q_values(
 
     Args:
         policy: The policy, or its slates, as TensorFlow's function took them.
-        score_no_click: How much it is worth to choose none, `[B]`.
-        scores: How much documents are liked, `[B, n]`.
+        score_no_click: The score of choosing none, `[B]`.
+        scores: The scores of documents, `[B, n]`.
         q_values: Their values, `[B, n]`.
     """
     slates = getattr(policy, "slates", policy).to(scores.device)
@@ -235,7 +235,7 @@ def _parts(observed: Any) -> tuple[Any, list[Any]]:
 
 
 def build_slateq_losses(policy: Any, model: Any, _: object, train_batch: Any) -> Any:
-    """The losses of choices and of values; what results tell is kept in `model.tower_stats`."""
+    """The losses of choices and of values; statistics are kept in `model.tower_stats`."""
     actions, config = train_batch["actions"].long(), policy.config
     observed, after = (
         convert_to_torch_tensor(train_batch[name], device=actions.device)
@@ -246,33 +246,33 @@ def build_slateq_losses(policy: Any, model: Any, _: object, train_batch: Any) ->
     watched = torch.stack([place["watch_time"] for place in observed["response"]], 1)
     values = model.get_q_values(user, docs)
     shown = values.gather(-1, actions)
-    said, reward = (shown * clicks).sum(1), (watched * clicks).sum(1)
+    clicked_value, reward = (shown * clicks).sum(1), (watched * clicks).sum(1)
     with torch.no_grad():
-        # Of what was seen before, as ever: only the scores are of what comes next.
+        # As in old Rays, from the observation before: only the scores are of the next one.
         following = policy.target_models[model].get_q_values(user, docs)
         scores, none = score_documents(*_parts(after))
         worth = get_per_slate_q_values(policy, none, scores, following)
         best, ended = worth.max(1).values, train_batch["terminateds"].float()
         targets = reward + config["gamma"] * best * (1.0 - ended)
     clicked = clicks.sum(1) > 0
-    errors = torch.where(clicked, said - targets, 0.0)
+    errors = torch.where(clicked, clicked_value - targets, 0.0)
     squares = huber(errors, config["huber_threshold"]) if config["use_huber"] else errors.pow(2.0)
     loss = squares.mean()
     picked = torch.stack(docs, 1)
     picked = picked[torch.arange(len(actions)).unsqueeze(1), actions]
     choices = torch.cat((clicks, 1 - clicks.sum(1, keepdim=True)), 1).argmax(1)
     choice_loss = functional.cross_entropy(model.choice_model(user, picked), choices)
-    told = [values, said[clicked], scores, none, shown, said, reward, following, targets, worth]
-    told += [best, targets[clicked], loss, actions.float(), choice_loss]
-    model.tower_stats |= {n: value.mean() for n, value in zip(_TOLD, told, strict=True)}
+    stats = [values, clicked_value[clicked], scores, none, shown, clicked_value, reward]
+    stats += [following, targets, worth, best, targets[clicked], loss, actions.float(), choice_loss]
+    model.tower_stats |= {n: value.mean() for n, value in zip(_STATS, stats, strict=True)}
     model.tower_stats |= {"td_error": errors.abs(), "mean_td_error": errors.abs().mean()}
     return choice_loss, loss
 
 
 def build_slateq_stats(policy: Any, batch: object) -> dict[str, float]:
-    """What of the last losses goes into the results."""
+    """The statistics of the last losses, for the results."""
     del batch
-    return {name: tower_mean(policy, name) for name in _TOLD}
+    return {name: tower_mean(policy, name) for name in _STATS}
 
 
 def optimizer_fn(policy: Any, config: Any) -> Any:
@@ -284,9 +284,9 @@ def optimizer_fn(policy: Any, config: Any) -> Any:
 
 def rmsprop_optimizer(policy: Any, config: Any) -> torch.optim.Optimizer:
     """RMSprop for the values."""
-    told = {"eps": config["rmsprop_epsilon"], "weight_decay": 0.95, "centered": True}
+    options = {"eps": config["rmsprop_epsilon"], "weight_decay": 0.95, "centered": True}
     weights = list(policy.model.q_model.parameters())
-    return torch.optim.RMSprop(weights, config["lr"], **told)
+    return torch.optim.RMSprop(weights, config["lr"], **options)
 
 
 def postprocess_fn_add_next_actions_for_sarsa(

@@ -21,7 +21,7 @@ def build_torch_policy(name: str, *, loss_fn: Any, **parts: Any) -> type:
     Args:
         name: The class's name.
         loss_fn: The loss of (policy, model, dist_class, train_batch).
-        **parts: What else `build_policy_class` takes.
+        **parts: Other arguments of `build_policy_class`.
     """
     return build_policy_class(name, "torch", loss_fn=loss_fn, **parts)
 
@@ -29,14 +29,14 @@ def build_torch_policy(name: str, *, loss_fn: Any, **parts: Any) -> type:
 def build_policy_class(name: str, framework: str = "torch", **parts: Any) -> type:
     """A policy class, which the old API stack trains.
 
-    A policy may be made by hand, with the config of any Ray: what is left out has the values of
-    `get_default_config`, and then today's.
+    A policy may be made by hand, with the config of any Ray: missing keys have the values of
+    `get_default_config`, and then those of the installed Ray.
 
     Args:
         name: The class's name.
         framework: `torch`.
-        **parts: `loss_fn`, the loss of (policy, model, dist_class, train_batch), and what else
-            Ray's function takes.
+        **parts: `loss_fn`, the loss of (policy, model, dist_class, train_batch), and other
+            arguments of Ray's function.
     """
     given = old_policies.adapt_policy_functions(_known(name, parts))
     built: Any = policy_template.build_policy_class(name, framework, **given)

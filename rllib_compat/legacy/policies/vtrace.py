@@ -34,7 +34,7 @@ clip_gradients = mixins.compute_and_clip_gradients
 grad_stats = mixins.grad_stats
 setup_mixins = mixins.setup(mixins.EntropyCoeffSchedule, mixins.LearningRateSchedule)
 
-#: What Ray's loss of today asks the config for, as it was.
+#: A key that Ray's loss reads, with the old behaviour.
 _ONE_OPTIMIZER = {"_separate_vf_optimizer": False}
 
 
