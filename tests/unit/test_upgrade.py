@@ -330,6 +330,36 @@ def test_keys_of_results():
     )
 
 
+def test_columns_of_data_frames_are_flat_and_lists_of_keys_are_seen():
+    check(
+        """
+        df = analysis.dataframe()
+        print(df[["episode_reward_mean", "mine"]])
+        print(f"{df.episode_reward_mean.max()}")
+        for _, trial in analysis.trial_dataframes.items():
+            plot(trial.iloc[-3:]["episode_reward_mean"])
+        self.log = pd.read_csv("progress.csv", usecols=["episode_len_mean"])
+        self.log.loc[:, "episodes_total"]
+        unknown[["episode_reward_max"]].plot()
+        print(result.get("episode_reward_mean", 0))
+        print(f"{result.get('timesteps_total')}")
+        """,
+        """
+        df = analysis.dataframe()
+        print(df[["env_runners/episode_return_mean", "mine"]])
+        print(f"{df['env_runners/episode_return_mean'].max()}")
+        for _, trial in analysis.trial_dataframes.items():
+            plot(trial.iloc[-3:]["env_runners/episode_return_mean"])
+        self.log = pd.read_csv("progress.csv", usecols=["env_runners/episode_len_mean"])
+        self.log.loc[:, "env_runners/num_episodes_lifetime"]
+        unknown[["env_runners/episode_return_max"]].plot()
+        print(result.get("env_runners", {}).get("episode_return_mean", 0))
+        print(f"{result.get('num_env_steps_sampled_lifetime')}")
+        """,
+        "native",
+    )
+
+
 def test_configs_become_chains_of_calls_and_what_is_computed_stays():
     check(
         """
@@ -435,6 +465,7 @@ PIECES = [
     "def f(env):\n    o, r, d, i = env.step(0)\n    return {'episode_reward_mean': d}\n",
     "try:\n    import gym.spaces\nexcept ImportError: pass\n",
     "x = result['custom_metrics']; y = result['timesteps_total']\n",
+    "df = read_csv('x')\ny = df[['episode_len_mean']], f'{df.episodes_total}'\n",
     "tune.run(PPOTrainer, config={'a': lambda s: trainer.compute_action(s)}, stop={})\n",
 ]
 

@@ -180,9 +180,9 @@ CARTPOLE = {"env": "CartPole-v1"}
     ],
 )
 def test_what_is_lacking_is_named_before_and_while_it_waits(keys, there, said, caplog, monkeypatch):
-    """`num_gpus: 4` on a machine without any hung without a word."""
+    """`num_gpus: 4` on a machine without GPUs waited forever, silently."""
     config = translate({**CARTPOLE, **keys}, algorithm="PPO").algorithm_config
-    monkeypatch.setattr(waiting, "_there", lambda: there)
+    monkeypatch.setattr(waiting, "_available", lambda: there)
     monkeypatch.setattr(waiting, "_EVERY", 0.01)
     with caplog.at_level(logging.WARNING), waiting.warn_of_missing_resources(config):
         before = [r.message for r in caplog.records if r.message.startswith("The config")]
