@@ -109,6 +109,16 @@ def chosen() -> str:
     return _chosen[0]
 
 
+def is_code_until(ray: str) -> bool:
+    """Whether the user's code was written for a Ray or an older one: its imports and calls say it.
+
+    Args:
+        ray: The Ray.
+    """
+    shown = resolve(AUTO, {}, None, _noted).ray
+    return shown not in (None, "today") and Version(shown) <= Version(ray)
+
+
 def forget() -> None:
     """Forgets what was noted and chosen."""
     _noted.clear()

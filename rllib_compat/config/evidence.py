@@ -69,12 +69,14 @@ def limits(evidence: Iterable[Evidence]) -> tuple[str | None, str | None]:
 
 def of_config(config: Mapping[str, Any], algorithm: str | None = None) -> Iterator[Evidence]:
     """What the keys of a config show, and its algorithm."""
-    paths = [str(key) for key in config]
+    found = [(str(key), value) for key, value in config.items()]
     for section in _SECTIONS:
         inner = config.get(section)
-        paths += [f"{section}.{key}" for key in inner] if isinstance(inner, Mapping) else []
-    for path in paths:
-        if (span := _lifetime(path)) is not None:
+        pairs = inner.items() if isinstance(inner, Mapping) else ()
+        found += [(f"{section}.{key}", value) for key, value in pairs]
+    for path, value in found:
+        # In a whole config, a later Ray has a placeholder for a key that it had renamed.
+        if not table.is_placeholder(path, value) and (span := _lifetime(path)) is not None:
             yield _still_there(f"the key `{path}`", *span)
     if algorithm is not None and (span := lifetime_of_algorithm(algorithm)) is not None:
         yield _still_there(f"the algorithm {algorithm}", *span)
@@ -116,19 +118,12 @@ def _newest_with_names() -> str:
 
 @cache
 def _lifetime(path: str) -> tuple[str, str] | None:
-    spans = (table.lifetime(name) for name in (path, _HELD_AS.get(path)) if name)
-    return _whole(filter(None, spans))
+    spans = (table.in_use(name) for name in (path, _HELD_AS.get(path)) if name)
+    return table.span_of(filter(None, spans))
 
 
 @cache
 def lifetime_of_algorithm(algorithm: str) -> tuple[str, str] | None:
     """The first and the last Ray that had an algorithm, by its legacy name."""
     runs = (run for runs in table.section(algorithm).values() for run in runs)
-    return _whole((run[0], run[1]) for run in runs)
-
-
-def _whole(spans: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
-    found, order = list(spans), table.versions().index
-    if not found:
-        return None
-    return min((s[0] for s in found), key=order), max((s[1] for s in found), key=order)
+    return table.span_of((run[0], run[1]) for run in runs)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -104,16 +104,44 @@ def homes(key: str) -> tuple[str, ...]:
 @cache
 def lifetime(key: str) -> tuple[str, str] | None:
     """The first and the last Ray that had a key, given with its section (`model.dim`)."""
-    head, _, tail = key.partition(".")
-    runs: list[list[Any]] = []
-    if tail and head in PARTS:
-        runs = list(section(head).get(tail, ()))
-    for home in homes(key):
-        runs += section(home)[key]
-    if not runs:
-        return None
+    return span_of(_runs_everywhere(key))
+
+
+@cache
+def in_use(key: str) -> tuple[str, str] | None:
+    """The same, without later major versions that had nothing but a placeholder for the key.
+
+    Within a major version, code went on with a key that had been renamed, and read a warning.
+    """
+    runs = list(_runs_everywhere(key))
+    read = span_of(run for run in runs if not _is_renamed(run))
+    if read is None:
+        return span_of(runs)
+    major = Version(read[1]).major
+    until = [version for version in versions() if Version(version).major <= major][-1]
     order = versions().index
-    return min((r[0] for r in runs), key=order), max((r[1] for r in runs), key=order)
+    kept = [r for r in runs if order(r[0]) <= order(until)]
+    return span_of([first, min(last, until, key=order)] for first, last, *_ in kept)
+
+
+def _runs_everywhere(key: str) -> Iterator[list[Any]]:
+    head, _, tail = key.partition(".")
+    if tail and head in PARTS:
+        yield from section(head).get(tail, ())
+    for home in homes(key):
+        yield from section(home)[key]
+
+
+def span_of(spans: Iterable[Sequence[Any]]) -> tuple[str, str] | None:
+    """The first and the last Ray of all spans together; None for no span."""
+    found, order = list(spans), versions().index
+    if not found:
+        return None
+    return min((s[0] for s in found), key=order), max((s[1] for s in found), key=order)
+
+
+def _is_renamed(run: Sequence[Any]) -> bool:
+    return len(run) == 3 and run[2] == _PLACEHOLDER
 
 
 def _all_runs(key: str, algorithm: str) -> Iterator[Any]:
@@ -154,7 +182,7 @@ def is_placeholder(key: str, value: object) -> bool:
     for name in (key, key.rpartition(".")[2]):
         for home in (*homes(name), "model"):
             runs = section(home).get(name, ())
-            if any(len(run) == 3 and run[2] == _PLACEHOLDER for run in runs):
+            if any(map(_is_renamed, runs)):
                 return True
     return False
 

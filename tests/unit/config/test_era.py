@@ -37,6 +37,10 @@ def inferred(config, *evidence, algorithm="PPO"):
         ("PPO", {"timesteps_per_batch": 400}, "0.5.2"),
         ("A3C", {"summarize": True}, "0.5.0"),
         ("DDPG", {}, "2.10.0"),
+        # A later Ray may have a placeholder for a key that it had renamed.
+        ("BC", {"num_workers": 2, "min_time_s_per_reporting": 1}, "1.13.0"),
+        ("DQN", {"num_workers": 2, "buffer_size": 5000}, "1.13.0"),
+        ("PPO", {"num_rollout_workers": 2, "horizon": 200, "buffer_size": -1}, "2.10.0"),
         # Nobody uses a key before there is one; an old one may have been left standing.
         ("PPO", {"num_workers": 2, "num_env_runners": 2}, None),
         ("PPO", {"sample_batch_size": 5, "rollout_fragment_length": 5}, "0.8.7"),

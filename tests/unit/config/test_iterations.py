@@ -28,5 +28,5 @@ def test_a_key_that_a_ray_passed_over_is_told_and_counts_in_others():
     made = translate(config, algorithm="A2C", legacy_ray="1.13.0")
     (row,) = (f for f in made.report if f.path == "$.min_sample_timesteps_per_reporting")
     assert (row.verdict, bool(row.hint)) == (Verdict.DROPPED, True)
-    made = translate(config, algorithm="A2C")
+    made = translate(config, algorithm="A2C", legacy_ray="today")
     assert made.calls["reporting"]["min_sample_timesteps_per_iteration"] == 400

@@ -77,6 +77,13 @@ def test_who_calls_todays_methods_gets_todays_config():
     assert config.todays().enable_rl_module_and_learner
 
 
+def test_a_switch_of_the_stack_in_a_config_of_ray_2_3_is_no_call_of_today():
+    config = PPOConfig().rl_module(_enable_rl_module_api=False).training(lr=0.25)
+    assert config.todays() is None
+    assert translate(config.to_dict(), algorithm="PPO").algorithm_config.lr == 0.25
+    assert PPOConfig().rl_module(rl_module_spec=None).todays() is not None
+
+
 def test_user_code_gets_them_where_ray_had_them():
     from rllib_compat.legacy import lookup
 
