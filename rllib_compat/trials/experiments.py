@@ -70,11 +70,15 @@ def read_old_experiment(path: Path) -> list[OldTrial] | None:
     saved = state.get("checkpoints") if isinstance(state, dict) else None
     if not isinstance(saved, list):
         return None
-    return [_read_saved(one, folder, str(states[-1])) for one in saved]
+    records = [_as_saved(one, str(states[-1])) for one in saved]
+    trials = [_read_saved(record, folder) for record in records]
+    if any("relative_logdir" in record for record in records):  # since Ray 2.0, by their ids
+        trials.sort(key=lambda trial: trial.trial_id)
+    return trials
 
 
-def _read_saved(saved: object, folder: Path, where: str) -> OldTrial:
-    """A trial by what the experiment's state has of it; its folder may have been moved."""
+def _as_saved(saved: object, where: str) -> dict[str, Any]:
+    """What the experiment's state has of a trial."""
     if isinstance(saved, list) and saved:  # Ray 2.5 and 2.6 kept apart what changes
         saved = saved[0]
     if isinstance(saved, str):
@@ -84,6 +88,11 @@ def _read_saved(saved: object, folder: Path, where: str) -> OldTrial:
             raise CorruptCheckpointError(f"Not JSON: {error}", where=where) from error
     if not isinstance(saved, dict):
         raise CorruptCheckpointError("A trial is not a JSON object.", where=where)
+    return saved
+
+
+def _read_saved(saved: Mapping[str, Any], folder: Path) -> OldTrial:
+    """A trial from its record in the experiment's state; its folder may have been moved."""
     names = (saved.get(key) for key in ("relative_logdir", "logdir", "_logdir"))
     name = next((Path(name).name for name in names if isinstance(name, str)), None)
     inner = folder / name if name else None
