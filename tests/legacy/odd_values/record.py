@@ -9,6 +9,7 @@ for what sampled. No Ray is started. Run it in an empty folder: `input: ""` read
 """
 
 import copy
+import importlib
 import json
 import signal
 import sys
@@ -16,30 +17,43 @@ from pathlib import Path
 
 import gym
 import ray
-from ray.rllib.agents.trainer import Trainer
+from ray.rllib.agents.trainer import COMMON_CONFIG, Trainer
 from ray.rllib.evaluation.worker_set import WorkerSet
 
 VALUES = {"None": None, "0": 0, '""': "", "[]": [], "{}": {}}
 SECONDS = 10
 VERSION = tuple(int(part) for part in ray.__version__.split("."))
-PENDULUM = "Pendulum-v0" if VERSION < (1, 10) else "Pendulum-v1"
-ENVS = {"PPO": "CartPole-v0", "DQN": "CartPole-v0", "SAC": PENDULUM}
+CARTPOLE = "CartPole-v0"
+PENDULUM = "Pendulum-v1" if "Pendulum-v1" in gym.envs.registry.env_specs else "Pendulum-v0"
+#: Algorithm → its package below `ray.rllib.agents`, its trainer class, the module of its torch
+#: policy in there and that class, and an environment.
+ALGORITHMS = {
+    "PPO": ("ppo", "PPOTrainer", "ppo_torch_policy", "PPOTorchPolicy", CARTPOLE),
+    "DQN": ("dqn", "DQNTrainer", "dqn_torch_policy", "DQNTorchPolicy", CARTPOLE),
+    "SAC": ("sac", "SACTrainer", "sac_torch_policy", "SACTorchPolicy", PENDULUM),
+    "A2C": ("a3c", "A2CTrainer", "a3c_torch_policy", "A3CTorchPolicy", CARTPOLE),
+    "A3C": ("a3c", "A3CTrainer", "a3c_torch_policy", "A3CTorchPolicy", CARTPOLE),
+    "IMPALA": ("impala", "ImpalaTrainer", "vtrace_torch_policy", "VTraceTorchPolicy", CARTPOLE),
+    "DDPG": ("ddpg", "DDPGTrainer", "ddpg_torch_policy", "DDPGTorchPolicy", PENDULUM),
+    "TD3": ("ddpg", "TD3Trainer", "ddpg_torch_policy", "DDPGTorchPolicy", PENDULUM),
+}
+
+
+def named(module, name):
+    return getattr(importlib.import_module("ray.rllib.agents." + module), name)
 
 
 def trainer_class(algorithm):
-    from ray.rllib.agents import dqn, ppo, sac
-
-    return {"PPO": ppo.PPOTrainer, "DQN": dqn.DQNTrainer, "SAC": sac.SACTrainer}[algorithm]
+    return named(*ALGORITHMS[algorithm][:2])
 
 
 def policy_class(algorithm):
-    if algorithm == "PPO":
-        from ray.rllib.agents.ppo.ppo_torch_policy import PPOTorchPolicy as found
-    elif algorithm == "DQN":
-        from ray.rllib.agents.dqn.dqn_torch_policy import DQNTorchPolicy as found
-    else:
-        from ray.rllib.agents.sac.sac_torch_policy import SACTorchPolicy as found
-    return found
+    package, _, module, name, _ = ALGORITHMS[algorithm]
+    return named(package + "." + module, name)
+
+
+def env_of(algorithm):
+    return ALGORITHMS[algorithm][-1]
 
 
 def defaults(cls):
@@ -55,7 +69,7 @@ def validate(cls, algorithm, config):
         trainer.validate_config(config)
         return
     cls._validate_config(config)
-    module = sys.modules["ray.rllib.agents.{0}.{0}".format(algorithm.lower())]
+    module = sys.modules["ray.rllib.agents.{0}.{0}".format(ALGORITHMS[algorithm][0])]
     check = getattr(module, "validate_config", None)
     if check is not None:
         check(config)
@@ -64,7 +78,7 @@ def validate(cls, algorithm, config):
 def workers(algorithm, config):
     spec = "policy" if VERSION < (1, 0) else "policy_class"
     return WorkerSet(
-        env_creator=lambda _: gym.make(ENVS[algorithm]),
+        env_creator=lambda _: gym.make(env_of(algorithm)),
         trainer_config=config,
         num_workers=0,
         logdir="/tmp",
@@ -79,11 +93,13 @@ def outcome(algorithm, given):
     small = {
         "num_workers": 0,
         "rollout_fragment_length": 10,
-        "env": ENVS[algorithm],
+        "env": env_of(algorithm),
         **framework,
     }
     if algorithm == "PPO":
         small.update(train_batch_size=20, sgd_minibatch_size=10)
+    if algorithm == "A3C":  # threads, which it had by default, were refused for torch
+        small["sample_async"] = False
     stage = "merge"
     try:
         config = Trainer.merge_trainer_configs(defaults(cls), {**small, **given})
@@ -105,11 +121,13 @@ def late(*_):
 def main(path):
     signal.signal(signal.SIGALRM, late)
     found = {}
-    for algorithm in ENVS:
+    for algorithm in ALGORITHMS:
         known = sorted(defaults(trainer_class(algorithm)))
-        common = set(defaults(trainer_class("PPO"))) if algorithm != "PPO" else set()
+        common = set(COMMON_CONFIG) if algorithm != "PPO" else set()
         keys = [key for key in known if key not in common]
-        assert outcome(algorithm, {}) is None, outcome(algorithm, {})
+        if outcome(algorithm, {}) is not None:
+            print("left out, since it trains not even with defaults:", algorithm)
+            continue
         for key in keys:
             for name, value in VALUES.items():
                 signal.alarm(SECONDS)

@@ -11,7 +11,7 @@ from rllib_compat.neutral.report import Severity, Verdict
 
 RECORDED = sorted((Path(__file__).parents[2] / "legacy" / "odd_values").glob("*.json"))
 EMPTY = {"None": None, "0": 0, '""': "", "[]": [], "{}": {}}
-ENVS = {"PPO": "CartPole-v1", "DQN": "CartPole-v1", "SAC": "Pendulum-v1"}
+CONTINUOUS = {"DDPG", "SAC", "TD3"}
 
 #: What the old Ray's sampling took, and we refuse, by key; what samples has not learned yet.
 LEARNING = "the recording ends before the learner or the buffer reads it, as a number"
@@ -19,6 +19,7 @@ REFUSED = {
     "env": "the recording's workers were given one",
     "framework": "it was the policy class that was recorded; no framework is none of ours",
     "use_critic": "GAE without a critic ended in an error at the first batch, in every Ray",
+    "opt_type": "anything but 'adam' was RMSprop",
     "n_step": "0 steps discounted the target by nothing, which no learner of ours does",
     "placement_strategy": "nothing was placed in the recording",
     "rollout_fragment_length": "0 sampled one step after the other",
@@ -38,7 +39,8 @@ def _ended():
 @cache
 def refused(ray, algorithm, key, name):
     """Why a config with the value is refused; None: it is not."""
-    config = {"env": ENVS[algorithm], "num_workers": 0, key: EMPTY[name]}
+    env = "Pendulum-v1" if algorithm in CONTINUOUS else "CartPole-v1"
+    config = {"env": env, "num_workers": 0, key: EMPTY[name]}
     found = translate(config, algorithm=algorithm, legacy_ray=ray, old_networks=True)
     return next((f.message for f in found.report if f.verdict is Verdict.REFUSED), None)
 
