@@ -58,6 +58,12 @@ class Answers:
     def __init__(self, files: Sequence[Path], known: Mapping[str, Any]) -> None:
         self._known = dict(known)
         self._entries = [entry for file in files for entry in _read(file)]
+        self._made: dict[tuple[int, ...], Given] = {}
+
+    def check(self) -> None:
+        """Makes sure that all of them can be used, and imports the modules that they name."""
+        for number in range(len(self._entries)):
+            self._make((number,))
 
     def given(self, path: PurePath) -> Given:
         """What is known of a checkpoint.
@@ -65,12 +71,23 @@ class Answers:
         Args:
             path: The checkpoint, as globs name it: below the folder that is converted.
         """
-        known = dict(self._known)
         names = [part.as_posix() for part in (path, *path.parents)]
-        for globs, answers in self._entries:
-            if any(fnmatchcase(name, pattern) for name in names for pattern in globs):
-                known |= answers
-        return options.given(**known)
+        return self._make(
+            tuple(
+                number
+                for number, (globs, _) in enumerate(self._entries)
+                if any(fnmatchcase(name, pattern) for name in names for pattern in globs)
+            )
+        )
+
+    def _make(self, numbers: tuple[int, ...]) -> Given:
+        """What some of the entries say together."""
+        if numbers not in self._made:
+            known = dict(self._known)
+            for number in numbers:
+                known |= self._entries[number][1]
+            self._made[numbers] = options.given(**known)
+        return self._made[numbers]
 
 
 def _read(file: Path) -> Iterator[tuple[list[str], dict[str, Any]]]:
@@ -109,28 +126,35 @@ def _arguments(name: object, value: object) -> Iterator[str]:
         yield f"--{str(name).replace('_', '-')}" + ("" if one is True else f"={text}")
 
 
-def group(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
-    """What was refused or failed, by its reason; the most frequent reason first."""
-    groups: dict[tuple[str, ...], list[Outcome]] = {}
-    for outcome in outcomes:
+class Groups:
+    """What was refused or failed, by its reason: the first of each, and the names of all."""
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[str, str], tuple[Outcome, list[str]]] = {}
+
+    def add(self, outcome: Outcome) -> None:
+        """Adds an outcome, if it has a reason."""
         if not outcome.is_done:
-            reason = _DETAILS.sub("…", outcome.reason)
-            groups.setdefault((outcome.status, reason), []).append(outcome)
-    return sorted(groups.values(), key=len, reverse=True)
+            reason = outcome.status, _DETAILS.sub("…", outcome.reason)
+            self._groups.setdefault(reason, (outcome, []))[1].append(outcome.name)
+
+    def __iter__(self) -> Iterator[tuple[Outcome, list[str]]]:
+        """The most frequent reason comes first."""
+        return iter(sorted(self._groups.values(), key=lambda group: -len(group[1])))
 
 
-def show(groups: Sequence[Sequence[Outcome]], verbose: int) -> None:
+def show(groups: Groups, verbose: int) -> None:
     """Prints each reason, what to do about it, and a command that tries that on one checkpoint."""
-    shown = groups if verbose else groups[:_MOST]
-    for outcomes in shown:
-        first = outcomes[0]
-        output.say(f"{len(outcomes)} {first.status}: {output.cut_text(first.reason, _LONGEST)}")
+    every = list(groups)
+    shown = every if verbose else every[:_MOST]
+    for first, names in shown:
+        output.say(f"{len(names)} {first.status}: {output.cut_text(first.reason, _LONGEST)}")
         output.say(f"  first: {first.name}")
         if first.fix:
             output.say(f"  to do: {output.cut_text(first.fix, _LONGEST)}")
         if command := command_for(first):
             output.say(f"  command: {command}")
-    if left := len(groups) - len(shown):
+    if left := len(every) - len(shown):
         output.say(f"{left} more reasons (-v shows them)")
 
 
@@ -149,7 +173,7 @@ def examples(advice: str) -> Iterator[tuple[str, str]]:
             yield name, next(filter(None, values), "")
 
 
-def write_skeleton(groups: Sequence[Sequence[Outcome]], folder: Path) -> Path | None:
+def write_skeleton(groups: Groups, folder: Path) -> Path | None:
     """Writes a file with an entry for each reason, whose options wait for their values.
 
     What files say of themselves is in comments and quoted texts only.
@@ -168,14 +192,13 @@ def write_skeleton(groups: Sequence[Sequence[Outcome]], folder: Path) -> Path | 
         "# An entry for each reason. Remove the # before an option, write your value, and run the",
         "# command again with --hints and this file. A glob such as PPO_* may replace paths.",
     ]
-    for outcomes in groups:
-        wanted = [(name, text) for name, text in examples(outcomes[0].fix) if name != "to"]
+    for first, names in groups:
+        wanted = [(name, text) for name, text in examples(first.fix) if name != "to"]
         if not wanted:
             continue
-        lines += ["", f"# {len(outcomes)}: {printable(outcomes[0].reason)}"]
-        lines += [f"# {printable(outcomes[0].fix)}", f"- {_PATHS}:"]
-        paths = (outcome.name for outcome in outcomes)
-        lines += [f"    - {json.dumps(glob.escape(path))}" for path in paths]
+        lines += ["", f"# {len(names)}: {printable(first.reason)}"]
+        lines += [f"# {printable(first.fix)}", f"- {_PATHS}:"]
+        lines += [f"    - {json.dumps(glob.escape(name))}" for name in names]
         lines += [f"  # {name}: {json.dumps(example)}" for name, example in wanted]
     if not lines[2:]:
         return None

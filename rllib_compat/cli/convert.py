@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -236,45 +235,44 @@ def _convert_below(
     from contextlib import suppress
     from dataclasses import asdict, replace
 
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress
-
-    from rllib_compat.conversion.archive_log import LOG, read_log
+    from rllib_compat.conversion.archive_log import LOG, Outcomes, read_log
     from rllib_compat.conversion.convert_many import convert_many, find_jobs
     from rllib_compat.formats.stores import join_place, write_file
 
-    checkpoints = find_jobs(old, new)
-    found = [replace(job, given=known.given(job.name)) for job in checkpoints]
+    known.check()
+    found = find_jobs(old, new)
     output.progress(f"{len(found)} checkpoints below {describe_place(old)}")
+    jobs = (replace(job, given=known.given(job.name)) for job in found)
     log = join_place(new, LOG)
-    outcomes: list[Outcome] = []
-    shown_columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+    outcomes, groups, counts, warned = Outcomes(), answers.Groups(), Counter[str](), 0
     with (
         suppress(KeyboardInterrupt),  # what was done until then is summed up
-        Progress(*shown_columns, console=Console(stderr=True)) as bar,
+        output.progress_bar(len(found)) as advance,
     ):
-        task = bar.add_task("converting", total=len(found))
         start = named_modules.finder()
-        for outcome in convert_many(found, log, at_start=start, **options):
-            outcomes.append(outcome)
-            bar.update(task, advance=1, description=_counts(outcomes))
-    page, groups, skeleton = join_place(new, report.NAME), answers.group(outcomes), None
+        for outcome in convert_many(jobs, log, at_start=start, **options):
+            outcomes.add(outcome)
+            groups.add(outcome)
+            counts[outcome.status] += 1
+            warned += outcome.is_done and outcome.warnings > 0
+            advance(_counts(counts))
+    page, skeleton = join_place(new, report.NAME), None
     writes = bool(outcomes) and not options["dry_run"]
     if writes:
         write_file(page, report.make_page(read_log(new), new))
         skeleton = answers.write_skeleton(groups, new if isinstance(new, Path) else Path())
     if as_json:
-        output.emit_json([asdict(outcome) for outcome in outcomes])
+        output.emit_json_list(map(asdict, outcomes))
     else:
         if verbose:
             columns = ("checkpoint", "status", "largest difference", "warnings", "what happened")
             rows = sorted(outcomes, key=lambda o: (o.is_done, o.old))
             output.table("", columns, [_outcome_row(o) for o in rows])
         answers.show(groups, verbose)
-        shown = _counts(outcomes)
+        shown = _counts(counts)
         if left := len(found) - len(outcomes):
             shown += f", {left} left"
-        if warned := sum(o.is_done and o.warnings > 0 for o in outcomes):
+        if warned:
             shown += f" ({warned} with warnings; -v shows them)"
         output.say(f"{shown}; the log is {describe_place(log)}" if writes else shown)
         if writes:
@@ -282,13 +280,12 @@ def _convert_below(
         if skeleton is not None:
             output.say(f"next: write your answers into {skeleton}, and run the command again with")
             output.say(f"  --hints {shlex.quote(str(skeleton))}")
-    if len(outcomes) < len(found) or any(outcome.status == "failed" for outcome in outcomes):
+    if len(outcomes) < len(found) or counts["failed"]:
         return 2
-    return int(any(not o.is_done or (strict and o.warnings) for o in outcomes))
+    return int(bool(counts["refused"] or (strict and warned)))
 
 
-def _counts(outcomes: Sequence[Outcome]) -> str:
-    counts = Counter(outcome.status for outcome in outcomes)
+def _counts(counts: Counter[str]) -> str:
     return ", ".join(f"{count} {status}" for status, count in counts.most_common())
 
 

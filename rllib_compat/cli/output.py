@@ -9,7 +9,10 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -26,6 +29,7 @@ Row = TypeVar("Row")
 
 #: Spaces between columns, and how narrow a column may become.
 _GAP, _NARROWEST = 2, 8
+_MINUTE = 60.0  # seconds
 
 
 def progress(message: str) -> None:
@@ -36,6 +40,47 @@ def progress(message: str) -> None:
 def emit_json(value: object) -> None:
     """Prints plain data as JSON on stdout."""
     click.echo(json.dumps(value, indent=2, default=str))
+
+
+def emit_json_list(values: Iterable[object]) -> None:
+    """Prints what may be too much for memory, as one list in JSON."""
+    click.echo("[", nl=False)
+    for number, value in enumerate(values):
+        click.echo(("," if number else "") + json.dumps(value, indent=2, default=str))
+    click.echo("]")
+
+
+@contextmanager
+def progress_bar(total: int) -> Iterator[Callable[[str], None]]:
+    """Shows on stderr how many things are done: a bar on a terminal, elsewhere a line a minute.
+
+    Args:
+        total: How many there are.
+
+    Yields:
+        What is called when one is done, with what became of all until then.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    console, began, done = Console(stderr=True), time.monotonic(), 0
+    bar = Progress(BarColumn(), TextColumn("{task.description}", markup=False), console=console)
+    task, said = bar.add_task("", total=total), began
+
+    def advance(counts: str) -> None:
+        nonlocal done, said
+        done, now = done + 1, time.monotonic()
+        rate = done / max(now - began, 1e-3)
+        left = timedelta(seconds=round((total - done) / rate))
+        text = f"{done:,} of {total:,}: {counts}; {rate:.1f} a second, {left} left"
+        if console.is_terminal:
+            bar.update(task, completed=done, description=text)
+        elif now - said > _MINUTE or done == total:
+            said = now
+            progress(text)
+
+    with bar if console.is_terminal else nullcontext():
+        yield advance
 
 
 def error(found: Exception, *, as_json: bool, **more: object) -> None:

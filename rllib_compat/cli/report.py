@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,11 @@ from rllib_compat.neutral.origins import describe_place
 from rllib_compat.neutral.text import printable
 
 if TYPE_CHECKING:
-    from rllib_compat.conversion.archive_log import Outcome
+    from rllib_compat.conversion.archive_log import Outcome, Outcomes
 
-#: How many characters a text has at most.
-_LONGEST = 2000
+#: How many characters a text has at most; and how many checkpoints that need no attention have
+#: details and a curve. A page with more of them would be too large for a browser.
+_LONGEST, _MOST_DETAILED = 2000, 20_000
 #: The file that `convert --recursive` writes into its output folder.
 NAME = "report.html"
 
@@ -51,30 +52,41 @@ def command(folder: str | Path, out: Path) -> int:
 
     outcomes = read_log(folder)
     with atomic_file(out) as file:
-        file.write(make_page(outcomes, folder))
+        file.writelines(make_page(outcomes, folder))
     output.say(f"{out}: {len(outcomes)} checkpoints")
     return 0
 
 
-def make_page(outcomes: Sequence[Outcome], folder: str | Path) -> bytes:
-    """The page, as UTF-8.
+def make_page(outcomes: Outcomes, folder: str | Path) -> Iterator[bytes]:
+    """The page in parts, as UTF-8.
 
     Args:
         outcomes: What became of each checkpoint.
         folder: Where the new ones are: a path or an address.
     """
-    rows = [_row(outcome) for outcome in outcomes]
-    counts = Counter(row["status"] for row in rows)
-    data = {
+    head, tail = (files(__package__) / "report_page.html").read_text("utf-8").split("DATA")
+    groups, counts = answers.Groups(), Counter[str]()
+    for outcome in outcomes:
+        groups.add(outcome)
+        counts[_text(outcome.status)] += 1
+    about = {
         "about": f"Written into {describe_place(folder)}.",
-        "totals": [("checkpoints", len(rows)), *counts.most_common()],
-        "reasons": list(_reasons(outcomes)),
-        "rows": rows,
+        "totals": [("checkpoints", len(outcomes)), *counts.most_common()],
+        "reasons": list(_reasons(groups)),
     }
-    # In a script, nothing but its end would be more than text.
-    text = json.dumps(data, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
-    page = (files(__package__) / "report_page.html").read_text("utf-8")
-    return page.replace("DATA", text, 1).encode("utf-8")
+    yield f'{head}{_json(about)[:-1]}, "rows": ['.encode()
+    for number, outcome in enumerate(outcomes):
+        row = _row(outcome)
+        if number >= _MOST_DETAILED and outcome.is_done and not outcome.warnings:
+            row |= {"curve": [], "details": "Its details are in the log."}
+        yield f"{',' if number else ''}{_json(row)}".encode()
+    yield f"]}}{tail}".encode()
+
+
+def _json(value: object) -> str:
+    """JSON for a script, where nothing but the end of the script would be more than text."""
+    text = json.dumps(value, allow_nan=False)
+    return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
 
 def _row(outcome: Outcome) -> dict[str, Any]:
@@ -100,11 +112,10 @@ def _row(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _reasons(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
-    for group in answers.group(outcomes):
-        first = group[0]
+def _reasons(groups: answers.Groups) -> Iterator[dict[str, Any]]:
+    for first, names in groups:
         yield {
-            "count": len(group),
+            "count": len(names),
             "status": _text(first.status),
             "reason": _text(first.reason),
             "fix": _text(first.fix),

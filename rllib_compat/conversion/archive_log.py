@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from rllib_compat.conversion.disk_table import DiskTable
 from rllib_compat.formats.files import disk_errors, read_lines
 from rllib_compat.formats.paths import is_address, local_path
 from rllib_compat.formats.stores import Store
@@ -24,13 +26,16 @@ from rllib_compat.neutral.origins import describe_place
 #: Available only on POSIX.
 fcntl: Any = import_module("fcntl") if os.name == "posix" else None
 
-#: The log file in the output folder. In a store, each run has its own, with the time in its name.
+#: The log file in the output folder, with a line of JSON for each conversion. In a store, each run
+#: has its own files, with the time and a number in their names.
 LOG = "conversions.jsonl"
 #: The file in a store that marks a running conversion: its name, and the last time in s.
 _RUNNING = "conversions.running"
 #: The times in s between two writes of the log to a store, and between two updates of the mark;
 #: after which a run without updates counts as ended; and after which a new run sees all others.
 _INTERVAL, _DEAD, _SETTLE = 60.0, 600.0, 2.0
+#: The number of lines after which the log is written to a store at once.
+_MOST_LINES = 2000
 
 
 @frozen
@@ -76,7 +81,28 @@ class Outcome:
         return self.status.endswith("converted")
 
 
-def read_log(folder: str | Path) -> list[Outcome]:
+class Outcomes:
+    """The last outcome of each checkpoint, in a temporary file.
+
+    The outcome "already converted" does not replace another.
+    """
+
+    def __init__(self) -> None:
+        self._lines = DiskTable()
+
+    def add(self, outcome: Outcome) -> None:
+        """Adds an outcome."""
+        done = outcome.status != "already converted"
+        self._lines.set(outcome.name or outcome.old, _line(outcome), replace=done)
+
+    def __iter__(self) -> Iterator[Outcome]:
+        return _outcomes(line for _, line in self._lines.items())
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+
+def read_log(folder: str | Path) -> Outcomes:
     """Returns the last outcome of each checkpoint in the logs of an output folder.
 
     Args:
@@ -90,20 +116,23 @@ def read_log(folder: str | Path) -> list[Outcome]:
         lines = _lines_in_store(Store.of(str(folder)))
     else:
         lines = (line for _, line in read_lines(here)) if here.is_file() else iter(())
-    last: dict[str, Outcome] = {}
+    last = Outcomes()
     for outcome in _outcomes(lines):
-        if outcome.status != "already converted" or outcome.name not in last:
-            last[outcome.name] = outcome
+        last.add(outcome)
     if not last:
         raise UnknownLayoutError(
             f"There is no log ({LOG}) of converted checkpoints.",
             where=describe_place(folder),
             fix="Pass the output folder of `rllib-compat convert --recursive`.",
         )
-    return list(last.values())
+    return last
 
 
-def _outcomes(lines: Iterable[bytes]) -> Iterator[Outcome]:
+def _line(outcome: Outcome) -> str:
+    return json.dumps(asdict(outcome), default=str) + "\n"
+
+
+def _outcomes(lines: Iterable[str | bytes]) -> Iterator[Outcome]:
     names = [field.name for field in fields(Outcome)]
     for line in lines:
         with suppress(ValueError, TypeError):  # an incomplete line of a killed run
@@ -111,9 +140,13 @@ def _outcomes(lines: Iterable[bytes]) -> Iterator[Outcome]:
             yield Outcome(**{name: row[name] for name in names if name in row})
 
 
-def _versions(lines: Iterable[bytes]) -> dict[str, str]:
+def _versions(lines: Iterable[bytes]) -> DiskTable:
     """Returns the version of each converted checkpoint in a log."""
-    return {o.name: o.version for o in _outcomes(lines) if o.status == "converted"}
+    versions = DiskTable()
+    for outcome in _outcomes(lines):
+        if outcome.status == "converted":
+            versions.set(outcome.name, outcome.version)
+    return versions
 
 
 def _lines_in_store(folder: Store) -> Iterator[bytes]:
@@ -126,7 +159,7 @@ def _lines_in_store(folder: Store) -> Iterator[bytes]:
 @contextmanager
 def open_log(
     log: str | Path | None,
-) -> Iterator[tuple[Mapping[str, str], Callable[[Outcome], object]]]:
+) -> Iterator[tuple[DiskTable, Callable[[Outcome], object]]]:
     """Opens a log for one run.
 
     Args:
@@ -140,14 +173,14 @@ def open_log(
         TargetExistsError: Another run is writing to the folder.
     """
     if log is None:
-        yield {}, lambda _: None
+        yield DiskTable(), lambda _: None
         return
     with _log_here(log) if isinstance(log, Path) else _log_in_store(log) as (logged, write):
-        yield logged, lambda outcome: write(json.dumps(asdict(outcome), default=str) + "\n")
+        yield logged, lambda outcome: write(_line(outcome))
 
 
 @contextmanager
-def _log_here(log: Path) -> Iterator[tuple[Mapping[str, str], Callable[[str], object]]]:
+def _log_here(log: Path) -> Iterator[tuple[DiskTable, Callable[[str], object]]]:
     with disk_errors(log):
         log.parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
@@ -166,30 +199,30 @@ def _log_here(log: Path) -> Iterator[tuple[Mapping[str, str], Callable[[str], ob
 
 
 @contextmanager
-def _log_in_store(log: str) -> Iterator[tuple[Mapping[str, str], Callable[[str], object]]]:
-    """Opens a log in a store, where files cannot be appended to: it is rewritten once a minute."""
+def _log_in_store(log: str) -> Iterator[tuple[DiskTable, Callable[[str], object]]]:
+    """Opens a log in a store, where files cannot be appended to: each minute has its own file."""
     folder = Store.of(log).parent
     stem, ending = LOG.split(".")
-    own = f"{stem}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}.{ending}"
-    lines, written = list[str](), 0.0
+    own = f"{stem}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
+    lines, written, number = list[str](), time.monotonic(), count(1)
 
     def write(line: str) -> None:
-        nonlocal written
         lines.append(line)
         if lost.is_set():
             raise _other_run(folder.shown)
-        if time.monotonic() - written > _INTERVAL:
+        if len(lines) >= _MOST_LINES or time.monotonic() - written > _INTERVAL:
             save()
-            written = time.monotonic()
 
     def save() -> None:
-        folder.write(own, "".join(lines).encode("utf-8"))
+        nonlocal written
+        if lines:
+            folder.write(f"{own}-{next(number):05d}.{ending}", [line.encode() for line in lines])
+            lines.clear()
+        written = time.monotonic()
 
     with _only_run(folder, own) as lost:
-        logged = _versions(_lines_in_store(folder))
-        save()
         try:
-            yield logged, write
+            yield _versions(_lines_in_store(folder)), write
         finally:
             save()
 
@@ -236,7 +269,7 @@ def _only_run(folder: Store, own: str) -> Iterator[threading.Event]:
 
 
 def _sign(folder: Store, own: str) -> None:
-    folder.write(_RUNNING, f"{time.time()} {own}".encode("ascii"))
+    folder.write(_RUNNING, [f"{time.time()} {own}".encode("ascii")])
 
 
 def _running_run(folder: Store) -> str | None:

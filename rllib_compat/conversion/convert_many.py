@@ -5,16 +5,18 @@ A checkpoint that was converted and has not changed is skipped, so an interrupte
 
 from __future__ import annotations
 
+import json
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.conversion import workers
 from rllib_compat.conversion.archive_log import Outcome, open_log
+from rllib_compat.conversion.disk_table import DiskTable
 from rllib_compat.formats.layouts import search
 from rllib_compat.formats.manifest import NAME as MANIFEST
 from rllib_compat.formats.paths import is_address, local_path
@@ -43,6 +45,7 @@ class Job:
         name: The path of the checkpoint below the folder.
         version: The sizes and times of its files, which change with them.
         given: The facts of this checkpoint; None: the common ones.
+        before: Its version when an earlier run converted it; None: not known.
     """
 
     old: str | Path
@@ -50,6 +53,7 @@ class Job:
     name: PurePosixPath
     version: str = ""
     given: Given | None = None
+    before: str | None = None
 
     def outcome(self, status: str, message: str, **more: Any) -> Outcome:
         """Returns the outcome of the job."""
@@ -57,11 +61,37 @@ class Job:
         return Outcome(*places, status, message, name=str(self.name), version=self.version, **more)
 
 
-def find_jobs(folder: str | Path, out: str | Path) -> list[Job]:
-    """Finds the checkpoints below a folder, in the order of their paths.
+class Jobs:
+    """The checkpoints below a folder, in the order of their paths; the list is a temporary file.
 
-    The result is a list, since the new folder of each depends on the others: 1.1 KB of memory per
-    checkpoint, and 0.4 KB per folder of a store during the listing.
+    Args:
+        folder: Where they are.
+        out: Where the new ones get folders of their own, by their paths below `folder`.
+        found: The path of each below the folder, that of the new one below `out`, and the version.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        out: str | Path,
+        found: Iterable[tuple[PurePosixPath, PurePath, str]],
+    ) -> None:
+        self._folder, self._out, self._rows = folder, out, DiskTable()
+        for name, target, version in found:
+            self._rows.set(str(name), json.dumps([str(target), version]))
+
+    def __iter__(self) -> Iterator[Job]:
+        for name, row in self._rows.items():
+            target, version = json.loads(row)
+            old = join_place(self._folder, name)
+            yield Job(old, join_place(self._out, target), PurePosixPath(name), version)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+def find_jobs(folder: str | Path, out: str | Path) -> Jobs:
+    """Finds the checkpoints below a folder.
 
     Args:
         folder: The path or address to search. Links to folders are not followed.
@@ -72,24 +102,38 @@ def find_jobs(folder: str | Path, out: str | Path) -> list[Job]:
     """
     folder, out = (p if is_address(p) else local_path(p) for p in (folder, out))
     found = _find_here(folder, out) if isinstance(folder, Path) else _find_in_store(folder, out)
-    listed = {name: (version, is_folder) for name, version, is_folder in found}
-    if not listed:
+    itself = PurePosixPath(folder.resolve() if isinstance(folder, Path) else Store.of(folder).path)
+    jobs = Jobs(folder, out, _with_targets(found, itself.name))
+    if not jobs:
         raise UnknownLayoutError(
             "There is no checkpoint below this folder.",
             where=describe_place(folder),
             fix="Pass a folder with `checkpoint-N` files or checkpoint folders below it.",
         )
-    below = Counter(above for name in listed for above in name.parents)
-    itself = PurePosixPath(folder.resolve() if isinstance(folder, Path) else Store.of(folder).path)
-    return [
-        Job(
-            join_place(folder, name),
-            join_place(out, _target(name, is_folder, itself.name, below)),
-            name,
-            version,
-        )
-        for name, (version, is_folder) in listed.items()
-    ]
+    return jobs
+
+
+def _with_targets(
+    found: Iterator[tuple[PurePosixPath, str, bool]], itself: str
+) -> Iterator[tuple[PurePosixPath, PurePath, str]]:
+    """Adds to each checkpoint the path of the new one below the output folder.
+
+    A file that is all there is below a folder takes its name. One that has others below it has a
+    name of its own there, so that no checkpoint is written into the folder of another. Those below
+    a folder follow each other, so its neighbours say whether a checkpoint is alone.
+    """
+    before, here = None, next(found, None)
+    while here is not None:
+        after = next(found, None)
+        name, version, is_folder = here
+        beside = {above for other in (before, after) if other for above in other[0].parents}
+        target = name
+        if is_folder and (name in beside or not name.parts):
+            target = name / f"{name.name or itself} itself"
+        elif not is_folder and name.parent not in beside and len(name.parts) > 1:
+            target = name.parent
+        yield name, target, version
+        before, here = here, after
 
 
 def _find_here(folder: Path, out: str | Path) -> Iterator[tuple[PurePosixPath, str, bool]]:
@@ -125,21 +169,8 @@ def _version(files: Sequence[tuple[int, int]]) -> str:
     return f"{sum(size for size, _ in files)}:{max((time for _, time in files), default=0)}"
 
 
-def _target(
-    name: PurePosixPath, is_folder: bool, itself: str, below: Counter[PurePosixPath]
-) -> PurePath:
-    """Returns the path below the output folder; a folder's only checkpoint file has its name.
-
-    A checkpoint with others below it gets another name, so that none is inside another.
-    """
-    if is_folder and (below[name] or not name.parts):
-        return name / f"{name.name or itself} itself"
-    alone = not is_folder and below[name.parent] == 1 and len(name.parts) > 1
-    return name.parent if alone else name
-
-
 def convert_many(
-    jobs: Sequence[Job],
+    jobs: Iterable[Job],
     log: str | Path,
     *,
     processes: int = 1,
@@ -162,42 +193,24 @@ def convert_many(
     Raises:
         TargetExistsError: Another run writes into the same folder.
     """
-    # A folder without a manifest is an incomplete conversion; `convert` raises an error.
     with open_log(None if options.get("dry_run") else log) as (logged, write):
-        there = set() if options.get("overwrite") else set(_converted(jobs))
-        left = list[Job]()
-        for job in jobs:
-            if job.new in there and _unchanged(job, logged):
-                outcome = job.outcome("already converted", "it was not converted again")
-                write(outcome)
-                yield outcome
-            else:
-                left.append(job)
-        again = frozenset(job.new for job in left if job.new in there)
-        work = partial(_convert, options=options, again=again, at_start=at_start)
+        known = (replace(job, before=logged.get(str(job.name))) for job in jobs)
+        work = partial(_convert, options=options, at_start=at_start)
         run: Callable[..., Iterator[Outcome]] = partial(
             workers.run_in_processes, processes=processes
         )
         if ray_address is not None:
             run = partial(workers.run_on_ray, address=ray_address)
-        for outcome in run(work, left, _died, limit=limit):
+        for outcome in run(work, known, _died, limit=limit):
             write(outcome)
             yield outcome
 
 
-def _converted(jobs: Sequence[Job]) -> Iterator[str | Path]:
-    """Yields the new folders that are complete."""
-    for job in jobs:
-        if isinstance(job.new, Path):
-            if (job.new / MANIFEST).is_file():
-                yield job.new
-        elif Store.of(job.new).read(MANIFEST) is not None:
-            yield job.new
-
-
-def _unchanged(job: Job, logged: Mapping[str, str]) -> bool:
-    """Whether a checkpoint has not changed since its conversion, as far as known."""
-    return logged.get(str(job.name), job.version) == job.version
+def _is_converted(new: str | Path) -> bool:
+    """Whether a new folder is complete: an incomplete conversion has no manifest."""
+    if isinstance(new, Path):
+        return (new / MANIFEST).is_file()
+    return Store.of(new).read(MANIFEST) is not None
 
 
 def _died(job: Job, why: str) -> Outcome:
@@ -207,7 +220,6 @@ def _died(job: Job, why: str) -> Outcome:
 def _convert(
     job: Job,
     options: Mapping[str, Any],
-    again: frozenset[str | Path],
     at_start: Callable[[], None] | None,
 ) -> Outcome:
     if at_start is not None:
@@ -218,10 +230,13 @@ def _convert(
 
     began = time.monotonic()
     try:
+        there = not options.get("overwrite") and _is_converted(job.new)
+        if there and job.before in (None, job.version):
+            return job.outcome("already converted", "it was not converted again")
         if isinstance(job.new, Path) and not options.get("dry_run"):
             job.new.parent.mkdir(parents=True, exist_ok=True)
         known = dict(options) if job.given is None else {**options, "given": job.given}
-        if job.new in again:
+        if there:  # an older version
             known["overwrite"] = True
         done = convert(job.old, job.new, **known)
     except CompatError as error:

@@ -10,8 +10,9 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -31,7 +32,7 @@ _RETRIES = 2
 
 def run_in_processes(
     work: Callable[[JobT], DoneT],
-    jobs: Sequence[JobT],
+    jobs: Iterable[JobT],
     died: Callable[[JobT, str], DoneT],
     *,
     processes: int,
@@ -49,17 +50,18 @@ def run_in_processes(
     Yields:
         The results of `work`, in the order in which they are ready.
     """
-    waiting = list(reversed(jobs))
-    workers = [_Process(work, died, limit) for _ in range(min(processes, len(waiting)))]
+    waiting, workers = iter(jobs), list[_Process[JobT, DoneT]]()
     try:
-        for worker in workers:
-            worker.give(waiting.pop())
+        for job in islice(waiting, processes):
+            workers.append(_Process(work, died, limit))
+            workers[-1].give(job)
         while busy := [worker for worker in workers if worker.job is not None]:
             for ready in wait([worker.connection for worker in busy]):
                 worker = next(w for w in busy if w.connection is ready)
-                yield worker.take()
-                if waiting:
-                    worker.give(waiting.pop())
+                done = worker.take()
+                for job in islice(waiting, 1):
+                    worker.give(job)
+                yield done
     finally:
         for worker in workers:
             worker.stop()
@@ -67,7 +69,7 @@ def run_in_processes(
 
 def run_on_ray(
     work: Callable[[JobT], DoneT],
-    jobs: Sequence[JobT],
+    jobs: Iterable[JobT],
     died: Callable[[JobT, str], DoneT],
     *,
     address: str,
@@ -91,13 +93,16 @@ def run_on_ray(
 
     with startup.cluster(address):
         task = ray.remote(num_cpus=1, max_retries=_RETRIES, scheduling_strategy="SPREAD")(_limited)
-        waiting, running = list(reversed(jobs)), dict[Any, JobT]()
-        while waiting or running:
+        waiting, running = iter(jobs), dict[Any, JobT]()
+        while True:
             # One more task per CPU is queued, so that no CPU is idle.
-            while waiting and len(running) < 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1):
-                job = waiting.pop()
+            most = 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1)
+            for job in islice(waiting, max(most - len(running), 0)):
                 running[task.remote(work, job, limit)] = job
-            for ready in ray.wait(list(running))[0]:
+            if not running:
+                return
+            ray.wait(list(running))
+            for ready in ray.wait(list(running), num_returns=len(running), timeout=0)[0]:
                 job = running.pop(ready)
                 try:
                     yield ray.get(ready)

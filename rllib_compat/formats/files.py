@@ -247,9 +247,11 @@ def walk(
         A folder, and the names of the folders and of all else in it. What the caller takes out of
         the former is not visited, nor are links.
     """
-    waiting = [Path(root)]
+    waiting = [iter([Path(root)])]
     while waiting:
-        place = waiting.pop()
+        if (place := next(waiting[-1], None)) is None:
+            waiting.pop()
+            continue
         folders: list[str] = []
         others: list[str] = []
         try:
@@ -261,8 +263,8 @@ def walk(
                 onerror(error)
             continue
         yield place, folders, others
-        inner = (place / name for name in reversed(folders))
-        waiting += [path for path in inner if not path.is_symlink()]
+        inner = map(place.__truediv__, folders)
+        waiting.append(path for path in inner if not path.is_symlink())
 
 
 _ROOM = "Free some space, or choose another disk."

@@ -21,7 +21,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
@@ -166,10 +166,11 @@ class Store:
             except FileNotFoundError:
                 return None
 
-    def write(self, name: str, data: bytes) -> None:
-        """Writes a small file into the folder."""
+    def write(self, name: str, parts: Iterable[bytes]) -> None:
+        """Writes a file into the folder."""
         with store_errors(self), self.files.open_output_stream(f"{self.path}/{name}") as file:
-            file.write(data)
+            for part in parts:
+                file.write(part)
 
     def remove(self, name: str) -> None:
         """Removes a file of the folder, if it is there."""
@@ -256,14 +257,14 @@ def target_directory(
         remove_copy(filled)
 
 
-def write_file(place: str | Path, data: bytes) -> None:
+def write_file(place: str | Path, parts: Iterable[bytes]) -> None:
     """Writes a file here, where it replaces what is there in one step, or at an address."""
     if isinstance(place, Path):
         with atomic_file(place) as file:
-            file.write(data)
+            file.writelines(parts)
         return
     store = Store.of(place)
-    store.parent.write(store.path.rpartition("/")[2], data)
+    store.parent.write(store.path.rpartition("/")[2], parts)
 
 
 @contextmanager
@@ -381,7 +382,7 @@ def _publish(folder: Path, store: Store) -> None:
     by = {"host": platform.node(), "process": os.getpid(), "since": time.time()}
     with store_errors(store):
         store.files.create_dir(store.path, recursive=True)
-    store.write(MARK, json.dumps(by).encode("ascii"))
+    store.write(MARK, [json.dumps(by).encode("ascii")])
     store.remove(manifest.NAME)
     new = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*"))}
     last = new.pop(manifest.NAME, None)

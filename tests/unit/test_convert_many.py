@@ -80,15 +80,16 @@ def test_what_convert_takes_is_found_whatever_it_is_called_and_wherever_it_lies(
 
 def test_a_folder_that_no_conversion_has_made_is_not_taken_for_one(results, tmp_path):
     jobs = find_jobs(results / "PPO_a", tmp_path / "out")
-    (jobs[0].new / "notes").mkdir(parents=True)
+    (job,) = jobs
+    (job.new / "notes").mkdir(parents=True)
     (outcome,) = convert_folder(jobs, tmp_path / "log.jsonl", to="msgpack")
     assert (outcome.status, "exists already" in outcome.message) == ("refused", True)
 
 
 def test_what_was_converted_into_the_same_folder_is_not_taken_for_input(results):
-    before = find_jobs(results, results / "out")
+    before = list(find_jobs(results, results / "out"))
     shutil.copytree(FOLDER.checkpoint, results / "out/PPO_a/checkpoint_2")
-    assert find_jobs(results, results / "out") == before
+    assert list(find_jobs(results, results / "out")) == before
 
 
 def test_one_failure_stops_nothing_and_a_second_run_goes_on(results, tmp_path):
