@@ -125,7 +125,7 @@ FAMILIES = families(
         kept("num_gpus_per_learner num_cpus_per_learner", v.CPUS | v.AUTO, "learners.*", old=""),
         kept("custom_resources_per_learner", v.RESOURCES, "learners.*", old=""),
         kept("max_requests_in_flight_per_aggregator_actor max_requests_in_flight_per_learner", v.LENGTH, "learners.*", old=""),
-        dropped("_fake_gpus", "one learner without a GPU makes the same step: fake ones averaged over parts of a batch", v.FLAG, old="resources.*"),
+        dropped("_fake_gpus", "one learner without a GPU makes the same step: fake ones averaged over parts of a batch", v.FLAG),
         lost("memory object_store_memory memory_per_worker object_store_memory_per_worker", "memory quotas of RLlib's actors are gone", hint="give the trial's memory in Tune's placement group"),
         kept("extra_python_environs_for_driver extra_python_environs_for_worker", v.ENVIRONMENT_VARIABLES, "python_environment.*"),
         dropped("simple_optimizer", "the installed Ray chooses between its update paths"),

@@ -59,14 +59,14 @@ def count_learners(context: Context) -> int:
 
 def num_gpus(value: object, context: Context) -> Outcome:
     """The algorithm's GPUs: a share of one, or several."""
-    if context.stack == "old" or not isinstance(value, (int, float)):
+    if not isinstance(value, (int, float)):
         return Outcome({context.target: value})
-    if "num_gpus_per_learner" in context.config:
+    if context.stack == "new" and "num_gpus_per_learner" in context.config:
         return drop("`num_gpus_per_learner` says it")
     if context.get("_fake_gpus"):
         message = "one learner makes the step of fake GPUs, which averaged over parts of a batch"
         return Outcome({context.target: 0}, message=message)
-    if value <= 1:
+    if context.stack == "old" or value <= 1:
         return Outcome({context.target: value})
     settings = {"learners.num_learners": int(value), context.target: 1}
     message = f"{int(value)} learners with one GPU each"

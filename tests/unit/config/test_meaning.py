@@ -164,6 +164,12 @@ class TestExploration:
         assert setting(translation, "rl_module.model_config") == told
         assert not translation.lost
 
+    def test_fake_gpus_are_one_learner_on_the_old_stack_too(self):
+        config = {"num_gpus": 2, "_fake_gpus": True}
+        translation = translate(config, algorithm="PPO", api_stack="old")
+        assert setting(translation, "resources.num_gpus") == 0
+        assert "_fake_gpus" not in translation.calls["resources"]
+
     def test_a_switch_from_before_0_8_is_kept_on_the_old_stack(self):
         config = {"soft_q": True, "softmax_temp": 0.5}
         translation = translate(config, algorithm="DQN", api_stack="old")
