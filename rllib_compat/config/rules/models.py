@@ -11,6 +11,7 @@ from packaging.version import Version
 from rllib_compat import registry
 from rllib_compat.config.rule import Context, Convert, Outcome, Rule, drop, is_off, refuse
 from rllib_compat.config.rules.common import for_new_stack, refuse_unless, warn_if_set
+from rllib_compat.config.rules.offline import reads_files
 from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.registry import keys
 from rllib_compat.runtime.atari import STACKED, atari_settings, is_atari_name, is_registered_name
@@ -122,6 +123,21 @@ attention_of_marwil = refuse_unless(
     "attention",
     "set use_lstm, or leave it out",
 )
+
+
+def lstm_of_marwil(value: object, context: Context) -> Outcome:
+    """The key, unless the old API stack would read recordings: those bring it no sequences."""
+    files = (context.get("input"), context.get("input_"))
+    recorded = any(isinstance(file, (str, list)) and reads_files(file) for file in files)
+    if value and recorded and context.stack == "old":
+        return refuse(
+            "the old API stack's loss of MARWIL and BC gets no lengths of sequences with "
+            "recordings; Ray 1.13.0 failed with an LSTM, too",
+            "leave it out, or the keys that need the old API stack: the new one trains an LSTM",
+        )
+    return Outcome({context.target: value})
+
+
 custom_model_of_qmix = refuse_unless(
     is_off,
     "nothing was asked for",

@@ -598,6 +598,7 @@ FAMILIES = families(
         lost("lambda lambda_", "the configs of offline algorithms have no argument for it", hint="set config.lambda_ after building the config"),
         dropped("burnin_len", "set by Ray from the model"),
         converted("exploration_config", v.EXPLORATION, "training.epsilon", "an exploration class of the old policies", old="env_runners.*", convert=exploration.exploration_config, needs_old=exploration.needs_old_of_recorded, algorithms=(*MARWIL, "CQL")),
+        moved("model.use_lstm", v.FLAG, "rl_module.model_config.*", "only the new API stack makes sequences of recordings", old="training.model.*", convert=models.lstm_of_marwil, algorithms=("MARWIL", "BC")),
         dropped("model.use_attention", "its network has no attention", v.FLAG, convert=models.attention_of_marwil, algorithms=("MARWIL", "BC")),
         dropped("replay_buffer_size", "offline data is not replayed", algorithms=("MARWIL", "BC")),
         dropped("_set_off_policy_estimation_methods", "an inner switch of Ray 2.x"),

@@ -625,6 +625,17 @@ class TestAlgorithms:
         assert translate(asked, algorithm=algorithm).refused
         assert not translate(not_asked, algorithm=algorithm).refused
 
+    @pytest.mark.parametrize("algorithm", ["MARWIL", "BC"])
+    def test_only_the_new_stack_learns_from_recordings_with_an_lstm(self, algorithm):
+        """Ray 1.13.0 failed with each: an IndexError, whatever had made the recording."""
+        lstm = {"env": "CartPole-v1", "model": {"use_lstm": True}, "input": "steps.json"}
+        told = {**lstm, "exploration_config": {"type": "Random"}}
+        old = translate(told, algorithm=algorithm)
+        (finding,) = (f for f in old.report if f.verdict is Verdict.REFUSED)
+        assert (finding.path, old.api_stack) == ("$.model.use_lstm", "old")
+        for trained in (lstm, {**told, "input": "sampler"}):
+            assert not translate(trained, algorithm=algorithm).refused
+
     def test_q_networks_without_a_memory_get_no_attention(self):
         translation = translate({"model": {"use_attention": True}}, algorithm="DQN")
         assert (translation.api_stack, translation.refused, translation.lost) == (
