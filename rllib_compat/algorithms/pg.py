@@ -119,10 +119,15 @@ class PGTorchLearner(PolicyGradientLearner):
         batch: Batch,
         out: Batch,
     ) -> Loss:
-        """Minus the mean of each action's log-probability times its discounted return."""
+        """Minus the mean of each action's log-probability times its discounted return.
+
+        What pads sequences to the longest one counts, as a step with a return of 0.
+        """
         valid = batch[Columns.LOSS_MASK]
         logp = self.action_distribution(module_id, out).logp(batch[Columns.ACTIONS])
-        loss = -(logp * batch[Postprocessing.ADVANTAGES])[valid].mean()
+        lengths = valid.reshape(len(valid), -1).sum(dim=1)
+        count = lengths.count_nonzero() * lengths.max()
+        loss = -(logp * batch[Postprocessing.ADVANTAGES])[valid].sum() / count
         logged = {"policy_loss": loss}
         if not isinstance(self.module[module_id].unwrapped(), ValueFunctionAPI):
             return loss, logged  # a network of an old Ray, where PG had no critic

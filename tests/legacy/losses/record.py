@@ -1,13 +1,14 @@
 """Records what the losses of an old Ray computed, on fixed batches with fixed weights.
 
-Usage: `python record.py OUT`, with the Python of an environment that has Ray 1.13.0 and torch (it
-runs on Python 3.8). It writes `OUT/<case>.npz`; `tests/unit/algorithms/test_losses.py` compares.
+Usage: `python record.py OUT [CASE …]`, with the Python of an environment that has Ray 1.13.0 and
+torch (it runs on Python 3.8). It writes `OUT/<case>.npz`, which are compared in
+`tests/unit/algorithms/test_losses.py`.
 
 A case holds, by name:
 
     config.*        the settings that matter, as the old Ray knew them
     chunk.<i>.*     chunks of episodes: obs (with the one after the last step), actions, rewards,
-                    and whether the last step was a `done`
+                    and whether the last step was a `done`; of an LSTM state_out_0, state_out_1
     chunk.<i>.advantages, .value_targets    what postprocessing made of it
     weights.*       before, by the old names
     loss.*          total and terms, over all chunks in one batch
@@ -25,7 +26,9 @@ from ray.rllib.agents.a3c.a2c import A2C_DEFAULT_CONFIG
 from ray.rllib.agents.a3c.a3c_torch_policy import A3CTorchPolicy
 from ray.rllib.agents.pg.pg import PGTrainer
 from ray.rllib.agents.pg.pg_torch_policy import PGTorchPolicy
+from ray.rllib.policy.rnn_sequencing import pad_batch_to_sequences_of_same_size
 from ray.rllib.policy.sample_batch import SampleBatch
+from record_ppo import LSTM, remembered
 
 DISCRETE = gym.spaces.Discrete(3)
 BOX = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
@@ -40,6 +43,8 @@ CASES = {
     "a2c-without-gae": (A2C, DISCRETE, {"use_gae": False, "grad_clip": None}),
     "pg-discrete": (PG, DISCRETE, {"gamma": 0.95}),
     "pg-continuous": (PG, BOX, {"lr": 0.01}),
+    "a2c-lstm": (A2C, DISCRETE, {"lambda": 0.9, "entropy_coeff": 0.02, "lr": 0.01}),
+    "pg-lstm": (PG, DISCRETE, {"lr": 0.01}),
 }
 
 #: The steps of each chunk, and whether its episode ended with it.
@@ -51,6 +56,8 @@ def record(case, out):
     (policy_class, defaults, names), actions, settings = CASES[case]
     separate = isinstance(actions, gym.spaces.Box)
     model = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh", "vf_share_layers": not separate}
+    if case.endswith("lstm"):
+        model = LSTM
     config = dict(defaults)
     config.update(settings, framework="torch", num_gpus=0, num_workers=0)
     config["model"] = dict(config["model"], **model)
@@ -66,7 +73,10 @@ def record(case, out):
     batches = []
     for index, (steps, done) in enumerate(CHUNKS):
         chunk = made_up(policy, random, actions, steps, done)
-        for name in ("obs", "actions", "rewards"):
+        chunk["eps_id"] = chunk["unroll_id"] = np.full(steps, index)
+        chunk["agent_index"] = np.zeros(steps, int)
+        states = ("state_out_0", "state_out_1") if policy.is_recurrent() else ()
+        for name in ("obs", "actions", "rewards", *states):
             found[f"chunk.{index}.{name}"] = chunk[name]
         last = chunk["new_obs"][-1:]
         found[f"chunk.{index}.obs"] = np.concatenate([chunk["obs"], last])
@@ -77,7 +87,11 @@ def record(case, out):
         batches.append(batch)
     whole = SampleBatch.concat_samples(batches)
     whole.set_training(True)
-    lazy = policy._lazy_tensor_dict(whole.copy())
+    padded = whole.copy()
+    pad_batch_to_sequences_of_same_size(
+        padded, policy.max_seq_len, shuffle=False, view_requirements=policy.view_requirements
+    )
+    lazy = policy._lazy_tensor_dict(padded)
     loss = policy._loss(policy, policy.model, policy.dist_class, lazy)
     loss.backward()
     found["loss.total"] = loss.item()
@@ -108,6 +122,9 @@ def made_up(policy, random, actions, steps, done):
         }
     )
     with torch.no_grad():
+        if policy.is_recurrent():
+            remembered(policy, chunk)
+            return chunk
         policy.model(policy._lazy_tensor_dict(SampleBatch({"obs": chunk["obs"]})))
         chunk["vf_preds"] = policy.model.value_function().numpy()
     return chunk
@@ -119,5 +136,5 @@ def named(kind, arrays):
 
 
 if __name__ == "__main__":
-    for each in CASES:
+    for each in sys.argv[2:] or CASES:
         record(each, sys.argv[1])

@@ -32,8 +32,8 @@ from rllib_compat.runtime import LegacyResults, use_reporting_learner
 from rllib_compat.runtime.learners import TensorFlowRMSprop, use_legacy_optimizer
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
-from tests.unit.algorithms.test_losses import HEADS, MODULE, RECORDS, SEPARATE
-from tests.unit.algorithms.test_ppo import LSTM, OF_LSTM, episodes_of
+from tests.unit.algorithms.test_losses import HEADS, LSTM, MODULE, OF_LSTM, RECORDS, SEPARATE
+from tests.unit.algorithms.test_ppo import episodes_of
 from tests.unit.algorithms.transitions import columns_of
 
 pytestmark = OTHERS_WARNINGS

@@ -36,6 +36,21 @@ SEPARATE = {
     "_value_branch_separate.1._model.0": "encoder.critic_encoder.net.mlp.2",
 }
 HEADS = {"_logits._model.0": "pi.net.mlp.0", "_value_branch._model.0": "vf.net.mlp.0"}
+LSTM = {
+    "fcnet_hiddens": [8],
+    "fcnet_activation": "tanh",
+    "vf_share_layers": True,
+    "use_lstm": True,
+    "lstm_cell_size": 6,
+    "max_seq_len": 5,
+}
+#: The old names of the layers with an LSTM → today's.
+OF_LSTM = {
+    "_hidden_layers.0._model.0": "encoder.encoder.tokenizer.net.mlp.0",
+    "lstm": "encoder.encoder.lstm",
+    "_logits_branch._model.0": "pi.net.mlp.0",
+    "_value_branch._model.0": "vf.net.mlp.0",
+}
 
 
 class Recorded(Recording):
@@ -45,7 +60,8 @@ class Recorded(Recording):
         super().__init__(RECORDS / f"{case}.npz")
         separate = any("_value_branch_separate" in name for name in self.found)
         self.separate = separate
-        self.layers = HEADS | (SEPARATE if separate else SHARED)
+        self.recurrent = case.endswith("lstm")
+        self.layers = OF_LSTM if self.recurrent else HEADS | (SEPARATE if separate else SHARED)
         self.algorithm = case.partition("-")[0].upper()
         self.settings = {n: v.item() for n, v in self.below("config").items()}
 
@@ -73,7 +89,8 @@ def config_of(recorded, algorithm=None, **more):
     config = configs.todays_config(algorithm or recorded.algorithm)
     config.training(**given, **more)
     layers = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh"}
-    return config.rl_module(model_config=layers | {"vf_share_layers": not recorded.separate})
+    layers["vf_share_layers"] = not recorded.separate
+    return config.rl_module(model_config=LSTM if recorded.recurrent else layers)
 
 
 def local_learner(recorded, **more):
@@ -92,12 +109,21 @@ def episodes_of(chunks):
             observations=list(chunk["obs"]),
             actions=list(chunk["actions"]),
             rewards=[float(reward) for reward in chunk["rewards"]],
+            extra_model_outputs=states_of(chunk),
             terminated=bool(chunk["done"]),
             len_lookback_buffer=0,
         )
         for chunk in chunks
     ]
     return [ray_episodes.to_numpy(episode) for episode in made]
+
+
+def states_of(chunk):
+    """The states of a recurrent policy after each step of a chunk, which has one layer."""
+    if "state_out_0" not in chunk:
+        return {}
+    both = zip(chunk["state_out_0"], chunk["state_out_1"], strict=True)
+    return {"state_out": [{"h": h[None], "c": c[None]} for h, c in both]}
 
 
 def updated(learner, chunks):

@@ -29,7 +29,7 @@ from rllib_compat.runtime import use_compat_env_runners, use_reporting_learner
 from rllib_compat.runtime.learner_info import LEARNER_STATS
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import Recording, close
-from tests.unit.algorithms.test_losses import HEADS, SEPARATE, SHARED
+from tests.unit.algorithms.test_losses import HEADS, LSTM, OF_LSTM, SEPARATE, SHARED, states_of
 
 HOME = Path(__file__).parents[2] / "legacy" / "losses"
 RECORDS = HOME / "1.13.0"
@@ -41,23 +41,6 @@ RAY = "1.13.0"
 SPACES = (gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32), gymnasium.spaces.Discrete(3))
 
 pytestmark = OTHERS_WARNINGS
-
-
-LSTM = {
-    "fcnet_hiddens": [8],
-    "fcnet_activation": "tanh",
-    "vf_share_layers": True,
-    "use_lstm": True,
-    "lstm_cell_size": 6,
-    "max_seq_len": 5,
-}
-#: The old names of the layers with an LSTM → today's.
-OF_LSTM = {
-    "_hidden_layers.0._model.0": "encoder.encoder.tokenizer.net.mlp.0",
-    "lstm": "encoder.encoder.lstm",
-    "_logits_branch._model.0": "pi.net.mlp.0",
-    "_value_branch._model.0": "vf.net.mlp.0",
-}
 
 
 class Recorded(Recording):
@@ -114,9 +97,7 @@ def episodes_of(recorded):
 
 def episode_of(chunk):
     outputs = {name: list(chunk[name]) for name in ("action_logp", "action_dist_inputs")}
-    if "state_out_0" in chunk:
-        states = zip(chunk["state_out_0"], chunk["state_out_1"], strict=True)
-        outputs["state_out"] = [{"h": h[None], "c": c[None]} for h, c in states]  # of one layer
+    outputs |= states_of(chunk)
     return SingleAgentEpisode(
         observations=list(chunk["obs"]),
         actions=list(chunk["actions"]),
