@@ -379,13 +379,13 @@ class Case:
 
     @property
     def is_quick(self) -> bool:
-        """Whether no process starts for it: no worker, no learner, no reader of recordings."""
+        """Whether no process starts for it: no worker, no reader of recordings."""
         return self.fits_one_process and not self._asks_for("_workers")
 
     @property
     def fits_one_process(self) -> bool:
-        """Whether `one_process` may run it: nothing reads recordings, and there is one learner."""
-        return not registry.of(self.algorithm).offline and not self._asks_for("num_gpus")
+        """Whether `one_process` may run it: nothing reads recordings."""
+        return not registry.of(self.algorithm).offline
 
     def _asks_for(self, part: str) -> bool:
         return any(number and part in key for key, number in self.config.items())
