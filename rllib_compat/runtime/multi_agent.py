@@ -103,6 +103,9 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
         self._casts: dict[Any, Any] = {}
         # The agents of the last observation in its order, which is also that of the actions.
         self._observing: list[Any] = []
+        # What each has observed last in this episode, and who has acted since.
+        self._observed: dict[Any, Any] = {}
+        self._waiting: set[Any] = set()
         self.agents: list[Hashable] = []
         self.possible_agents: list[Hashable] = []
         agents = _declared_agents(env)
@@ -123,9 +126,10 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """Starts an episode."""
-        self._length, self.unclipped = 0, {}
+        self._length, self.unclipped, self._waiting = 0, {}, set()
         if self._continue_from is not None:
             (obs, infos), self._continue_from = self._continue_from, None
+            self._observed = dict(obs)
             return obs, infos
         obs, infos = gym_api.reset(self.env, seed, options)
         for agent in self.agents:
@@ -133,6 +137,7 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
         if self._one_agent:
             obs, infos = {ONLY_AGENT: obs}, {ONLY_AGENT: infos}
         obs = self._adapt_observations(obs)
+        self._observed = dict(obs)
         return obs, _for_agents(infos, obs)
 
     def step(
@@ -155,6 +160,12 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
             truncateds = {**_all(obs), **truncateds, ALL: True}
             if self._settings.soft_horizon:
                 self._continue_from = (obs, infos)
+        self._observed.update(obs)
+        done = {agent for flags in (terminateds, truncateds) for agent in flags if flags[agent]}
+        self._waiting = (self._waiting | action_dict.keys()) - obs.keys() - done
+        if truncateds[ALL]:  # today's Ray asks for an observation of each agent that has acted
+            obs = {**obs, **{agent: self._observed[agent] for agent in self._waiting}}
+            rewards = {**dict.fromkeys(self._waiting, 0.0), **rewards}
         return obs, rewards, terminateds, truncateds, infos
 
     def get_observation_space(self, agent_id: object) -> gymnasium.Space[Any]:

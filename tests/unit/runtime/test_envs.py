@@ -1,6 +1,7 @@
 """Environments of every age, without starting Ray."""
 
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import gymnasium
@@ -11,6 +12,7 @@ from gymnasium.envs.registration import EnvSpec
 from ray import cloudpickle
 from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
+from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
 from rllib_compat.adapters import EnvSettings, adapt_env
 from rllib_compat.errors import LegacyEnvError
@@ -330,6 +332,37 @@ class TestMultiAgent:
         _, _, terminateds, truncateds, _ = env.step({0: 1, 1: 1})
         assert not terminateds["__all__"]
         assert truncateds == {0: True, 1: True, "__all__": True}
+
+    @pytest.mark.parametrize(
+        "cut", [{"horizon": 2}, {"horizon": 2, "soft_horizon": True}, {"no_done_at_end": True}]
+    )
+    def test_a_cut_episode_has_a_last_observation_of_agents_that_wait(self, cut):
+        """They take turns; today's Ray raises an error of its own without."""
+
+        class Turns(OldAgents):
+            def reset(self):
+                return {0: super().reset()[0]}
+
+            def step(self, actions):
+                _, rewards, dones, _ = super().step(actions)
+                turn = self.steps % 2
+                return {turn: [self.steps, 0.0]}, rewards, {"__all__": dones["__all__"]}, {}
+
+        env = make(replace(two(**cut), env=Turns))
+        for _ in range(2):
+            episode, cut_off, turn = MultiAgentEpisode(), False, 0
+            obs, infos = env.reset()
+            episode.add_env_reset(observations=obs, infos=infos)
+            while not cut_off:
+                actions = {next(iter(obs)): turn % 3}
+                obs, rewards, terminateds, truncateds, infos = env.step(actions)
+                episode.add_env_step(
+                    obs, actions, rewards, infos, terminateds=terminateds, truncateds=truncateds
+                )
+                turn, cut_off = turn + 1, truncateds["__all__"] or terminateds["__all__"]
+            parts = episode.agent_episodes.values()
+            assert [len(part) for part in parts] == [turn // 2] * 2
+            assert all(part.is_done for part in parts)
 
     def test_observations_are_joined_as_the_config_says(self):
         def both(agent_obs, **_):
