@@ -154,16 +154,19 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
             rewards = {agent: gym_api.clip(reward, limit) for agent, reward in rewards.items()}
         self._length += 1
         if self._settings.no_done_at_end and terminateds[ALL]:
-            terminateds, truncateds = {ALL: False}, _all(obs)
+            terminateds, truncateds = {ALL: False}, {ALL: True}
         ended = terminateds[ALL] or truncateds[ALL]
         if self._length == self._settings.horizon and not ended:
-            truncateds = {**_all(obs), **truncateds, ALL: True}
+            truncateds[ALL] = True
             if self._settings.soft_horizon:
                 self._continue_from = (obs, infos)
         self._observed.update(obs)
         done = {agent for flags in (terminateds, truncateds) for agent in flags if flags[agent]}
         self._waiting = (self._waiting | action_dict.keys()) - obs.keys() - done
-        if truncateds[ALL]:  # today's Ray asks for an observation of each agent that has acted
+        if truncateds[ALL]:
+            # Today's Ray asks for an observation of each agent that has acted, and takes an episode
+            # for terminated whose agents are truncated one by one.
+            truncateds = {ALL: True}
             obs = {**obs, **{agent: self._observed[agent] for agent in self._waiting}}
             rewards = {**dict.fromkeys(self._waiting, 0.0), **rewards}
         return obs, rewards, terminateds, truncateds, infos
@@ -228,10 +231,6 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
         seen, cast = gym_api.adapt_observation_space(observation, self._settings)
         self.observation_spaces[agent], self._casts[agent] = seen, cast
         self.action_spaces[agent] = gym_api.to_gymnasium(action, "action_space")
-
-
-def _all(obs: Mapping[Any, Any]) -> dict[Any, bool]:
-    return {**dict.fromkeys(obs, True), ALL: True}
 
 
 def _for_agents(infos: Mapping[Any, Any] | None, obs: Mapping[Any, Any]) -> dict[Any, Any]:
