@@ -361,6 +361,8 @@ class DDPPOTorchLearner(learners.GradientClippingLearner, PPOTorchLearner):  # t
     def learn_with_others(self, episodes: list[Any], steps: int) -> Any:
         """Learns from episodes in as many minibatches as all others do.
 
+        A minibatch of a recurrent module has one sequence at least, however small it is to be.
+
         Args:
             episodes: What to learn from.
             steps: How many steps all env runners have ever sampled.
@@ -370,7 +372,9 @@ class DDPPOTorchLearner(learners.GradientClippingLearner, PPOTorchLearner):  # t
         """
         config = self.config
         whole = config.steps_of_an_env_runner()
-        size = config.minibatch_size or whole
+        modules = [module.unwrapped() for module in self.module.values()]
+        sequences = [m.model_config["max_seq_len"] for m in modules if m.is_stateful()]
+        size = max([config.minibatch_size or whole, *sequences])
         return training_steps.update_learner(
             self,
             episodes,

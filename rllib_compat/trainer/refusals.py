@@ -115,6 +115,8 @@ _OTHERS = ("ray", "torch", "gymnasium", "numpy")
 _FOR_WHOLE_SAC = "unexpected keyword argument 'policy_model_config'"
 #: The error of a network without a last layer and with `free_log_std`.
 _NO_OUTPUTS = "unsupported operand type(s) for %: 'NoneType'"
+#: The errors of an LSTM and of attention for features of another size.
+_OTHER_SIZE = ("input.size(-1) must be equal to input_size", "shapes cannot be multiplied")
 #: Curiosity's error with remote workers.
 _NOT_PARALLEL = "does not support parallelism"
 #: The error of SAC's networks with nested observations.
@@ -173,6 +175,14 @@ def refused(error: Exception, translation: Translation) -> CompatError | None:
             where="num_workers",
             fix="Set num_workers to 0; for DDPPO, which samples in workers alone, leave "
             "exploration_config out.",
+        )
+    remembers = model.get("use_lstm") or model.get("use_attention")
+    if remembers and model.get("post_fcnet_hiddens") and any(m in str(error) for m in _OTHER_SIZE):
+        return ConfigError(
+            "Where observations are no vector, the old API stack makes an LSTM or attention for "
+            "features of the size that they have before post_fcnet_hiddens: no Ray built it.",
+            where="model.post_fcnet_hiddens",
+            fix=f"Leave it out, or what needs that stack: {', '.join(keys)}.",
         )
     if isinstance(error, TypeError) and _NESTED in str(error):
         return ConfigError(

@@ -185,6 +185,17 @@ def test_rates_that_change_are_told_as_they_were_used():
     np.testing.assert_allclose(rates, [0.01, 0.0055])
 
 
+def test_a_minibatch_of_ddppo_has_a_sequence_at_least():
+    old = {"num_workers": 1, "rollout_fragment_length": 50, "num_sgd_iter": 1, "model": dict(LSTM)}
+    old |= {"framework": "torch", "sgd_minibatch_size": 2, "num_envs_per_worker": 1}
+    config = translate(old, algorithm="DDPPO", legacy_ray=RAY).algorithm_config
+    learner = config.build_learner(spaces={MODULE: SPACES})
+    steps, optimizer = [], learner.get_optimizer(MODULE)
+    optimizer.register_step_post_hook(lambda *_: steps.append(1))
+    learner.learn_with_others(episodes_of(Recorded("lstm")), 50)
+    assert len(steps) == 50 // LSTM["max_seq_len"]
+
+
 class Pair(MultiAgentEnv):
     """Two agents take each of an episode's five steps."""
 

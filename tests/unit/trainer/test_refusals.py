@@ -9,6 +9,7 @@ pytest.importorskip("ray")
 
 import gymnasium.spaces as spaces
 import numpy as np
+import torch
 
 from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError
@@ -59,6 +60,15 @@ def of_the_user():
 def test_what_no_network_takes_is_said_in_words_of_the_config(algorithm, model, error, where):
     found = refusals.refused(error, translate({"model": model}, algorithm=algorithm))
     assert (found and found.where) == where
+
+
+def test_layers_behind_parts_that_an_lstm_does_not_know_are_named():
+    """Ray 1.13.0 failed with the same error where observations were MultiBinary."""
+    error = error_of(lambda: torch.nn.LSTM(8, 6)(torch.zeros(1, 1, 7)))
+    model = {"use_lstm": True, "post_fcnet_hiddens": [7]}
+    for told, where in ((model, "model.post_fcnet_hiddens"), ({}, "$.exploration_config")):
+        found = refusals.refused(error, translate({**NOISE, "model": told}, algorithm="A3C"))
+        assert found.where == where
 
 
 @pytest.mark.parametrize(
