@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+import textwrap
+from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
 
 from rllib_compat.neutral import spaces
-from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.neutral.errors import LegacyEnvError, ObservationError
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT
 from rllib_compat.runtime.preprocessors import flatten_lists, has_lists
 
@@ -61,7 +62,10 @@ def adapt_single_agent(env: object, settings: EnvSettings) -> gymnasium.Env[Any,
     if settings.plain and isinstance(env, gymnasium.Env) and has_gymnasium_api(env):
         seen = spaces.from_object(env.observation_space)
         if settings.old_stack or not has_lists(seen):
-            return env
+            if not checks_observations(settings):
+                return env
+            space, cast = adapt_observation_space(env.observation_space, settings)
+            return gymnasium.wrappers.TransformObservation(env, cast, space)
     return GymAdapter(env, settings)
 
 
@@ -205,10 +209,68 @@ def caster(space: gymnasium.Space[Any]) -> Any:
     return lambda obs: obs
 
 
+class ObservationCaster:
+    """Casts the observations of an environment to their space, and checks some of them.
+
+    Ray 0.6 – 2.x checked the first observation and every 100th (`Preprocessor.check_shape`).
+
+    Args:
+        space: The gymnasium space that the environment declares.
+        cast: Casts an observation to it.
+        settings: The Ray whose checks to make. The old API stack has its own.
+        agent: The id of the agent whose observations these are, if there are several.
+    """
+
+    _INTERVAL = 100
+
+    def __init__(
+        self,
+        space: gymnasium.Space[Any],
+        cast: Callable[[Any], Any],
+        settings: EnvSettings,
+        agent: Hashable = None,
+    ) -> None:
+        self._space, self._cast, self._agent = space, cast, agent
+        checked = checks_observations(settings)
+        self._unchecked = 0 if checked else -1  # the number of observations until the next check
+
+    def __call__(self, obs: Any) -> Any:
+        """Returns the observation as the space has it.
+
+        Raises:
+            ObservationError: It has another shape or structure; or, where it is checked, it is
+                outside of the space.
+        """
+        try:
+            made = self._cast(obs)
+        except (AttributeError, TypeError, ValueError, OverflowError) as error:
+            raise self._misfit(obs, f"does not fit it ({error})") from error
+        if self._unchecked == 0 and not self._space.contains(made):
+            raise self._misfit(obs, "is outside of it")
+        if self._unchecked >= 0:
+            self._unchecked = (self._unchecked or self._INTERVAL) - 1
+        return made
+
+    def _misfit(self, obs: object, how: str) -> ObservationError:
+        whose = "An observation" if self._agent is None else f"An observation of {self._agent!r}"
+        return ObservationError(
+            f"The environment's observation_space is {self._space}. {whose} {how}: "
+            f"{textwrap.shorten(repr(obs), 200)}.",
+            where="$.env → observation_space",
+            fix="make observation_space hold all that reset() and step() return",
+        )
+
+
+def checks_observations(settings: EnvSettings) -> bool:
+    """Whether the Ray of a config checked observations, and the installed one does not."""
+    old = settings.legacy_ray
+    return old is not None and not old.startswith("0.5.") and not settings.old_stack
+
+
 def adapt_observation_space(
-    space: Space[Any], settings: EnvSettings
-) -> tuple[gymnasium.Space[Any], Any]:
-    """Returns the gymnasium space of observations, and a function that casts them to it.
+    space: Space[Any], settings: EnvSettings, agent: Hashable = None
+) -> tuple[gymnasium.Space[Any], ObservationCaster]:
+    """Returns the gymnasium space of observations, and what casts them to it.
 
     Lists of varying length become vectors, except on the old API stack, which has a preprocessor
     for them and custom models that unpack them.
@@ -216,10 +278,12 @@ def adapt_observation_space(
     record = spaces.from_object(space)
     if record is None or settings.old_stack or not has_lists(record):
         made = to_gymnasium(space, "observation_space")
-        return made, caster(made)
+        return made, ObservationCaster(made, caster(made), settings, agent)
     made = spaces.to_gymnasium(record)
     cast = caster(made)
-    return made, lambda obs: cast(flatten_lists(record, obs))
+    return made, ObservationCaster(
+        made, lambda obs: cast(flatten_lists(record, obs)), settings, agent
+    )
 
 
 def to_gymnasium(space: object, name: str) -> gymnasium.Space[Any]:

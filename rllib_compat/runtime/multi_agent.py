@@ -228,7 +228,9 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
 
     def _update_spaces(self, agent: Hashable) -> None:
         observation, action = _agent_spaces(self.env, agent, self._settings)
-        seen, cast = gym_api.adapt_observation_space(observation, self._settings)
+        seen, cast = gym_api.adapt_observation_space(
+            observation, self._settings, None if self._one_agent else agent
+        )
         self.observation_spaces[agent], self._casts[agent] = seen, cast
         self.action_spaces[agent] = gym_api.to_gymnasium(action, "action_space")
 
