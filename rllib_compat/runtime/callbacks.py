@@ -266,7 +266,9 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
             self._algorithm_event("on_algorithm_init", kwargs)
 
     def on_evaluate_start(self, **kwargs: object) -> None:
-        """Calls the callbacks."""
+        """Calls the trainer's hook and the callbacks."""
+        if self.has_trainer and self.owner is not None:
+            self.owner.call_hook("before_evaluate_fn")
         self._algorithm_event("on_evaluate_start", kwargs)
 
     def on_evaluate_end(self, **kwargs: Any) -> None:

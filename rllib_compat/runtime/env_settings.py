@@ -37,6 +37,7 @@ class EnvSettings:
         policy_mapping_fn: The config's function from an agent to a policy.
         observation_fn: Returns the agents' observations for all those of the environment.
         old_stack: Whether the environment runs on the old API stack.
+        validate_env: Checks each new environment, from (env, env context).
     """
 
     env: str | type | Callable[..., Any] | None
@@ -53,6 +54,7 @@ class EnvSettings:
     policy_mapping_fn: Callable[..., str | None] | None = None
     observation_fn: Callable[..., Mapping[Any, Any]] | None = None
     old_stack: bool = False
+    validate_env: Callable[[Any, Any], object] | None = None
 
     @property
     def needs_adapter(self) -> bool:
@@ -63,3 +65,9 @@ class EnvSettings:
     def plain(self) -> bool:
         """Whether gymnasium's own environment needs no wrapper."""
         return not (self.needs_adapter or self.multi_agent)
+
+    @property
+    def checks_observations(self) -> bool:
+        """Whether the config's Ray checked observations, and the installed one does not."""
+        old = self.legacy_ray
+        return old is not None and not old.startswith("0.5.") and not self.old_stack

@@ -50,7 +50,7 @@ def adapt_env(settings: EnvSettings) -> str | type | None:
     env = settings.env
     if env is None:
         return None
-    if settings.plain:
+    if settings.plain and settings.validate_env is None:
         if isinstance(env, str) and not tune.is_registered_env(env):
             name, _ = resolve_env_name(env)
             current = _in_gymnasium(name) and not _is_old_entry(name)
@@ -58,7 +58,8 @@ def adapt_env(settings: EnvSettings) -> str | type | None:
                 return name
         elif isinstance(env, type):
             # Whether it is an Atari game is known only of an instance.
-            current = _is_modern_class(env) and not atari.changes_games(settings)
+            adapted = atari.changes_games(settings) or settings.checks_observations
+            current = _is_modern_class(env) and not adapted
             if current or hasattr(env, "is_adapted"):
                 return env
     label = env if isinstance(env, str) else getattr(env, "__name__", type(env).__name__)
@@ -119,6 +120,8 @@ def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
             "class itself, or write 'module:Class'",
         )
     env = creator(own_context)
+    if settings.validate_env is not None:
+        settings.validate_env(env, own_context)
     if atari.has_game_wrappers(settings) and atari.is_atari(env, settings.legacy_ray):
         env, settings = atari.wrap_game(env, settings, own_context)
     if vector_envs.is_vector_env(env):

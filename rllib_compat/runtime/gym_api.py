@@ -62,7 +62,7 @@ def adapt_single_agent(env: object, settings: EnvSettings) -> gymnasium.Env[Any,
     if settings.plain and isinstance(env, gymnasium.Env) and has_gymnasium_api(env):
         seen = spaces.from_object(env.observation_space)
         if settings.old_stack or not has_lists(seen):
-            if not checks_observations(settings):
+            if not settings.checks_observations:
                 return env
             space, cast = adapt_observation_space(env.observation_space, settings)
             return gymnasium.wrappers.TransformObservation(env, cast, space)
@@ -231,8 +231,8 @@ class ObservationCaster:
         agent: Hashable = None,
     ) -> None:
         self._space, self._cast, self._agent = space, cast, agent
-        checked = checks_observations(settings)
-        self._unchecked = 0 if checked else -1  # the number of observations until the next check
+        # The number of observations until the next check; none is checked below 0.
+        self._unchecked = 0 if settings.checks_observations else -1
 
     def __call__(self, obs: Any) -> Any:
         """Returns the observation as the space has it.
@@ -259,12 +259,6 @@ class ObservationCaster:
             where="$.env → observation_space",
             fix="make observation_space hold all that reset() and step() return",
         )
-
-
-def checks_observations(settings: EnvSettings) -> bool:
-    """Whether the Ray of a config checked observations, and the installed one does not."""
-    old = settings.legacy_ray
-    return old is not None and not old.startswith("0.5.") and not settings.old_stack
 
 
 def adapt_observation_space(

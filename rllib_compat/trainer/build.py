@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat import registry
@@ -17,7 +18,7 @@ from rllib_compat.runtime.adapted_config import limit_overrides_cache
 from rllib_compat.runtime.callbacks import CallbackAdapter, adapt_callbacks, with_trainer
 from rllib_compat.runtime.connectors import add_preprocessors
 from rllib_compat.runtime.env_runners import use_compat_env_runners
-from rllib_compat.runtime.envs import make_env
+from rllib_compat.runtime.envs import adapt_env, make_env
 from rllib_compat.runtime.learner_info import names_only_policy
 from rllib_compat.runtime.learners import use_reporting_learner
 from rllib_compat.runtime.placeholders import placeholder_env
@@ -117,6 +118,10 @@ class AlgorithmBuilder:
         subclasses.set_policy_and_steps(
             config, self.trainer, self.own_policy, plain=self.learns_once
         )
+        validate_env = subclasses.env_validator(self.trainer)
+        if validate_env is not None:
+            settings = replace(translation.env_settings, validate_env=validate_env)
+            config.environment(adapt_env(settings))
         # Also without callbacks, the adapter completes the result.
         given = config.callbacks_class
         adapts = isinstance(given, type) and issubclass(given, CallbackAdapter)

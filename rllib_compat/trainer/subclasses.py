@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 # The hooks of a trainer → their arguments.
 HOOKS: Mapping[str, str] = {
     "validate_config": "(config)",
+    "validate_env": "(env, env_context)",
     "before_init": "(trainer)",
     "after_init": "(trainer)",
     "before_train_step": "(trainer)",
+    "after_optimizer_step": "(trainer, learner_info)",
     "after_train_result": "(trainer, result)",
     "before_evaluate_fn": "(trainer)",
 }
@@ -45,7 +47,6 @@ _LEARNER += "config.learners(learner_class=…)"
 # Arguments of templates and methods of subclasses that belong to the old architecture → what to do.
 GONE: Mapping[str, str] = {
     "make_policy_optimizer": _STEP,
-    "after_optimizer_step": _STEP,
     "_train": _STEP,
     "_init": "do it after super().__init__(), or in setup() after super().setup()",
     "make_workers": "config.env_runners(env_runner_cls=…)",
@@ -102,6 +103,10 @@ class LegacyTrainer(Protocol):
 
     def validate_config(self, config: dict[str, Any]) -> None:
         """Checks a config with all defaults, and may change it."""
+
+    @staticmethod
+    def validate_env(env: object, env_context: object) -> None:
+        """Checks an environment."""
 
 
 @frozen
@@ -218,6 +223,11 @@ def config_validators(trainer: LegacyTrainer) -> list[Callable[[dict[str, Any]],
     overridden = is_overridden(type(trainer), "validate_config")
     given = [trainer.hooks.get("validate_config"), trainer.validate_config if overridden else None]
     return [check for check in given if check is not None]
+
+
+def env_validator(cls: type[LegacyTrainer]) -> Callable[[Any, Any], object] | None:
+    """The function of a trainer class that checks each environment, or None."""
+    return cls.validate_env if is_overridden(cls, "validate_env") else cls.hooks.get("validate_env")
 
 
 def validated(

@@ -201,7 +201,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         self.translation.report.warn(logger)
         self.config: dict[str, Any] = prepared.config
         builder = self._builder(prepared.own_policy)
-        self._call_hook("before_init")
+        self.call_hook("before_init")
         self._own(builder.build(), builder)
         self._running.start()
         if (legacy_ray := self._origin.legacy_ray) is not None:
@@ -250,7 +250,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         """Is called after each start of an algorithm: that of the config, or that of a restore."""
         self._adopt()
         subclasses.start_steps(self)
-        self._call_hook("after_init")
+        self.call_hook("after_init")
 
     def _adopt(self) -> None:
         with contextlib.suppress(RayNotSupportedError):  # there may be no worker
@@ -267,7 +267,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     def step(self) -> dict[str, Any]:
         """One iteration; `train()` calls it."""
-        self._call_hook("before_train_step")
+        self.call_hook("before_train_step")
         try:
             result: dict[str, Any] = self.algorithm.train()
         except (ValueError, RuntimeError) as error:
@@ -275,7 +275,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
                 raise why from error
             raise
         self._running.mark_weights_stale()
-        self._call_hook("after_train_result", result)
+        self.call_hook("after_optimizer_step", result.get("info", {}).get("learner", {}))
+        self.call_hook("after_train_result", result)
         self.last_result = result
         if "evaluation" in result:
             self.evaluation_metrics = {"evaluation": result["evaluation"]}
@@ -330,7 +331,6 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         Returns:
             The old and the new keys, below `evaluation`.
         """
-        self._call_hook("before_evaluate_fn")
         metrics = complete_evaluation(self.algorithm.evaluate(), self.algorithm.config)
         self.evaluation_metrics = {"evaluation": metrics}
         return self.evaluation_metrics
@@ -765,6 +765,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     def __getattr__(self, name: str) -> Any:
         raise missing(self, "trainer", name)
 
-    def _call_hook(self, name: str, *arguments: Any) -> None:
+    def call_hook(self, name: str, *arguments: Any) -> None:
+        """Calls a hook of the class (`subclasses.HOOKS`), if it has it."""
         if name in self.hooks:
             self.hooks[name](self, *arguments)

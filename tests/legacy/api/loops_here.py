@@ -10,7 +10,7 @@ from ray.rllib.policy.policy import Policy
 import rllib_compat as compat
 from rllib_compat import gym, legacy, tune
 from rllib_compat.legacy import lookup
-from tests.legacy.api import running_loops, training_loops
+from tests.legacy.api import running_loops, template_hooks, training_loops
 
 legacy.deactivate()  # to import it is to activate it
 
@@ -74,6 +74,15 @@ def play(release, name, folder):
     return dict(running_loops.play(Rays(release, line, folder), [name]))[name]
 
 
+def call_hooks(release, hooks):
+    """Trains a trainer with these hooks, and returns their calls."""
+    line = running_loops.make_env(gym)
+    tune.register_env("line", line)
+    rays = Rays(release, line, None)
+    rays.trainer_hooks = hooks
+    return template_hooks.trainer_hooks(rays)
+
+
 def old(module, name):
     """A name of old Rays."""
     return lookup(f"ray.rllib.{module}", name)
@@ -101,7 +110,7 @@ class Rays:
     def execution(name):
         return getattr(compat.execution, name)
 
-    def build_trainer(self, name, policy, plan):
+    def build_trainer(self, name, policy, plan=None, **more):
         if self.release == "1.13.0":  # which had no template
 
             class Planned(old("agents.trainer", "Trainer")):
@@ -113,7 +122,8 @@ class Rays:
             return Planned
         config = old("agents.trainer", "with_common_config")({})
         build = old("agents.trainer_template", "build_trainer")
-        return build(name=name, default_policy=policy, default_config=config, execution_plan=plan)
+        more["execution_plan"] = plan
+        return build(name=name, default_policy=policy, default_config=config, **more)
 
     def trainer(self, algorithm, config):
         return compat.Trainer(config=config, algorithm=algorithm, legacy_ray=self.release)

@@ -133,7 +133,7 @@ def test_the_plan_of_an_algorithm_means_its_steps():
         stock(None, {})
 
 
-@pytest.mark.parametrize("hook", ["after_optimizer_step", "make_policy_optimizer"])
+@pytest.mark.parametrize("hook", ["make_policy_optimizer", "_train"])
 def test_what_belonged_to_another_architecture_says_where_it_went(hook):
     with pytest.raises(GoneError, match=hook) as error:
         build_trainer("PPO", **{hook: print})

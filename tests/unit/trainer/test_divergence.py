@@ -17,7 +17,7 @@ NAN = torch.full((2,), torch.nan)
 def step(train):
     """An iteration of a trainer whose algorithm does this."""
     algorithm = SimpleNamespace(train=train)
-    return Trainer.step(SimpleNamespace(algorithm=algorithm, _call_hook=lambda *_: None))
+    return Trainer.step(SimpleNamespace(algorithm=algorithm, call_hook=lambda *_: None))
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ legacy.deactivate()  # to import it is to activate it
 
 pytestmark = OTHERS_WARNINGS
 RECORDED = Path(training_loops.__file__).with_name("loops")
+HOOKS = RECORDED.with_name("hooks")
 
 
 def old(module, name):
@@ -74,10 +75,39 @@ ALONE = loops_here.recorded(
 )
 
 
-@pytest.mark.parametrize(("release", "name", "told"), ALONE)
-def test_a_trainer_in_one_process_does_what_it_did(release, name, told, tmp_path):
+@pytest.fixture
+def no_ray():
+    """Training works in this process, without starting Ray."""
     same = {name: lambda value, **_: value for name in ("get", "put")}
     nothing = {"init": mock.DEFAULT, "cluster_resources": dict, **same}
-    with mock.patch.multiple(todays, **nothing):  # no Ray starts
-        found = loops_here.play(release, name, tmp_path)
-    loops_here.check(told, found)
+    with mock.patch.multiple(todays, **nothing):
+        yield
+
+
+@pytest.mark.parametrize(("release", "name", "told"), ALONE)
+@pytest.mark.usefixtures("no_ray")
+def test_a_trainer_in_one_process_does_what_it_did(release, name, told, tmp_path):
+    loops_here.check(told, loops_here.play(release, name, tmp_path))
+
+
+@pytest.mark.parametrize("release", ["0.8.5", "1.0.1"])
+@pytest.mark.usefixtures("no_ray")
+def test_a_trainer_calls_its_hooks(release):
+    recorded = json.loads((HOOKS / f"{release}.json").read_text())["trainer_hooks"]
+    called = loops_here.call_hooks(release, recorded.pop("given"))
+    evaluated = ["before_evaluate_fn", "trainer"]
+    for calls in (recorded, called):  # today's Ray evaluates before an iteration's result is there
+        calls["trained"].remove(evaluated)
+    assert called == recorded
+    assert evaluated not in called["trained"]
+
+
+@pytest.mark.usefixtures("no_ray")
+def test_a_class_checks_its_environments():
+    class Strict(loops_here.old("agents.ppo", "PPOTrainer")):
+        @staticmethod
+        def validate_env(env, env_context):
+            raise ValueError(f"{env.spec.id} in worker {env_context.worker_index}")
+
+    with pytest.raises(ValueError, match="CartPole-v1 in worker 0"):
+        Strict({"env": "CartPole-v1", "num_workers": 0, "framework": "torch"})
