@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import statistics
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from rllib_compat.neutral.origins import describe_place
 if TYPE_CHECKING:
     from rllib_compat.trainer.rollouts import Episode
 
-#: Env steps without --steps and --episodes, as ever.
+#: Env steps without --steps and --episodes, as in old Rays.
 STEPS = 10_000
 
 
@@ -98,7 +99,7 @@ def command(
 
 
 def _flags(given: dict[str, Any]) -> list[str]:
-    """Sentences on flags that mean nothing any more.
+    """Sentences about flags that have no effect any more.
 
     Raises:
         UsageError: Flags contradict each other.
@@ -112,7 +113,7 @@ def _flags(given: dict[str, Any]) -> list[str]:
     if given["no_render"]:
         notes.append("--no-render: nothing is rendered unless you pass --render.")
     if given["local_mode"]:
-        notes.append("--local-mode: it means nothing any more; an evaluation runs in one process.")
+        notes.append("--local-mode: ignored; an evaluation always runs in one process.")
     if given["monitor"]:
         notes.append("--monitor: it is --video-dir since Ray 1.0.")
     return notes
@@ -131,6 +132,7 @@ def _evaluate(
     given: dict[str, Any],
 ) -> tuple[list[Episode], int]:
     from rllib_compat.conversion.given import Given
+    from rllib_compat.conversion.inspect import inspect
     from rllib_compat.trainer import actors, rollouts
 
     overrides = dict(given["config"] or {})
@@ -151,6 +153,8 @@ def _evaluate(
     render = "human" if given["render"] else "rgb_array" if video else None
     if video:
         import_optional("moviepy", extra="video", where="--video-dir")
+    if render and find_spec("pygame") is None:  # else it can draw any environment
+        rollouts.require_pygame(known.env or inspect(checkpoint, given=known).environment)
     played = []
     recorder = rollouts.Recorder(
         given["out"],
@@ -188,7 +192,7 @@ def _evaluate(
 
 
 def _summary(played: list[Episode]) -> dict[str, Any]:
-    """The result, over the episodes that came to their end; else over the one that was cut."""
+    """The result, over the episodes that have ended; else over the one that was cut."""
     whole = [episode for episode in played if episode.done] or played
     rewards = [episode.reward for episode in whole]
     return {

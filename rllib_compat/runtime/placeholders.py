@@ -95,15 +95,15 @@ class Placeholder(gymnasium.Env[Any, Any]):
     ) -> None:
         self.observation_space = spaces.to_gymnasium(observation_space)
         self.action_space = spaces.to_gymnasium(action_space)
-        self._name = name
+        self.name = name
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> NoReturn:  # noqa: ARG002
         """Raises the error that the environment is missing."""
-        _missing(self._name)
+        _missing(self.name)
 
     def step(self, action: object) -> NoReturn:  # noqa: ARG002
         """Raises the error that the environment is missing."""
-        _missing(self._name)
+        _missing(self.name)
 
 
 class MultiAgentPlaceholder(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
@@ -118,24 +118,24 @@ class MultiAgentPlaceholder(MultiAgentEnv):  # type: ignore[misc]  # Ray has no 
         self.action_spaces = {p: spaces.to_gymnasium(a) for p, (_, a) in policies.items()}
         self.observation_space = gymnasium.spaces.Dict(self.observation_spaces)
         self.action_space = gymnasium.spaces.Dict(self.action_spaces)
-        self._name = name
+        self.name = name
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> NoReturn:  # noqa: ARG002
         """Raises the error that the environment is missing."""
-        _missing(self._name)
+        _missing(self.name)
 
     def step(self, action_dict: object) -> NoReturn:  # noqa: ARG002
         """Raises the error that the environment is missing."""
-        _missing(self._name)
+        _missing(self.name)
 
 
 def _missing(name: str | None) -> NoReturn:
-    shown = name or "…"
-    why = name and why_not_importable(name)
-    found = f"cannot be created ({why.rstrip('.')})" if why else "is not registered"
-    fix = "install the package" if why else f"call ray.tune.register_env({shown!r}, creator)"
-    raise LegacyEnvError(
-        f"Training needs the checkpoint's environment `{shown}`, which {found} on this machine.",
-        where="$.env",
-        fix=f"{fix} before Algorithm.from_checkpoint(…)",
-    )
+    needs = "an environment, which is not stored in the checkpoint"
+    fix = "pass it: rllib_compat.load(CHECKPOINT, env=MyEnv)"
+    if name:
+        why = why_not_importable(name)
+        found = f"cannot be created ({why.rstrip('.')})" if why else "is not registered"
+        needs = f"the checkpoint's environment `{name}`, which {found} on this machine"
+        fix = "install the package" if why else f"call ray.tune.register_env({name!r}, creator)"
+        fix += " before Algorithm.from_checkpoint(…)"
+    raise LegacyEnvError(f"Training needs {needs}.", where="$.env", fix=fix)

@@ -21,6 +21,7 @@ from rllib_compat.runtime.env_settings import STORED, EnvSettings
 from rllib_compat.runtime.envs import adapt_env, find_creator, resolve_env_name
 from rllib_compat.runtime.gym_api import adapt_single_agent
 from rllib_compat.runtime.multi_agent import ALL, is_multi_agent
+from rllib_compat.runtime.placeholders import MultiAgentPlaceholder, Placeholder
 from rllib_compat.trainer.inference import Request
 
 if TYPE_CHECKING:
@@ -86,13 +87,21 @@ def make_env(actor: Actor, *, render_mode: str | None = None) -> Any:
     name = context[STORED].get("name") if STORED in context else getattr(settings, "env", env)
     if render_mode and _made_by_gymnasium(name):
         context["render_mode"] = render_mode
-        _require_pygame(name)
+        require_pygame(name)
     creator = find_creator(env)
     if creator is None:
         from rllib_compat.runtime.envs import make_env as make_or_refuse
 
         return make_or_refuse(EnvSettings(env=str(actor.env)), context)
     made = creator(EnvContext(context, 0))
+    if isinstance(made, (Placeholder, MultiAgentPlaceholder)):
+        raise LegacyEnvError(
+            f"The checkpoint's environment {made.name!r} is not known on this machine."
+            if made.name
+            else "The checkpoint does not name its environment.",
+            where="--env",
+            fix="give its name, or module:Class of its class",
+        )
     if is_multi_agent(made) or hasattr(made, "wraps_legacy_env"):
         return made
     return adapt_single_agent(made, EnvSettings(env=None))
@@ -241,11 +250,13 @@ def _made_by_gymnasium(env: object) -> bool:
     return resolve_env_name(env)[0] in gymnasium.registry
 
 
-def _require_pygame(name: str) -> None:
+def require_pygame(name: object) -> None:
     """Raises a CompatError if gymnasium draws an environment with pygame, which is missing."""
     import gymnasium
 
-    if str(gymnasium.spec(resolve_env_name(name)[0]).entry_point).startswith(_DRAWN_BY_PYGAME):
+    if not _made_by_gymnasium(name):
+        return
+    if str(gymnasium.spec(resolve_env_name(str(name))[0]).entry_point).startswith(_DRAWN_BY_PYGAME):
         import_optional("pygame", extra="video", where=f"drawing {name}")
 
 

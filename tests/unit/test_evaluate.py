@@ -15,6 +15,7 @@ from tests.legacy.cases import find
 PPO = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
 A2C = next(c for c in find(ray="0.5.3", algorithm="A2C"))
 DDPG = next(c for c in find(ray="0.8.5", algorithm="DDPG") if c.variant == "asym2")
+WITHOUT_ENV = next(c for c in find(ray="1.13.0") if c.variant == "meanstd-worker1")
 
 # An environment of gym's old API, with spaces of any size, in a module beside the caller.
 WALK = (PPO.path, "--run", "PPO", "--env", "walk:Walk")
@@ -157,6 +158,27 @@ def test_what_can_not_be_done_says_why(evaluate, args, text):
     assert text in err
 
 
+@pytest.mark.parametrize(
+    ("missing", "option"),
+    [("moviepy", ["--video-dir", "v"]), ("pygame", ["--video-dir", "v"]), ("pygame", ["--render"])],
+)
+@pytest.mark.parametrize("env", [["--env", "CartPole-v1"], []], ids=["named", "its own"])
+def test_a_missing_package_is_named_before_anything_is_read(
+    evaluate, monkeypatch, missing, option, env
+):
+    for name in ("moviepy", "pygame"):  # which need not be installed for the tests
+        monkeypatch.setitem(sys.modules, name, None if name == missing else sys)
+    code, _, err = evaluate(PPO.path, *env, *option, "--episodes", 1)
+    assert code == 2
+    assert err.startswith(f"error: This needs the package {missing}, which is not installed.")
+    assert "[video]" in err
+
+
+def test_a_checkpoint_without_an_environment_asks_for_one(evaluate):
+    _, _, err = evaluate(WITHOUT_ENV.checkpoint, "--episodes", 1)
+    assert "error: The checkpoint does not name its environment.\n  where: --env" in err
+
+
 def test_flags_without_a_meaning_say_so(evaluate):
     _, _, err = evaluate(
         PPO.path,
@@ -170,7 +192,7 @@ def test_flags_without_a_meaning_say_so(evaluate):
         "--local-mode",
     )
     assert "--no-render: nothing is rendered" in err
-    assert "--local-mode: it means nothing" in err
+    assert "--local-mode: ignored" in err
 
 
 def test_rollout_is_the_same_verb(capsys):

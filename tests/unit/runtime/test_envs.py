@@ -537,7 +537,7 @@ class TestPlaceholders:
         assert isinstance(env, MultiAgentEnv)
         assert env.possible_agents == ["a"]
         assert not isinstance(env, Placeholder)
-        with pytest.raises(LegacyEnvError, match="not registered on this machine"):
+        with pytest.raises(LegacyEnvError, match="which is not stored in the checkpoint"):
             env.step({})
 
 
