@@ -18,17 +18,17 @@ from rllib_compat.neutral.extras import PACKAGE, install_command
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import releases
 
-#: What people want to do, and the extra that it needs (None: the light install does it).
+#: Uses, and the extra that each needs (None: the light install has it).
 _USES = (
     ("inspect, config, convert --to msgpack, load_policy", None),
     ("convert, verify, Trainer, load, train, evaluate, demo, run", "ray"),
     ("convert --to onnx", "onnx"),
     ("convert --to safetensors, policy or hub", "safetensors"),
-    ("evaluate --video-dir", "video"),
+    ("evaluate --render, --video-dir", "video"),
     ("upgrade", "upgrade"),
     ("plot", "plot"),
 )
-#: What only a Trainer's export wants, which takes the way through torch.
+#: What only a Trainer's export through torch needs.
 _FOR_MORE = ("onnxscript",)
 
 
@@ -54,10 +54,10 @@ class Package:
 @click.command("doctor")
 @options.json_option
 def command(as_json: bool) -> int:
-    """Tells versions, what works here, and what to install for the rest.
+    """Prints versions, what works here, and what to install for the rest.
 
-    The exit code is 1 if something is there in part, or in a version that was not tested; what is
-    left out on purpose (an extra of which nothing is installed) is no fault.
+    The exit code is 1 if an extra is installed in part, or a package in a version that was not
+    tested; an extra of which nothing is installed is no fault.
 
     \b
     Examples:
@@ -105,7 +105,7 @@ def command(as_json: bool) -> int:
         ],
     )
     for fault in faults:
-        output.say(f"look at: {fault}")
+        output.say(fault)
     return 1 if faults else 0
 
 
@@ -146,7 +146,7 @@ def _known(packages: list[Package], extra: str | None) -> bool:
 
 
 def _missing(packages: list[Package], extra: str | None) -> list[str]:
-    """The packages that are not there, or not in a version that is asked for."""
+    """The packages that are not installed, or in a version that does not fit."""
     return [
         p.name
         for p in packages
@@ -155,15 +155,16 @@ def _missing(packages: list[Package], extra: str | None) -> list[str]:
 
 
 def _faults(packages: list[Package]) -> Iterator[str]:
-    """What is there in part, or not as it was tested."""
+    """Extras that are installed in part, and versions that were not tested."""
     extras = Counter(package.name for package in packages)  # of how many each is a part
     for package in packages:
         own = [p for p in packages if p.extra == package.extra and extras[p.name] == 1]
         partly = any(p.version for p in own)
         if package.fits or package.name in _FOR_MORE or not (partly or package.extra is None):
             continue
-        have = f"{package.version} is installed" if package.version else "it is not installed"
-        yield f"{package.name}{package.wanted}: {have}; {install_command(package.extra)}"
+        found = f"{package.version} is installed" if package.version else "is not installed"
+        needed = f", and {package.wanted} is needed" if package.wanted else ""
+        yield f"{package.name} {found}{needed}: {install_command(package.extra)}"
     ray = next((p.version for p in packages if p.name == "ray" and p.version), None)
     if ray is not None and Version(ray).release[:2] > releases.NEWEST.release[:2]:
         tested = f"{releases.OLDEST} to {releases.NEWEST}"

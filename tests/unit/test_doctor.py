@@ -101,8 +101,8 @@ def test_half_an_extra_and_an_old_ray_are_told_with_the_command(installed, capsy
     code, told = run(capsys)
     assert code == 1
     old, torch = told["faults"]
-    assert old == f"ray>=2.40: 2.9.3 is installed; {install_command('ray')}"
-    assert torch == f"torch>=2.0: it is not installed; {install_command('ray')}"
+    assert old == f"ray 2.9.3 is installed, and >=2.40 is needed: {install_command('ray')}"
+    assert torch == f"torch is not installed, and >=2.0 is needed: {install_command('ray')}"
 
 
 def test_a_ray_newer_than_the_tested_ones_works_and_is_told(installed, capsys):
