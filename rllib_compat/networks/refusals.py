@@ -155,7 +155,7 @@ def _bounds_of(space: Box) -> str:
     )
 
 
-def no_fit(found: str, network: str, where: str, fits: int = 0) -> CheckpointError:
+def no_fit(found: str, network: str, where: str, fits: int = 0, fix: str = "") -> CheckpointError:
     """Arrays without names that are not those of the network that config and spaces describe.
 
     Args:
@@ -163,9 +163,10 @@ def no_fit(found: str, network: str, where: str, fits: int = 0) -> CheckpointErr
         network: The network, without its article.
         where: The place.
         fits: How many networks fit: none, or more than one.
+        fix: What to do first.
     """
     count = "more than one" if fits > 1 else "no"
-    return CheckpointError(f"{found} fits {count} {network}.", where=where, fix=_CHECK)
+    return CheckpointError(f"{found} fits {count} {network}.", where=where, fix=f"{fix}{_CHECK}")
 
 
 def missing(names: Sequence[str], where: str) -> CheckpointError:

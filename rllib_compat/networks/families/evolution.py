@@ -146,6 +146,14 @@ def _without_value(network: Network, *, deterministic: bool) -> Network:
 _EAGER = ("tf2", "tfe")
 _SWISH = ("swish", "silu")
 
+#: What to do about a vector of Ray 0.5 that does not fit: configs of ES and ARS have the same keys,
+#: and the default of ARS's `policy_type` is linear.
+_OTHER_POLICY = {
+    "ES": "If ARS was trained, give --algorithm ARS. ",
+    "ARS": 'If it was an MLPPolicy, give a config with "policy_type": "MLPPolicy" and its '
+    '"fcnet_hiddens": --config FILE. ',
+}
+
 #: Without an action space, the number of outputs is searched for, up to this.
 _MOST_OUTPUTS = 512
 
@@ -187,6 +195,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         f"fully connected network with {inputs} inputs, hidden layers {list(hiddens)} and "
         f"{outputs or 'unknown'} outputs",
         where,
+        fix=_OTHER_POLICY.get(settings.algorithm, "") if _may_have_own_layers(settings) else "",
     )
 
 
@@ -223,6 +232,10 @@ def _has_own_layers(settings: ModelSettings) -> bool:
     if settings.ray is None:
         return "policy_type" in settings.config
     return settings.ray.startswith("0.5")
+
+
+def _may_have_own_layers(settings: ModelSettings) -> bool:
+    return settings.ray is None or _has_own_layers(settings)
 
 
 def _as_model(settings: ModelSettings) -> ModelSettings:

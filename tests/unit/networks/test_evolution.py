@@ -84,6 +84,19 @@ def test_ray_0_5_did_not_look_at_the_model_config(algorithm, config, hiddens):
     assert "normalised" in findings[0].message, "the filter was not stored, which has to be told"
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "hiddens", "fix"),
+    [("ES", (), "--algorithm ARS"), ("ARS", (7,), '"policy_type": "MLPPolicy"')],
+)
+def test_a_vector_of_ray_0_5_that_does_not_fit_says_what_decides_its_layers(
+    algorithm, hiddens, fix
+):
+    vector, _ = vector_of(policy_rows(hiddens), np.random.default_rng(0))
+    with pytest.raises(CheckpointError) as raised:
+        read_policy(policy(vector), settings("0.5", algorithm))
+    assert fix in raised.value.fix
+
+
 def test_a_vector_that_fits_nothing_and_a_size_that_is_not_known_are_errors():
     with pytest.raises(CheckpointError, match="fits no"):
         read_policy(policy(np.zeros(11)), settings())
