@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rllib_compat.cli import named_modules, options, output
+from rllib_compat.cli import named_modules, options, output, overview
 from rllib_compat.neutral.extras import import_optional
 from rllib_compat.neutral.origins import describe_place
 
@@ -27,6 +27,7 @@ STEPS = 10_000
 @click.option(
     "--run", "--algo", "--algorithm", "-r", "-a", help="The algorithm that was trained, e.g. PPO."
 )
+@click.option("--best", is_flag=True, help="Of a trial, the checkpoint with the highest return.")
 @click.option("--env", "-e", help="The environment: a name, or module:Class.")
 @click.option(
     "--config", "-c", type=options.ConfigOption(), help="Legacy keys that replace the checkpoint's."
@@ -64,6 +65,7 @@ def command(
     *,
     episodes: int | None,
     steps: int | None,
+    best: bool,
     as_json: bool,
     verbose: int,
     strict: bool,
@@ -77,6 +79,7 @@ def command(
     \b
     Examples:
       rllib-compat evaluate ~/ray_results/PPO/PPO_CartPole-v0_0/checkpoint_10/checkpoint-10
+      rllib-compat evaluate ~/ray_results/PPO/PPO_CartPole-v0_0 --best --episodes 20
       rllib-compat evaluate checkpoint_10 --run DQN --env CartPole-v1 --episodes 20 --no-explore
       rllib-compat evaluate checkpoint_10 --steps 1000 --out rollouts.pkl --save-info
     """
@@ -85,6 +88,10 @@ def command(
     if steps is None:
         steps = 0 if episodes else STEPS
     video = given["video_dir"] or (_monitor(given["out"]) if given["monitor"] else None)
+    if best:
+        from rllib_compat.formats.stores import source_path
+
+        checkpoint = overview.find_best(source_path(checkpoint))
     with contextlib.redirect_stdout(sys.stderr):
         played, code = _evaluate(checkpoint, episodes or 0, steps, video, verbose, given)
     summary = _summary(played)

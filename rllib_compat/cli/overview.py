@@ -1,4 +1,4 @@
-"""All checkpoints below a folder in one table, for `inspect`."""
+"""All checkpoints below a folder: a table for `inspect`, and the best one for `evaluate`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from rllib_compat.cli import output
 from rllib_compat.cli.answers import Answers, examples
-from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.errors import CheckpointError, CompatError
 
 #: How many lines the table may take where it is not asked for all.
 _LINES = 39
@@ -44,6 +44,37 @@ def show(folder: Path, known: Answers, *, as_json: bool, everything: bool) -> in
         shown = ", ".join(f"{count} {what}" for what, count in counts.most_common())
         output.say(f"checkpoints: {shown}")
     return int(any(row[-1] == _UNREADABLE for row in rows))
+
+
+def find_best(folder: Path) -> Path:
+    """The checkpoint below a folder whose iteration had the highest mean return.
+
+    Raises:
+        CheckpointError: The results of the trials have no return of any of them.
+    """
+    from rllib_compat.formats import layouts
+
+    last, returns = functools.cache(_returns), dict[Path, float]()
+    for path in layouts.search.find_checkpoints(folder):
+        try:
+            iteration = layouts.read(path).counters.iteration
+        except CompatError as error:
+            output.progress(f"{path}: {error.found}")
+            continue
+        if iteration in last(path.parent):
+            returns[path] = last(path.parent)[iteration]
+    if not returns:
+        raise CheckpointError(
+            "No checkpoint in it belongs to a result of its trial.",
+            where=str(folder),
+            fix="Leave --best out, and give the path of a checkpoint.",
+        )
+    best = max(returns, key=lambda path: returns[path])
+    output.progress(
+        f"{best.relative_to(folder)}: of {len(returns)} checkpoints the one with the highest mean "
+        f"return, {returns[best]:.6g}"
+    )
+    return best
 
 
 def _row(path: Path, folder: Path, known: Answers, last: Any) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 import json
 import pickle
 import shelve
+import shutil
 import sys
 import textwrap
 
@@ -15,6 +16,7 @@ from tests.legacy.cases import find
 PPO = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
 A2C = next(c for c in find(ray="0.5.3", algorithm="A2C"))
 DDPG = next(c for c in find(ray="0.8.5", algorithm="DDPG") if c.variant == "asym2")
+TRIAL = next(c for c in find(ray="1.13.0") if c.variant == "tunerun")
 WITHOUT_ENV = next(c for c in find(ray="1.13.0") if c.variant == "meanstd-worker1")
 
 # An environment of gym's old API, with spaces of any size, in a module beside the caller.
@@ -177,6 +179,24 @@ def test_a_missing_package_is_named_before_anything_is_read(
 def test_a_checkpoint_without_an_environment_asks_for_one(evaluate):
     _, _, err = evaluate(WITHOUT_ENV.checkpoint, "--episodes", 1)
     assert "error: The checkpoint does not name its environment.\n  where: --env" in err
+
+
+def test_the_best_checkpoint_of_a_trial_is_that_of_the_highest_return(evaluate, tmp_path):
+    trial = tmp_path / "trial"
+    shutil.copytree(next(TRIAL.path.glob("ray_results/exp/PPO_*")), trial)
+    results = [json.loads(line) for line in (trial / "result.json").read_text().splitlines()]
+    results[0]["episode_reward_mean"] = 99.5
+    (trial / "result.json").write_text("\n".join(map(json.dumps, results)) + "\n")
+    code, _, err = evaluate(trial, "--best", "--episodes", 1)
+    assert code == 0, err
+    chosen, reading = err.splitlines()[:2]
+    assert chosen.startswith("checkpoint_000001/checkpoint-1: of 2 checkpoints")
+    assert chosen.endswith("return, 99.5")
+    assert "checkpoint-1 (" in reading
+    (trial / "result.json").unlink()
+    (trial / "progress.csv").unlink()
+    code, _, err = evaluate(trial, "--best", "--episodes", 1)
+    assert (code, "Leave --best out" in err) == (2, True)
 
 
 def test_flags_without_a_meaning_say_so(evaluate):
