@@ -256,6 +256,7 @@ def _convert_below(
             counts[outcome.status] += 1
             warned += outcome.is_done and outcome.warnings > 0
             advance(_counts(counts))
+    left = len(found) - len(outcomes)
     page, skeleton = join_place(new, report.NAME), None
     writes = bool(outcomes) and not options["dry_run"]
     if writes:
@@ -270,7 +271,7 @@ def _convert_below(
             output.table("", columns, [_outcome_row(o) for o in rows])
         answers.show(groups, verbose)
         shown = _counts(counts)
-        if left := len(found) - len(outcomes):
+        if left:
             shown += f", {left} left"
         if warned:
             shown += f" ({warned} with warnings; -v shows them)"
@@ -280,7 +281,9 @@ def _convert_below(
         if skeleton is not None:
             output.say(f"next: write your answers into {skeleton}, and run the command again with")
             output.say(f"  --hints {shlex.quote(str(skeleton))}")
-    if len(outcomes) < len(found) or counts["failed"]:
+        elif left:
+            output.say("next: run the same command again, which converts the rest")
+    if left or counts["failed"]:
         return 2
     return int(bool(counts["refused"] or (strict and warned)))
 
