@@ -183,8 +183,15 @@ def _draw(
     return [*lines, ""] if spaced else lines
 
 
+class _PathWrapper(_Wrapper):
+    """Breaks a path after its hyphens, too, at which options are not broken."""
+
+    wordsep_simple_re = re.compile(rf"{_Wrapper.wordsep_simple_re.pattern}|(?<=\w-)(?=\w)")
+
+
 def _wrap(line: str, width: int) -> list[str]:
-    wrapper = _Wrapper(width, break_on_hyphens=False, drop_whitespace=True)
+    kind = _Wrapper if " " in line or line.startswith("-") else _PathWrapper
+    wrapper = kind(width, break_on_hyphens=False, drop_whitespace=True)
     return wrapper.wrap(line) or [""]
 
 

@@ -110,7 +110,7 @@ def command(
     if as_json:
         output.emit_json([_plain(file, upgraded) for file, upgraded in found.items()])
     else:
-        _show(found, diff, how["verbose"])
+        _show(found, how["verbose"], diff=diff, check=check)
     for one in failed:
         output.progress(f"error: {one}")
     if failed:
@@ -187,7 +187,7 @@ def _plain(file: Path, upgraded: Upgraded) -> dict[str, Any]:
     }
 
 
-def _show(found: dict[Path, Upgraded], diff: bool, verbose: int) -> None:
+def _show(found: dict[Path, Upgraded], verbose: int, *, diff: bool, check: bool) -> None:
     if diff:
         for file, upgraded in found.items():
             click.echo(printable(upgraded.diff(file.as_posix()), lines=True), nl=False)
@@ -199,9 +199,12 @@ def _show(found: dict[Path, Upgraded], diff: bool, verbose: int) -> None:
     ]
     if rows:
         output.table("", ("what", "where", "rule", "message"), rows)
+    changed = [file for file, upgraded in found.items() if upgraded.after != upgraded.before]
+    for file in changed if check else ():
+        click.echo(f"would change {printable(str(file))}")
     every = [change for upgraded in found.values() for change in upgraded.changes]
     done = sum(change.done for change in every)
     click.echo(
-        f"{len(found)} files, {sum(u.after != u.before for u in found.values())} changed: "
+        f"{len(found)} files, {len(changed)} changed: "
         f"{done} changes (-v shows them), {len(every) - done} to do by hand"
     )

@@ -315,6 +315,13 @@ def test_in_a_pipe_a_row_is_a_line_that_nothing_cuts(capsys, monkeypatch):
     assert shown == ["key  what", f"a    {long} → do", "bb   [red]\\x1b[2Jmarkup", ""]
 
 
+def test_a_narrow_table_breaks_paths_at_their_parts_and_no_word(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    output.table("", ("where", "to do"), [("apex-tf-v-atoms/checkpoint_2", "give --action-space")])
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()[1:-1]]
+    assert shown == [["apex-tf-v-", "give"], ["atoms/", "--action-space"], ["checkpoint_2"]]
+
+
 def test_a_program_that_ends_at_once_has_written_everything(tmp_path):
     command = [sys.executable, "-m", "rllib_compat", "inspect", "--arrays", "--json", CASE.path]
     with (tmp_path / "out").open("w") as out:

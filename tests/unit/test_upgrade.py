@@ -513,7 +513,8 @@ def run(capsys):
 def test_check_and_diff_write_nothing(run, tmp_path):
     file = tmp_path / "train.py"
     file.write_text("import gym\n")
-    assert run(file, "--check")[0] == 1
+    code, out, _ = run(file, "--check")
+    assert (code, out.splitlines()[0]) == (1, f"would change {file}")
     code, out, _ = run(file, "--diff")
     assert code == 0
     assert "-import gym\n+from rllib_compat import gym\n" in out
