@@ -99,7 +99,7 @@ def test_what_msgpack_has_no_type_for_becomes_the_documented_one(value, expected
     ids=repr,
 )
 def test_what_can_not_be_written_is_named_by_its_path(value, where):
-    with pytest.raises(CheckpointError, match="no form") as caught:
+    with pytest.raises(CheckpointError, match="cannot store") as caught:
         pack(value)
     assert caught.value.where == where
 

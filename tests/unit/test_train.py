@@ -186,7 +186,7 @@ def test_defaults_of_the_old_ray_reach_the_trial_and_its_resources():
 def test_a_trial_that_would_wait_for_ever_is_refused():
     spec = {**SPEC, "config": {"num_workers": 32, "num_gpus": 1}}
     found = experiments.prepare({"x": spec}, keys={})
-    with pytest.raises(ConfigError, match=r"asks for 33 CPU, 1 GPU; Ray has 2 CPU, 0 GPU here"):
+    with pytest.raises(ConfigError, match=r"needs 33 CPU, 1 GPU, and Ray has 2 CPU, 0 GPU"):
         experiments.check_resources(found, {"CPU": 2})
     experiments.check_resources(found, {"CPU": 64, "GPU": 1})
 
