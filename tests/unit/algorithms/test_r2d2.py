@@ -337,7 +337,7 @@ def test_an_episode_without_states_is_refused():
     episode = SingleAgentEpisode(
         observations=[0.0, 1.0], actions=[0], rewards=[1.0], terminated=True, len_lookback_buffer=0
     )
-    with pytest.raises(ConfigError, match="no initial state"):
+    with pytest.raises(ConfigError, match="no states"):
         list(SequenceChopper(3).chop(episode))
 
 

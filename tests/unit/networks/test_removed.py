@@ -95,7 +95,7 @@ BROKEN = {
     "CRR: a smaller critic": (
         CRR,
         with_("q_model.q_out._model.0.weight", lambda a: a[:, :3]),
-        "can't take",
+        "do not fit",
     ),
     "RNNSAC: no LSTM": (
         RNNSAC,
@@ -105,7 +105,7 @@ BROKEN = {
     "RNNSAC: a smaller LSTM": (
         RNNSAC,
         with_("q_net.lstm.weight_hh_l0", lambda a: a[:, :3]),
-        "can't take|operands",
+        "do not fit|operands",
     ),
     "RNNSAC: another model": (
         RNNSAC,

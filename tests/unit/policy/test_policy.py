@@ -78,7 +78,7 @@ def test_a_custom_model_is_refused_and_nobody_s_module_imported():
 
 
 def test_observations_of_another_shape_are_an_error_that_says_so(cartpole):
-    with pytest.raises(CheckpointError, match=r"\(5,\) are not of the space Box"):
+    with pytest.raises(CheckpointError, match=r"\(5,\) are not in the space Box"):
         cartpole.compute_single_action(np.zeros(5))
 
 
@@ -93,7 +93,7 @@ def test_the_state_goes_from_step_to_step():
     assert np.array_equal(step.state[0], zeros.state[0])
     after = policy.compute_single_action(old.observations[1], step.state, step.actions, 1.0)
     assert not np.array_equal(after.state[0], step.state[0])
-    with pytest.raises(CheckpointError, match="state of 1 items"):
+    with pytest.raises(CheckpointError, match="state of 1 observations"):
         policy.compute_single_action(old.observations[0], [np.zeros(3), np.zeros(3)])
 
 
