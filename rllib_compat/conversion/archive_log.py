@@ -241,18 +241,18 @@ def _only_run(folder: Store, own: str) -> Iterator[threading.Event]:
     Yields:
         An event that is set when another run has written its mark.
     """
-    if _running_run(folder):
+    if _active_run(folder):
         raise _other_run(folder.shown)
     _sign(folder, own)
     time.sleep(_SETTLE)
-    if _running_run(folder) != own:
+    if _active_run(folder) != own:
         raise _other_run(folder.shown)
     ended, lost = threading.Event(), threading.Event()
 
     def sign_again() -> None:
         while not ended.wait(_INTERVAL):
             with suppress(CompatError):  # the store may be unavailable for a while
-                if _running_run(folder) not in (own, None):
+                if _active_run(folder) not in (own, None):
                     lost.set()
                     return
                 _sign(folder, own)
@@ -264,7 +264,7 @@ def _only_run(folder: Store, own: str) -> Iterator[threading.Event]:
     finally:
         ended.set()
         thread.join()
-        if _running_run(folder) == own:
+        if _active_run(folder) == own:
             folder.remove(_RUNNING)
 
 
@@ -272,7 +272,7 @@ def _sign(folder: Store, own: str) -> None:
     folder.write(_RUNNING, [f"{time.time()} {own}".encode("ascii")])
 
 
-def _running_run(folder: Store) -> str | None:
+def _active_run(folder: Store) -> str | None:
     """Returns the run that is writing to a folder of a store."""
     with suppress(ValueError):
         at, name = (folder.read(_RUNNING) or b"").decode("ascii").split(" ")

@@ -65,9 +65,9 @@ class Jobs:
     """The checkpoints below a folder, in the order of their paths; the list is a temporary file.
 
     Args:
-        folder: Where they are.
-        out: Where the new ones get folders of their own, by their paths below `folder`.
-        found: The path of each below the folder, that of the new one below `out`, and the version.
+        folder: The folder or address of the checkpoints.
+        out: The output folder.
+        found: For each, its path below `folder`, the new one's path below `out`, and its version.
     """
 
     def __init__(
@@ -116,11 +116,11 @@ def find_jobs(folder: str | Path, out: str | Path) -> Jobs:
 def _with_targets(
     found: Iterator[tuple[PurePosixPath, str, bool]], itself: str
 ) -> Iterator[tuple[PurePosixPath, PurePath, str]]:
-    """Adds to each checkpoint the path of the new one below the output folder.
+    """Yields each checkpoint with the path of the new one below the output folder.
 
-    A file that is all there is below a folder takes its name. One that has others below it has a
-    name of its own there, so that no checkpoint is written into the folder of another. Those below
-    a folder follow each other, so its neighbours say whether a checkpoint is alone.
+    The only checkpoint file of a folder gets the folder's name. A checkpoint with others below it
+    gets another name, so that none is inside another. Checkpoints of a folder are consecutive, so
+    the previous and the next one show whether a checkpoint is the only one.
     """
     before, here = None, next(found, None)
     while here is not None:

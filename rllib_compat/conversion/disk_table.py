@@ -1,4 +1,4 @@
-"""Texts by name in a temporary file, for lists that would be too long for memory."""
+"""A table of texts in a temporary file, for lists that do not fit in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _REPLACE = _ADD.replace("NOTHING", "UPDATE SET text = excluded.text")
 
 
 class DiskTable:
-    """Texts by name, in the order in which the names came; the system removes the file."""
+    """A table of texts by name, in insertion order; the system removes its file."""
 
     def __init__(self) -> None:
         self._rows = sqlite3.connect("", isolation_level=None)
@@ -20,16 +20,16 @@ class DiskTable:
         weakref.finalize(self, self._rows.close)
 
     def set(self, name: str, text: str, *, replace: bool = True) -> None:
-        """Adds a text, or replaces the one of that name."""
+        """Adds a text, or replaces the one with this name."""
         self._rows.execute(_REPLACE if replace else _ADD, (_key(name), text))
 
     def get(self, name: str) -> str | None:
-        """The text of a name."""
+        """Returns the text of a name, or None."""
         found = self._rows.execute("SELECT text FROM texts WHERE name = ?", (_key(name),))
         return next((str(text) for (text,) in found), None)
 
     def items(self) -> Iterator[tuple[str, str]]:
-        """The names and their texts."""
+        """Yields the names and their texts."""
         for name, text in self._rows.execute("SELECT name, text FROM texts ORDER BY rowid"):
             yield name.decode("utf-8", "surrogatepass"), text
 
@@ -38,5 +38,5 @@ class DiskTable:
 
 
 def _key(name: str) -> bytes:
-    """File names may hold what is no text."""
+    """Encodes a name, which may have characters that are not valid text."""
     return name.encode("utf-8", "surrogatepass")
