@@ -175,9 +175,9 @@ def extract(checkpoint: str | Path, target: str | Path, *, remote: bool | str = 
                 problem = checkpoints.difference(folder, file, copy)
                 if problem is not None:
                     raise CorruptCheckpointError(
-                        f"A stored file is not what it was: {problem}.",
+                        f"A stored file has changed: {problem}.",
                         where=str(checkpoints.root / folder.place / file.path),
-                        fix="`rllib-compat artifacts CHECKPOINT --verify` names all such files.",
+                        fix="Run `rllib-compat artifacts CHECKPOINT --verify`, which lists them all.",
                     )
     return checkpoints.manifest
 

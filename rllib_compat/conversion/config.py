@@ -181,7 +181,7 @@ def _without_attention(sources: ConfigSources, _: LegacyCheckpoint, __: Given) -
         "attention",
         Verdict.CONVERTED,
         "config.model.use_attention",
-        f"{len(keys)} keys became part of the modules",
+        f"{len(keys)} keys are in the modules now",
     )
     return sources.changing(model=kept).with_findings(finding)
 
@@ -202,7 +202,7 @@ def _without_custom_model(
         "custom-model",
         Verdict.CONVERTED,
         "config.model.custom_model",
-        f"{given.model} takes its place" if given.model else "its layers are in the modules",
+        f"{given.model} replaces it" if given.model else "its layers are in the modules",
     )
     return sources.changing(model=kept).with_findings(finding)
 
@@ -258,12 +258,12 @@ def _without_recordings(
         "offline-data",
         Verdict.RESET,
         "config.input",
-        f"training read recorded steps from {inputs[0]!r}; the checkpoint loads without them"
+        f"the training used recordings in {inputs[0]!r}; the checkpoint loads without them"
         if inputs
-        else f"{algorithm.name} learns from recorded steps, and the config does not name any; the "
-        "checkpoint loads, and train() fails until it has some",
-        'to train on: rllib_compat.load(CHECKPOINT, input="/path/to/recordings").train(); old '
-        "JSON files will do. With Ray alone: AlgorithmConfig.offline_data(input_=…)",
+        else f"{algorithm.name} trains on recordings, and the config has none; the checkpoint "
+        "loads, and train() raises an error until it has some",
+        'to continue training: rllib_compat.load(CHECKPOINT, input="/path/to/recordings").train(), '
+        "also with old JSON files; with Ray only: AlgorithmConfig.offline_data(input_=…)",
     )
     if not inputs:
         return sources.with_findings(finding)
@@ -299,7 +299,8 @@ def _with_policies(
             "policy_mapping_fn",
             "the policy mapping function is code and was not executed; each agent now has the "
             "policy with its id",
-            "to train on: rllib_compat.load(NEW, env=MyEnv, policy_mapping_fn=my_function)",
+            "to continue training: "
+            "rllib_compat.load(NEW, env=MyEnv, policy_mapping_fn=my_function)",
         )
         findings.append(lost)
     if "policies_to_train" in callers:
@@ -326,8 +327,7 @@ def _to_train(
             "policies-to-train",
             Verdict.RESET,
             path,
-            "which policies are trained is decided by code, which was not executed; all of them "
-            "are trained now",
+            "code, which was not executed, decided which policies to train; now all are trained",
             "before you continue training: config.multi_agent(policies_to_train=[…])",
         )
         return None, [reset] if sources else []

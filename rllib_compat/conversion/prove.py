@@ -161,9 +161,9 @@ def _compare_recorded(
     if not plan.networks:
         (unknown,) = plan.findings
         raise CheckpointError(
-            f"The recording can't be compared: {unknown.message}.",
+            f"The recording cannot be compared: {unknown.message}.",
             where=unknown.path,
-            fix="Give what is missing, or leave out --recorded.",
+            fix="Pass the missing facts, or omit --recorded.",
         )
     rows = []
     for policy_id, network in plan.networks.items():
@@ -191,9 +191,9 @@ def _compare_recorded(
         names = sorted(arrays)
         named = ", ".join(names[:8]) + (", …" if len(names) > 8 else "") if names else "no arrays"
         raise CheckpointError(
-            f"Nothing of the recording can be compared; it has {named}.",
+            f"The recording has no arrays to compare; it has {named}.",
             where="--recorded",
-            fix="`rllib-compat recorder` prints a script that records what is needed.",
+            fix="Use the script of `rllib-compat recorder`, which records the needed arrays.",
         )
     return rows
 

@@ -106,10 +106,10 @@ class Store:
                 files, path = fs.FileSystem.from_uri(address)
         except (ImportError, OSError, ValueError) as error:
             raise FileSystemError(
-                f"The address can't be opened: {error}.",
+                f"The address cannot be opened: {error}.",
                 where=shown,
-                fix="Give an address of pyarrow or fsspec, such as s3://bucket/path; what it needs "
-                "beside (credentials, a region, an endpoint) is in their documentation.",
+                fix="Pass an address of pyarrow or fsspec, such as s3://bucket/path; their "
+                "documentation describes credentials, regions and endpoints.",
             ) from error
         return cls(files, path.rstrip("/"), shown.partition("?")[0].rstrip("/"))
 
@@ -312,9 +312,9 @@ def _copy(store: Store, only: Collection[str] = ()) -> Path:
             path.mkdir(exist_ok=True)
         if not any(target.name.startswith(path.name) for target in path.parent.glob("*")):
             raise UnknownLayoutError(
-                "There is nothing at this address.",
+                "There is no file or folder at this address.",
                 where=store.shown,
-                fix="Check the address, and that your credentials may list it.",
+                fix="Check the address, and that your credentials allow listing it.",
             )
     except BaseException:
         remove_copy(path)

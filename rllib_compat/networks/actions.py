@@ -220,9 +220,9 @@ def find_fitting(
             "actions",
             Verdict.DERIVED,
             f"policies.{policy.policy_id}.action_space",
-            f"neither the config nor a Ray version gives {' and '.join(missing)}; actions are "
-            "returned as if that were off",
-            "give them: load_policy(…, config={…, 'clip_actions': True})",
+            f"neither the config nor a Ray version shows {' and '.join(missing)}; actions are "
+            "returned as if the setting were False",
+            "pass it: load_policy(…, config={…, 'clip_actions': True})",
         ),
     )
 

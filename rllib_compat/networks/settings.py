@@ -242,7 +242,7 @@ def _given(value: object) -> dict[str, Any]:
             if array.size > _LONGEST_LIST:
                 raise CheckpointError(
                     f"The config's {str(key)[:80]!r} is an array of {array.size:,} numbers, which "
-                    "no key of RLlib ever took.",
+                    "is too large for a key of RLlib.",
                     where="config",
                     fix="Pass the config of the training: --config params.json.",
                 )

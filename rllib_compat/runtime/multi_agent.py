@@ -270,8 +270,8 @@ def _agent_spaces(env: object, agent: Hashable, settings: EnvSettings) -> tuple[
                 f"The mapping function gives agent {agent!r} the policy {policy!r}, which is not "
                 f"one of {', '.join(map(repr, list(settings.policy_spaces)[:10]))}.",
                 where="$.multiagent.policy_mapping_fn",
-                fix="map the agent to one of these, or give the environment spaces for each agent "
-                "and add a module for the policy",
+                fix="map the agent to one of these; or define spaces for each agent in the "
+                "environment, and add a module for the policy",
             )
         if space is None:
             raise LegacyEnvError(

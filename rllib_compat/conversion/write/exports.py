@@ -97,7 +97,7 @@ def _no_action(policy_id: str) -> Finding:
         f"policies.{policy_id}.action",
         "the model has no output `action`: actions have several parts, or need data that the "
         "network does not have",
-        "compute it of the other outputs, or act with compat.load_policy",
+        "compute it from the other outputs, or use compat.load_policy",
     )
 
 

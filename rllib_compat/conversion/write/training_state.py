@@ -359,9 +359,9 @@ def _epsilon_findings(filters: Mapping[str, ObservationFilter]) -> list[Finding]
                     "observation-filter",
                     Verdict.DERIVED,
                     f"policies.{policy_id}.observation_filter",
-                    f"the new filter adds {_EPSILON:g} to each deviation, the old one added "
-                    f"{old.epsilon:g}; the smallest deviation is {smallest:.2e}, so that entry "
-                    f"comes out {off:.1%} smaller",
+                    f"the new filter adds {_EPSILON:g} to each deviation, and the old one added "
+                    f"{old.epsilon:g}; the smallest deviation is {smallest:.2e}, so its number is "
+                    f"{off:.1%} smaller after the filter",
                 )
             )
     return findings

@@ -144,7 +144,7 @@ def unpack(
         raise CorruptCheckpointError(
             f"The msgpack data is damaged: {str(error).rstrip('.')[:300] or 'not msgpack'}.",
             where=where or None,
-            fix="Copy the file again from where it came; a part of it can't be trusted.",
+            fix="Copy the file again; no part of it can be trusted.",
         ) from error
 
 

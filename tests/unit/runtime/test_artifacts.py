@@ -182,7 +182,7 @@ def test_what_is_not_as_the_manifest_says_is_told_and_not_unpacked(tmp_path, res
     assert told.pop("runner-1/env-0/empty") == "it is larger"
     assert told.pop("runner-1/env-0/logs") == "it is not in the manifest"
     assert set(told) == {"runner-1/env-0/logs/day 1/ü.html"}
-    with pytest.raises(CorruptCheckpointError, match="not what it was"):
+    with pytest.raises(CorruptCheckpointError, match="has changed"):
         extract(checkpoint, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
