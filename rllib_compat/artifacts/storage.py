@@ -177,7 +177,7 @@ def extract(checkpoint: str | Path, target: str | Path, *, remote: bool | str = 
                     raise CorruptCheckpointError(
                         f"A stored file has changed: {problem}.",
                         where=str(checkpoints.root / folder.place / file.path),
-                        fix="Run `rllib-compat artifacts CHECKPOINT --verify`, which lists them all.",
+                        fix="Run `rllib-compat artifacts CHECKPOINT --verify`, which lists them.",
                     )
     return checkpoints.manifest
 
