@@ -6,10 +6,11 @@ of memory, by a signal), only its own checkpoint fails. Each conversion has a ti
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
 import signal
-import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -24,8 +25,6 @@ DoneT = TypeVar("DoneT")
 
 #: The time in s for a process to clean up.
 _CLEANUP_TIME = 10
-#: The exit code of a process that exceeds its time limit, as of `timeout`.
-_TOO_LONG = 124
 #: The number of retries after a node is lost.
 _RETRIES = 2
 
@@ -106,6 +105,8 @@ def run_on_ray(
                 job = running.pop(ready)
                 try:
                     yield ray.get(ready)
+                except TimeoutError as error:
+                    yield died(job, str(getattr(error, "cause", error)))
                 except ray.exceptions.RayError as error:
                     yield died(job, f"{type(error).__name__}: {str(error).splitlines()[0][:200]}")
 
@@ -135,7 +136,7 @@ class _Process(Generic[JobT, DoneT]):
         if not self._process.is_alive():
             self.stop()
             self._start()
-        self.job = job
+        self.job, self._began = job, time.monotonic()
         self.connection.send(job)
 
     def take(self) -> DoneT:
@@ -145,10 +146,9 @@ class _Process(Generic[JobT, DoneT]):
             done: DoneT = self.connection.recv()
         except (EOFError, OSError):
             self._process.join()
-            code = self._process.exitcode
-            why = f"the process died with exit code {code}"
-            if code == _TOO_LONG:
-                why = f"it took longer than {self._limit:g} seconds"
+            why = f"the process died with exit code {self._process.exitcode}"
+            if time.monotonic() - self._began > self._limit:
+                why = _too_long(self._limit)
             done = self._died(self.job, why)
         self.job = None
         return done
@@ -199,26 +199,39 @@ def _serve(connection: Connection, work: Callable[[JobT], object], limit: float)
         try:
             connection.send(_limited(work, job, limit))
         except TimeoutError:
-            raise SystemExit(_TOO_LONG) from None
+            raise SystemExit(1) from None
+
+
+class _TimeIsUpError(BaseException):
+    """Nothing that handles errors on the way handles it."""
 
 
 def _limited(work: Callable[[JobT], DoneT], job: JobT, limit: float) -> DoneT:
-    """Raises a `TimeoutError` in a job that exceeds the limit, or ends its process."""
+    """Runs a job within its time limit in s.
+
+    Raises:
+        TimeoutError: It exceeded the limit. Where no exception can end it (in a library's code,
+            for example), the process ends a little later.
+    """
 
     def end(*_: object) -> None:
-        raise TimeoutError(f"it took longer than {limit:g} seconds")
+        raise _TimeIsUpError
 
     before = signal.signal(signal.SIGALRM, end)
     signal.setitimer(signal.ITIMER_REAL, limit)
-    exit_timer = threading.Timer(limit + _CLEANUP_TIME, os._exit, (_TOO_LONG,))
-    exit_timer.daemon = True
-    exit_timer.start()
+    faulthandler.dump_traceback_later(limit + min(limit, _CLEANUP_TIME), exit=True)
     try:
         return work(job)
+    except _TimeIsUpError:
+        raise TimeoutError(_too_long(limit)) from None
     finally:
-        exit_timer.cancel()
+        faulthandler.cancel_dump_traceback_later()
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def _too_long(limit: float) -> str:
+    return f"it took longer than {limit:g} seconds"
 
 
 def _end(*_: object) -> None:

@@ -3,9 +3,11 @@
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import time
+from functools import partial
 from multiprocessing.connection import Connection
 
 import pytest
@@ -180,3 +182,9 @@ def exit_code(command):
 def test_what_takes_too_long_costs_only_itself():
     done = run_in_processes(time.sleep, [0, 600, 0], lambda *why: why, processes=2, limit=1)
     assert sorted(done, key=str) == [(600, "it took longer than 1 seconds"), None, None]
+
+
+def test_what_lets_no_exception_end_it_is_ended_all_the_same():
+    work = partial(re.fullmatch, "(a+)+b")  # holds the interpreter meanwhile
+    (done,) = run_in_processes(work, ["a" * 60], lambda *why: why, processes=1, limit=0.3)
+    assert done == ("a" * 60, "it took longer than 0.3 seconds")
