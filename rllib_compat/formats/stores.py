@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import tempfile
 import time
@@ -44,6 +45,7 @@ from rllib_compat.neutral.errors import (
     BudgetExceededError,
     CorruptCheckpointError,
     FileSystemError,
+    TargetExistsError,
     UnknownLayoutError,
 )
 from rllib_compat.neutral.extras import import_optional
@@ -124,9 +126,13 @@ class Store:
 
     def is_folder(self) -> bool:
         """Whether the place is a folder; one in a store may be no more than how names begin."""
+        return self.kind() == "Directory"
+
+    def kind(self) -> str:
+        """What the place is: `Directory`, `File` or `NotFound`."""
         with store_errors(self):
             (info,) = self.files.get_file_info([self.path])
-        return bool(info.type.name == "Directory")
+        return str(info.type.name)
 
     def entries(self) -> list[fs.FileInfo]:
         """What is in the folder; empty where nothing is."""
@@ -302,14 +308,23 @@ def _new_folder(store: Store) -> Path:
 def _copy(store: Store, only: Collection[str] = ()) -> Path:
     path = _new_folder(store)
     try:
-        left, files = _free_bytes(path.parent), 0
+        left, seen = _free_bytes(path.parent), list[tuple[object, ...]]()
         for folder, info, target in _files(store, path, only):
-            files, left = files + 1, left - info.size
-            if files > _MOST_FILES or left < 0:
-                _refuse_size(store, files)
+            left -= info.size
+            seen.append((info.path, info.size, info.mtime_ns))
+            if len(seen) > _MOST_FILES or left < 0:
+                _refuse_size(store, len(seen))
             _copy_file(folder, info, target)
-        if only and store.is_folder():  # what is above it may be all there is to copy
-            path.mkdir(exist_ok=True)
+        if not (only or _is_as_written(path)):  # it was replaced meanwhile, or edited long ago
+            now = [(i.path, i.size, i.mtime_ns) for _, i, _ in _files(store, path, only)]
+            if now != seen:
+                _refuse_changing(store.shown, "Its files changed while they were read.")
+        if only:  # what is above it may be all there is to copy
+            kind = store.kind()
+            if kind == "Directory":
+                path.mkdir(exist_ok=True)
+            elif kind == "File":
+                path.touch()
         if not any(target.name.startswith(path.name) for target in path.parent.glob("*")):
             raise UnknownLayoutError(
                 "There is no file or folder at this address.",
@@ -355,6 +370,7 @@ def _files(
 
 
 def _copy_file(folder: Store, info: fs.FileInfo, path: Path) -> None:
+    shown = f"{folder.shown}/{info.base_name}"
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb") as file:
@@ -362,46 +378,74 @@ def _copy_file(folder: Store, info: fs.FileInfo, path: Path) -> None:
                 with folder.files.open_input_stream(info.path) as source:
                     while part := source.read(_PART):
                         file.write(part)
+            except FileNotFoundError:
+                _refuse_changing(shown, "It was removed before it could be read.")
             except OSError as error:
                 if error.errno and error.filename == str(path):
                     raise
                 with store_errors(folder / info.base_name):
                     raise
             if file.tell() != info.size:
-                raise CorruptCheckpointError(
-                    f"The file has {info.size:,} bytes, and {file.tell():,} were received.",
-                    where=f"{folder.shown}/{info.base_name}",
-                    fix="Another program may be writing it; try again when it has ended.",
-                )
+                _refuse_changing(shown, f"The file has {info.size:,} bytes, and {file.tell():,} were received.")
 
 
 def _publish(folder: Path, store: Store) -> None:
-    """Puts what is in a folder at an address and reads it back; its manifest comes last."""
+    """Puts what is in a folder at an address and reads it back; its manifest comes last.
+
+    The mark says who writes. It is read again before each file, so that of two writers the one that
+    came first ends, and before the manifest everything is read back, so that no file of the other
+    one stays.
+    """
     import platform  # reading needs none
 
     by = {"host": platform.node(), "process": os.getpid(), "since": time.time()}
+    mark = json.dumps({**by, "run": secrets.token_hex(8)}).encode("ascii")
     with store_errors(store):
         store.files.create_dir(store.path, recursive=True)
-    store.write(MARK, [json.dumps(by).encode("ascii")])
+    store.write(MARK, [mark])
     store.remove(manifest.NAME)
-    new = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*"))}
+    new = {p.relative_to(folder).as_posix(): p for p in sorted(folder.rglob("*")) if p.is_file()}
     last = new.pop(manifest.NAME, None)
     for below, _, found in store.walk():
         for info in found:
             if info.path[len(store.path) + 1 :] not in {*new, MARK}:
                 below.remove(info.base_name)
-    for name, path in [*new.items(), *([(manifest.NAME, last)] if last else [])]:
-        if path.is_dir():
-            continue
-        with store_errors(store / name):
-            store.files.create_dir(f"{store.path}/{name}".rpartition("/")[0], recursive=True)
-            with (
-                path.open("rb") as file,
-                store.files.open_output_stream(f"{store.path}/{name}") as target,
-            ):
-                shutil.copyfileobj(file, target, _PART)
+    try:
+        for name, path in new.items():
+            _require_mark(store, mark)
+            _write_file(path, store / name)
+        for name, path in new.items():
             _compare(path, store / name)
+    finally:
+        _require_mark(store, mark)  # an error may come of what the other one did
+    if last is not None:
+        _write_file(last, store / manifest.NAME)
+        _compare(last, store / manifest.NAME)
     store.remove(MARK)
+
+
+def _require_mark(store: Store, mark: bytes) -> None:
+    """Makes sure that no other run has begun to write into a folder.
+
+    Raises:
+        TargetExistsError: One has.
+    """
+    if store.read(MARK) != mark:
+        raise TargetExistsError(
+            "Another run has begun to write there, and goes on.",
+            where=store.shown,
+            fix="Wait until it has ended. If it has died, write it again.",
+        )
+
+
+def _write_file(path: Path, target: Store) -> None:
+    with store_errors(target):
+        target.files.create_dir(target.path.rpartition("/")[0], recursive=True)
+        with (
+            path.open("rb") as file,
+            target.files.open_output_stream(target.path) as stream,
+        ):
+            shutil.copyfileobj(file, stream, _PART)
 
 
 def _staged(store: Store) -> Store | None:
@@ -435,7 +479,11 @@ def _compare(path: Path, written: Store) -> None:
     Raises:
         CorruptCheckpointError: It is not what is in the file here.
     """
-    with path.open("rb") as file, written.files.open_input_stream(written.path) as source:
+    with (
+        store_errors(written),
+        path.open("rb") as file,
+        written.files.open_input_stream(written.path) as source,
+    ):
         # A stream may give less than it is asked for, but nothing only at its end.
         same = all(part == file.read(len(part)) for part in iter(lambda: source.read(_PART), b""))
         if same and not file.read(1):
@@ -455,6 +503,21 @@ def _leads_elsewhere(name: str) -> bool:
 def _free_bytes(folder: Path) -> int:
     usage = shutil.disk_usage(folder)
     return usage.free - int(_LEFT_FREE * usage.total)
+
+
+def _is_as_written(path: Path) -> bool:
+    """Whether a copy is what its manifest lists, or has none."""
+    try:
+        if path.is_dir():
+            manifest.require_whole(path)
+    except CorruptCheckpointError:
+        return False
+    return True
+
+
+def _refuse_changing(shown: str, found: str) -> NoReturn:
+    fix = "Somebody is writing it; try again when that has ended."
+    raise CorruptCheckpointError(found, where=shown, fix=fix)
 
 
 def _refuse_half(folder: Store) -> NoReturn:

@@ -14,7 +14,7 @@ import pytest
 import rllib_compat as compat
 from rllib_compat import artifacts
 from rllib_compat.cli import main
-from rllib_compat.conversion import archive_log, find_jobs
+from rllib_compat.conversion import archive_log, find_jobs, workers
 from rllib_compat.conversion.archive_log import Outcome
 from rllib_compat.errors import (
     CompatError,
@@ -24,6 +24,7 @@ from rllib_compat.errors import (
 )
 from rllib_compat.formats import MARK, Store, remove_copy, source_path
 from rllib_compat.formats.layouts.search import find_in_store
+from rllib_compat.formats.manifest import write_manifest
 from rllib_compat.formats.stores import target_directory
 from rllib_compat.trials import find_trials
 from tests.legacy.cases import find
@@ -151,6 +152,15 @@ def _write_folder(files):
             (folder / name).write_bytes(data)
 
 
+def _write_whole(data):
+    """Writes a folder as a conversion does, with a manifest."""
+    with target_directory("memory://bucket/new", overwrite=True) as folder:
+        (folder / "a").mkdir()
+        for name in ("algorithm_state.pkl", "a/weights"):
+            (folder / name).write_bytes(data)
+        write_manifest(folder)
+
+
 def _read_folder():
     copy = source_path("memory://bucket/new")
     files = {p.relative_to(copy).as_posix(): p.read_bytes() for p in copy.rglob("*") if p.is_file()}
@@ -188,6 +198,41 @@ def test_a_store_that_fails_at_any_write_has_the_old_folder_or_the_new_one(store
     assert seen == sorted(seen, reverse=True)
     assert seen.count(True) > len(new)
     assert seen.count(False) > len(new)
+
+
+def _when_read(patch, memory, name, then):
+    """Does something once, when a file of a name is opened to be read."""
+    open_file, waiting = type(memory).open, [then]
+
+    def open_then(self, path, mode="rb", **options):
+        if mode == "rb" and path.endswith(name) and waiting:
+            waiting.pop()()
+        return open_file(self, path, mode, **options)
+
+    patch.setattr(type(memory), "open", open_then)
+
+
+@pytest.mark.parametrize("name", ["a/weights", "algorithm_state.pkl"])
+def test_a_reader_gets_the_old_folder_or_the_new_one_or_an_error(store, monkeypatch, name):
+    _write_whole(b"old")
+    with monkeypatch.context() as patch:
+        _when_read(patch, store, f"new/{name}", lambda: _write_whole(b"newer"))
+        with pytest.raises(CorruptCheckpointError, match="try again"):
+            _read_folder()
+    assert set(_read_folder().values()) > {b"newer"}
+    store.pipe("/bucket/new/a/weights", b"edited on purpose")
+    assert b"edited on purpose" in _read_folder().values()
+
+
+def test_of_two_that_replace_a_folder_the_one_that_came_first_ends(store, monkeypatch):
+    _write_whole(b"old")
+    with monkeypatch.context() as patch:
+        staged = "new/rllib_compat_replacement/algorithm_state.pkl"
+        _when_read(patch, store, staged, lambda: _write_whole(b"newer"))
+        with pytest.raises(TargetExistsError, match="Another run"):
+            _write_whole(b"new")
+    assert set(_read_folder().values()) > {b"newer"}
+    assert not [name for name in store.find("/bucket/new") if name.endswith(MARK)]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +280,11 @@ def test_what_is_nested_deeper_than_any_checkpoint_is_an_error_of_ours(store):
         source_path("memory://bucket/deep")
 
 
-def test_every_verb_takes_an_address(store, capsys):
+def test_every_verb_takes_an_address(store, capsys, tmp_path, monkeypatch):
+    def run_here(work, jobs, died, **_):  # another process has another store in its memory
+        return map(work, jobs)
+
+    monkeypatch.setattr(workers, "run_in_processes", run_here)
     for arguments in (
         ["inspect", TRIAL],
         ["inspect", "--globals", TRIAL],
@@ -243,6 +292,10 @@ def test_every_verb_takes_an_address(store, capsys):
         ["verify", TRIAL, "memory://bucket/new"],
         ["plot", TRIAL, "--json"],
         ["plot", f"{TRIAL}/checkpoint_2", "--json"],
+        ["plot", f"{TRIAL}/result.json", "--json"],
+        ["plot", _file(store), "--json"],
+        ["convert", "--recursive", "memory://bucket/PPO", "memory://bucket/all", "--to", "msgpack"],
+        ["report", "memory://bucket/all", "--out", str(tmp_path / "report.html")],
     ):
         with pytest.raises(SystemExit) as ended:
             main(arguments)
