@@ -1,9 +1,18 @@
 """`convert --recursive` of an archive: in processes, on a Ray cluster, and in a store like S3.
 
-The archive has copies of the museum's checkpoints, one in fifty of them cut short. Each way has to
-account for every checkpoint and write the same arrays; a driver and a node are killed on the way.
-What a conversion costs by itself is what its process measured; the rest is overhead. The store is
-moto's server (`pip install 'moto[server,s3]'`), which is left out where it is not installed.
+The archive has copies of the museum's checkpoints of all layouts. One in fifty is cut short, one is
+a bomb (some kilobytes that stand for gigabytes), and one takes longer than `--limit` seconds. Each
+way has to account for every checkpoint and write the same arrays; a driver and a node are killed on
+the way. What a conversion costs by itself is what its process measured; the rest is overhead.
+
+    python benchmarks/bench_archive.py --checkpoints 10000
+    python benchmarks/bench_archive.py --checkpoints 500 --sections processes ray
+    python benchmarks/bench_archive.py --write     # figures to archive.json, and into the guide
+
+`memory` has the driver list and log up to 100,000 checkpoints that nothing converts: rows of the
+log are made in the place of conversions, all else is what `convert --recursive` runs. The store is
+moto's server (`pip install 'moto[server,s3]'`), in which `--stored` checkpoints of them are
+converted. `paper` calculates a million checkpoints from the figures that were written last.
 """
 
 from __future__ import annotations
@@ -11,57 +20,75 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pickle
+import re
+import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-Meanwhile = Callable[[], object] | None
-CASES = Path(__file__).parents[1] / "tests/legacy"
-CLI = [sys.executable, "-m", "rllib_compat", "convert", "--recursive", "--to", "msgpack", "--json"]
-LOG = "conversions.jsonl"
+import guide_tables
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+FIGURES = Path(__file__).with_name("archive.json")
+PAGE = ROOT / "migration_guide/whole_archive.md"
+CLI = [sys.executable, "-m", "rllib_compat", "convert", "--recursive", "--json"]
+LOG, MANIFEST = "conversions.jsonl", "rllib_compat_manifest.json"
+SECTIONS = ("processes", "driver", "trainable", "ray", "store", "memory", "paper")
+#: Of the checkpoint that takes too long: how many policies it has.
+MANY = 5000
+#: How a file gets into the archive; what is cut short is a copy.
+COPY = {False: os.link, True: shutil.copy2}
+#: How many checkpoints the driver lists and logs.
+LISTED = (1_000, 10_000, 100_000)
 
 
 def make_archive(folder: Path, count: int) -> None:
-    """Copies checkpoints of the museum, in turn, and cuts one in fifty short."""
-    cases = sorted(path.parent for path in CASES.glob("*/*/case.json"))
-    for number in range(count):
+    """Links checkpoints of the museum, in turn; one in fifty is a copy that is cut short."""
+    cases = sorted(path.parent for path in ROOT.glob("tests/legacy/*/*/case.json"))
+    cases = [case for case in cases if not case.name.endswith("tunerun")]  # two checkpoints each
+    for number in range(count - 2):
         case = cases[number % len(cases)]
         copy = folder / f"trial_{number // 10:05d}" / f"{number:06d}-{case.parent.name}-{case.name}"
-        shutil.copytree(case, copy)
-        if number % 50 == 7:
-            for file in copy.rglob("*"):
-                if file.is_file() and file.suffix in ("", ".pkl", ".msgpck"):
-                    os.truncate(file, file.stat().st_size // 2)
+        damaged = number % 50 == 7
+        both = (case / "ckpt_msgpack").exists()  # one checkpoint in two formats
+        leave = shutil.ignore_patterns(("ckpt", "ckpt_msgpack")[number % 2] if both else "")
+        shutil.copytree(case, copy, ignore=leave, copy_function=COPY[damaged])
+        for file in copy.rglob("*") if damaged else ():
+            if file.is_file() and file.suffix in ("", ".pkl", ".msgpck"):
+                os.truncate(file, file.stat().st_size // 2)
+    shared: list[Any] = ["x"]
+    for _ in range(40):
+        shared = [shared, shared]
+    policies = {str(number): {"w": np.zeros(3, np.float32)} for number in range(MANY)}
+    for name, state in (("bomb", {"default_policy": shared}), ("slow", policies)):
+        (folder / name).mkdir()
+        data = pickle.dumps({"worker": pickle.dumps({"state": state}, 4)}, 4)
+        (folder / name / "checkpoint-1").write_bytes(data)
 
 
-def convert(old: object, new: object, *arguments: str, meanwhile: Meanwhile = None) -> float:
-    """Seconds that one run took."""
-    began = time.perf_counter()
-    command = [*CLI, str(old), str(new), *arguments]
-    with tempfile.TemporaryFile("w+") as errors:
-        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
-        if meanwhile is not None:
-            meanwhile()
-        if run.wait() not in (0, 1):
-            errors.seek(0)
-            sys.exit(errors.read()[-2000:])
-    return time.perf_counter() - began
-
-
-def rows(new: Path) -> dict[str, dict]:
-    """The last row of the log for each checkpoint."""
-    found = {}
+def rows(new: Path) -> dict[str, dict[str, Any]]:
+    """The last row of the log for each checkpoint; none is converted twice."""
+    found: dict[str, dict[str, Any]] = {}
     for line in (new / LOG).read_text().splitlines():
         row = json.loads(line)
-        if row["status"] != "already converted":
-            assert row["name"] not in found or found[row["name"]]["status"] != "converted", row
-            found[row["name"]] = row
+        if row["status"] == "already converted":  # a driver that was killed may not have logged it
+            found.setdefault(row["name"], row)
+            continue
+        assert found.get(row["name"], {}).get("status") != "converted", row
+        found[row["name"]] = row
     return found
 
 
@@ -69,126 +96,292 @@ def digests(new: Path) -> dict[str, str]:
     """The digests of all that was written, by path; the time of a conversion is in none of them."""
     return {
         f"{manifest.parent.relative_to(new)}/{name}": digest
-        for manifest in sorted(new.rglob("rllib_compat_manifest.json"))
+        for manifest in sorted(new.rglob(MANIFEST))
         for name, digest in json.loads(manifest.read_text())["sha256"].items()
     }
 
 
+@dataclass
+class Bench:
+    """An archive, the ways to convert it, and what they took."""
+
+    folder: Path
+    count: int
+    stored: int
+    limit: float
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def old(self) -> Path:
+        """The archive."""
+        make_archive(self.folder / "old", self.count)
+        return self.folder / "old"
+
+    @cached_property
+    def expected(self) -> dict[str, str]:
+        """What one process writes."""
+        self.convert(self.old, new := self.folder / "one")
+        self.check("1 process", new, 1)
+        return digests(new)
+
+    def command(self, old: object, new: object, *arguments: str) -> list[str]:
+        """A run of this package."""
+        to = () if "--to" in arguments else ("--to", "msgpack")
+        return [*CLI, str(old), str(new), *to, "--limit", str(self.limit), *arguments]
+
+    def convert(
+        self, old: object, new: object, *arguments: str, meanwhile: Callable[[], object] = int
+    ) -> None:
+        """Converts, and keeps the seconds that it took."""
+        began = time.perf_counter()
+        with tempfile.TemporaryFile("w+") as errors:
+            command = self.command(old, new, *arguments)
+            run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+            meanwhile()
+            if run.wait() not in (1, 2):  # some were refused, one has failed
+                errors.seek(0)
+                sys.exit(errors.read()[-2000:])
+        self.seconds = time.perf_counter() - began
+
+    def check(self, way: str, new: Path, workers: int, before: float = 0) -> None:
+        """Holds a run against the archive and against what one process has written.
+
+        Args:
+            way: What it is called.
+            new: What it wrote.
+            workers: How many it had.
+            before: Seconds of the runs before it into the same folder.
+        """
+        found, seconds = rows(new), self.seconds + before
+        assert len(found) == self.count, (way, len(found))
+        assert way == "1 process" or digests(new) == self.expected, way
+        (slow,) = (row for row in found.values() if row["status"] == "failed")
+        assert (slow["name"], "longer than" in slow["reason"]) == ("slow/checkpoint-1", True), slow
+        assert found["bomb/checkpoint-1"]["status"] == "refused"
+        work = sum(row["seconds"] or self.limit for row in found.values())
+        self.note(
+            way,
+            seconds=seconds,
+            rate=self.count / seconds / workers,
+            overhead=seconds * workers / work - 1,
+            refused=sum(row["status"] == "refused" for row in found.values()),
+        )
+
+    def note(self, way: str, **figures: float) -> None:
+        """Keeps and prints figures."""
+        self.figures[way] = {name: round(value, 3) for name, value in figures.items()}
+        said = ", ".join(f"{name} {value:,.3g}" for name, value in self.figures[way].items())
+        print(f"{way}: {said}", flush=True)
+
+    def processes(self) -> None:
+        """One process, and two."""
+        assert self.expected
+        self.convert(self.old, self.folder / "two", "--jobs", "2")
+        self.check("2 processes", self.folder / "two", 2)
+        one, two = (self.figures[way]["seconds"] for way in ("1 process", "2 processes"))
+        self.note("1 -> 2 processes", times=one / two)
+        self.convert(self.old, self.folder / "two", "--jobs", "2")
+        self.note("2 processes, once more", seconds=self.seconds, rate=self.count / self.seconds)
+
+    def driver(self) -> None:
+        """A driver that is killed with its processes, and the run that goes on."""
+        assert self.expected
+        first, new = self.figures["1 process"]["seconds"] / 4, self.folder / "killed"
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        command = self.command(self.old, new, "--jobs", "2")
+        run = subprocess.Popen(command, start_new_session=True, **quiet)
+        time.sleep(first)
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+        there = len(digests(new))
+        assert 0 < there < len(self.expected)
+        self.convert(self.old, new, "--jobs", "2")
+        self.check("a driver killed, and the rest", new, 2, first)
+
+    def trainable(self) -> None:
+        """To checkpoints that the installed Ray trains on, each with a proof."""
+        some = self.folder / "some"
+        make_archive(some, min(self.count, 317))
+        for name in ("bomb", "slow"):
+            shutil.rmtree(some / name)
+        self.convert(some, new := self.folder / "trainable", "--to", "checkpointable")
+        made = [row["seconds"] for row in rows(new).values() if row["status"] == "converted"]
+        self.note("trainable, 1 process", converted=len(made), rate=len(made) / sum(made))
+
+    def ray(self) -> None:
+        """Two nodes with a CPU each, of which one is killed; and tasks that have nothing to do."""
+        assert self.expected
+        with cluster(self.folder) as (address, kill):
+            on_ray = ["--ray-address", address]
+            self.convert(self.old, self.folder / "ray", *on_ray)
+            self.check("Ray, 2 nodes", self.folder / "ray", 2)
+            third = self.seconds / 3
+            self.convert(self.old, self.folder / "ray", *on_ray)
+            self.note("Ray, once more", seconds=self.seconds, rate=self.count / self.seconds)
+
+            def kill_later() -> None:
+                time.sleep(third)
+                kill()
+
+            self.convert(self.old, self.folder / "node", *on_ray, meanwhile=kill_later)
+            self.check("Ray, a node killed on the way", self.folder / "node", 1)
+
+    def store(self) -> None:
+        """From a store into the same one: by two processes, and on two nodes of Ray."""
+        if not shutil.which("moto_server"):
+            print("store: left out, moto_server is not installed")
+            return
+        from pyarrow import fs
+
+        part = Bench(self.folder / "store", min(self.count, self.stored), 0, self.limit)
+        assert part.expected
+        here = fs.LocalFileSystem()
+        with store(part.folder / "requests") as (query, requests):
+            s3, _ = fs.FileSystem.from_uri(f"s3://archive/old{query}")
+            s3.create_dir("archive")
+            copy = {"source_filesystem": here, "destination_filesystem": s3}
+            fs.copy_files(str(part.old), "archive/old", **copy)
+            ways = {"a store, 2 processes": ["--jobs", "2"]}
+            with cluster(part.folder) as (address, _):
+                ways["a store, Ray, 2 nodes"] = ["--ray-address", address]
+                for number, (way, how) in enumerate(ways.items()):
+                    before = requests()
+                    old, new = (f"s3://archive/{n}{query}" for n in ("old", f"new{number}"))
+                    part.convert(old, new, *how)
+                    asked = requests() - before
+                    back = part.folder / str(number)
+                    copy = {"source_filesystem": s3, "destination_filesystem": here}
+                    fs.copy_files(f"archive/new{number}", str(back), **copy)
+                    logs = sorted(back.glob("conversions-*.jsonl"))
+                    (back / LOG).write_text("".join(log.read_text() for log in logs))
+                    part.check(way, back, 2)
+                    each = {name: asked[name] / part.count for name in sorted(asked)}
+                    part.note(f"{way}, requests of each", **each)
+        self.figures |= {way: f for way, f in part.figures.items() if way.startswith("a store")}
+
+    def memory(self) -> None:
+        """The most that a driver takes that lists, logs and sums up so many checkpoints."""
+        most = dict[int, float]()
+        for count in LISTED:
+            old, new = self.folder / f"listed_{count}", self.folder / f"logged_{count}"
+            for number in range(count):
+                place = old / f"trial_{number // 10}" / f"checkpoint_{number}"
+                place.mkdir(parents=True)
+                (place / f"checkpoint-{number}").touch()
+            command = [sys.executable, __file__, "--drive", str(old), str(new)]
+            said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            most[count], seconds = map(float, said.splitlines()[-1].split())
+            size = (new / LOG).stat().st_size / count
+            self.note(f"a driver of {count:,}", MB=most[count], rate=count / seconds, row=size)
+            shutil.rmtree(old)
+            shutil.rmtree(new)
+        self.note("1,000 -> 100,000 checkpoints", MB=most[LISTED[-1]] - most[LISTED[0]])
+
+    def paper(self) -> None:
+        """Prints a million checkpoints on 100 nodes, by the figures that were written last."""
+        print(million({**json.loads(FIGURES.read_text()), **self.figures}))
+
+
+def drive(old: str, new: str) -> None:
+    """Runs the driver with rows of the log in the place of conversions; prints its memory in MB."""
+    from rllib_compat.cli import main as command_line
+    from rllib_compat.conversion import workers
+
+    facts = dict.fromkeys(("algorithm", "ray", "layout", "environment", "policies"), "as usual")
+    curve = [(1000.0 * step, 20.5 * step) for step in range(60)]
+
+    def run_in_processes(work: object, jobs: Any, *_: object, **options: object) -> Iterator[Any]:
+        del work, options
+        for number, job in enumerate(jobs):
+            if number % 50 == 7:
+                yield job.outcome("refused", "cut short " * 20, reason="cut short", fix="None.")
+            else:
+                details = [f"assumed: a layer of policy {i} is as usual" for i in range(8)]
+                facts_of = {**facts, "number": number}
+                yield job.outcome(
+                    "converted", "as usual", facts=facts_of, details=details, curve=curve
+                )
+
+    workers.run_in_processes = run_in_processes
+    began = time.perf_counter()
+    with suppress(SystemExit):
+        command_line(["convert", "--recursive", old, new, "--to", "msgpack"])
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(most, time.perf_counter() - began)
+
+
 @contextmanager
-def cluster() -> Iterator[tuple[str, Callable[[], object]]]:
-    """A Ray of two nodes with a CPU each: its address, and what kills the second node."""
+def cluster(folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Two nodes of Ray, each with a CPU and a temporary folder; their address, what kills one."""
     from ray.cluster_utils import Cluster
 
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    second = made.add_node(num_cpus=1)
+    def own(name: str) -> dict[str, dict[str, str]]:
+        (folder / name).mkdir()
+        return {"env_vars": {"TMPDIR": str(folder / name)}}
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **own("node_1")})
+    second = made.add_node(num_cpus=1, **own("node_2"))
     try:
         yield made.address, lambda: made.remove_node(second, allow_graceful=False)
     finally:
         made.shutdown()
 
 
-def kill_driver(old: Path, new: Path, seconds: float) -> None:
-    """Starts a run and kills it with all its processes."""
-    run = subprocess.Popen(
-        [*CLI, str(old), str(new), "--jobs", "2"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    time.sleep(seconds)
-    os.killpg(run.pid, signal.SIGKILL)
-    run.wait()
-
-
 @contextmanager
-def store() -> Iterator[str]:
-    """The server of a store; yields what follows a path in its addresses."""
-    port = 5177
-    server = subprocess.Popen(
-        [shutil.which("moto_server") or "", "-p", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+def store(log: Path) -> Iterator[tuple[str, Callable[[], Counter[str]]]]:
+    """A store: what follows a path in its addresses, and how often it was asked what until now."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with log.open("wb") as requests:
+        command = [shutil.which("moto_server") or "", "-p", str(port)]
+        server = subprocess.Popen(command, stdout=requests, stderr=requests)
     os.environ |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+
+    def count() -> Counter[str]:
+        asked = re.findall(r'"([A-Z]+) (\S+) HTTP', log.read_text())
+        return Counter("LIST" if "list-type" in path else verb for verb, path in asked)
+
     try:
-        time.sleep(5)
+        while socket.socket().connect_ex(("127.0.0.1", port)):
+            time.sleep(0.2)
         # pyarrow's uploads in parts never end with moto; delayed opening puts small files whole.
         yield (
             f"?endpoint_override=127.0.0.1:{port}&scheme=http&allow_bucket_creation=true"
-            "&allow_delayed_open=true"
+            "&allow_delayed_open=true",
+            count,
         )
     finally:
         server.kill()
         server.wait()
 
 
+def million(figures: dict[str, Any]) -> str:
+    """A million checkpoints on 100 nodes: the table of the guide."""
+    raise NotImplementedError(figures)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--checkpoints", type=int, default=400)
-    parser.add_argument("--no-ray", action="store_true")
+    parser.add_argument("--stored", type=int, default=400)
+    parser.add_argument("--limit", type=float, default=8)
+    parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=SECTIONS)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--drive", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    count = options.checkpoints
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        old = folder / "old"
-        make_archive(old, count)
-
-        def report(way: str, new: Path, seconds: float, workers: int) -> None:
-            found = rows(new)
-            assert len(found) == count, (way, len(found))
-            assert digests(new) == expected, way
-            work = sum(row["seconds"] for row in found.values())
-            rate, overhead = count / seconds / workers, seconds * workers / work - 1
-            failed = sum(row["status"] != "converted" for row in found.values())
-            print(
-                f"{way}: {seconds:.1f} s, {rate:.1f} checkpoints a second a worker, "
-                f"{overhead:.0%} beside the conversions, {failed} refused"
-            )
-
-        one = convert(old, folder / "one")
-        expected = digests(folder / "one")
-        report("1 process", folder / "one", one, 1)
-        two = convert(old, folder / "two", "--jobs", "2")
-        report("2 processes", folder / "two", two, 2)
-        print(f"1 -> 2 processes: {one / two:.2f} times")
-        kill_driver(old, folder / "killed", one / 4)
-        rest = convert(old, folder / "killed", "--jobs", "2")
-        report("a driver killed, and the rest", folder / "killed", one / 4 + rest, 2)
-        if not options.no_ray:
-            with cluster() as (address, kill):
-                on_ray = ["--ray-address", address]
-                took = convert(old, folder / "ray", *on_ray)
-                report("Ray, 2 nodes", folder / "ray", took, 2)
-
-                def kill_later() -> None:
-                    time.sleep(took / 3)
-                    kill()
-
-                left = convert(old, folder / "node", *on_ray, meanwhile=kill_later)
-                report("Ray, a node killed on the way", folder / "node", left, 1)
-        if shutil.which("moto_server"):
-            from pyarrow import fs
-
-            with store() as query:
-                s3, _ = fs.FileSystem.from_uri(f"s3://archive/old{query}")
-                s3.create_dir("archive")
-                fs.copy_files(
-                    str(old),
-                    "archive/old",
-                    source_filesystem=fs.LocalFileSystem(),
-                    destination_filesystem=s3,
-                )
-                stored = convert(f"s3://archive/old{query}", f"s3://archive/new{query}", "--jobs=2")
-                back = folder / "store"
-                fs.copy_files(
-                    "archive/new",
-                    str(back),
-                    source_filesystem=s3,
-                    destination_filesystem=fs.LocalFileSystem(),
-                )
-                (log,) = back.glob("conversions-*.jsonl")
-                log.rename(back / LOG)
-                report("a store, 2 processes", back, stored, 2)
+    if options.drive:
+        drive(*options.drive)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder), options.checkpoints, options.stored, options.limit)
+        for section in options.sections:
+            getattr(bench, section)()
+    if options.write:
+        before = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+        figures = {**before, **bench.figures}
+        FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
+        guide_tables.put("bench_archive", million(figures), PAGE)
 
 
 if __name__ == "__main__":
