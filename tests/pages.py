@@ -45,10 +45,14 @@ def not_found_first(page: Page, folder: Path) -> Iterator[str]:
             yield f"a search for {key!r} finds {first!r} first, not {rules!r}"
 
 
+def find_browser() -> str | None:
+    """The path of a browser of this machine."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
 def main(folder: Path) -> int:
     """The exit code; what is wrong goes to stdout."""
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
+    if (browser := find_browser()) is None:
         print(f"no browser ({', '.join(BROWSERS)}): the pages were not looked at")
         return 0
     with sync_playwright() as playwright:

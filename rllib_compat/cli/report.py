@@ -101,6 +101,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "algorithm": _text(facts.get("algorithm")),
         "ray": _text(facts.get("ray")),
         "environment": _text(facts.get("environment")),
+        "networks": _text(facts.get("networks")),
         "policies": _number(facts.get("policies")),
         "parameters": _number(facts.get("parameters")),
         "steps": _number(facts.get("env steps")),
@@ -108,6 +109,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "curve": curve,
         "difference": _number(outcome.largest_difference),
         "warnings": _number(outcome.warnings),
+        "todo": _text(outcome.fix),
         "details": "\n".join(map(_text, details)),
     }
 

@@ -27,12 +27,16 @@ from rllib_compat.neutral.origins import describe_place
 from rllib_compat.trials import read_returns
 
 if TYPE_CHECKING:
+    from rllib_compat.conversion.convert import Conversion
     from rllib_compat.conversion.given import Given
+    from rllib_compat.neutral.report import Finding
 
 #: The time limit of a conversion in s.
 LIMIT = 3600.0
 #: The largest size of a trial's results in bytes for its curve, and the number of points.
 _MOST_RESULTS, _POINTS = 64 << 20, 60
+#: How many rows of each kind the log has of a checkpoint, and characters of a text.
+_MOST_DETAILS, _LONGEST = 20, 300
 
 
 @frozen
@@ -251,8 +255,11 @@ def _convert(
     finally:
         remove_copies()
     facts, checkpoint = dict(done.report.facts), done.checkpoint
+    networks = sorted({network.summary for network in done.networks.values()})
+    environment = checkpoint.config.get("env")
     facts |= {
-        "environment": checkpoint.config.get("env"),
+        "environment": None if environment is None else str(environment)[:_LONGEST],
+        "networks": "; ".join(networks)[:_LONGEST],
         "env steps": checkpoint.counters.env_steps,
         "parameters": sum(size_of(policy.weights) for policy in checkpoint.policies.values()),
     }
@@ -264,15 +271,28 @@ def _convert(
         facts=facts,
         warnings=len(attention),
         largest_difference=done.largest_difference,
-        details=[
-            *(f"{row.path}: {row.message}" for row in attention),
-            *(
-                f"assumed: {a.policy_id}.{a.what} = {a.value} ({a.source})"
-                for a in done.assumptions
-            ),
-        ],
+        details=_details(done, attention),
         curve=_curve(checkpoint.source.path.parent),
     )
+
+
+def _details(done: Conversion, attention: Iterable[Finding]) -> list[str]:
+    """What needs attention, the proof, and what is assumed; of each the first lines."""
+    every = (
+        [f"{row.path}: {row.message}" for row in attention],
+        [
+            f"proof: {row.policy_id}.{row.output} is off by {row.absolute:.2e} "
+            f"({row.inputs} {row.kind} inputs)"
+            for row in done.differences
+        ],
+        [f"assumed: {a.policy_id}.{a.what} = {a.value} ({a.source})" for a in done.assumptions],
+    )
+    more = (f"{len(rows) - _MOST_DETAILS} more of these" for rows in every)
+    kept = (
+        [*rows[:_MOST_DETAILS], said] if len(rows) > _MOST_DETAILS else rows
+        for rows, said in zip(every, more, strict=True)
+    )
+    return [row[:_LONGEST] for rows in kept for row in rows]
 
 
 @lru_cache(maxsize=16)  # checkpoints of a trial follow each other
