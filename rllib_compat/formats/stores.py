@@ -61,6 +61,8 @@ _STAGED = "rllib_compat_replacement"
 #: What fsspec opens and pyarrow does not. Its other protocols are wrappers around local files,
 #: archives and web pages, or follow redirects.
 _FSSPEC = frozenset({"abfs", "abfss", "adl", "az", "gcs", "memory", "oss", "s3a", "sftp"})
+#: Stores, as pyarrow names them, in which a folder is how names begin.
+_WITHOUT_FOLDERS = frozenset({"gcs", "s3"})
 #: One checkpoint has some dozen files; leagues have thousands.
 _MOST_FILES = 100_000
 #: Bytes of a trial's results that are copied with a checkpoint.
@@ -133,6 +135,12 @@ class Store:
         with store_errors(self):
             (info,) = self.files.get_file_info([self.path])
         return str(info.type.name)
+
+    def make_folder(self) -> None:
+        """Makes the folder and those above it, where a store has any: a dozen requests in S3."""
+        if self.files.type_name not in _WITHOUT_FOLDERS:
+            with store_errors(self):
+                self.files.create_dir(self.path, recursive=True)
 
     def entries(self) -> list[fs.FileInfo]:
         """What is in the folder; empty where nothing is."""
@@ -400,8 +408,7 @@ def _publish(folder: Path, store: Store) -> None:
 
     by = {"host": platform.node(), "process": os.getpid(), "since": time.time()}
     mark = json.dumps({**by, "run": secrets.token_hex(8)}).encode("ascii")
-    with store_errors(store):
-        store.files.create_dir(store.path, recursive=True)
+    store.make_folder()
     store.write(MARK, [mark])
     store.remove(manifest.NAME)
     new = {p.relative_to(folder).as_posix(): p for p in sorted(folder.rglob("*")) if p.is_file()}
@@ -439,13 +446,13 @@ def _require_mark(store: Store, mark: bytes) -> None:
 
 
 def _write_file(path: Path, target: Store) -> None:
-    with store_errors(target):
-        target.files.create_dir(target.path.rpartition("/")[0], recursive=True)
-        with (
-            path.open("rb") as file,
-            target.files.open_output_stream(target.path) as stream,
-        ):
-            shutil.copyfileobj(file, stream, _PART)
+    target.parent.make_folder()
+    with (
+        store_errors(target),
+        path.open("rb") as file,
+        target.files.open_output_stream(target.path) as stream,
+    ):
+        shutil.copyfileobj(file, stream, _PART)
 
 
 def _staged(store: Store) -> Store | None:
