@@ -22,7 +22,9 @@ import secrets
 import shutil
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
@@ -61,6 +63,8 @@ _STAGED = "rllib_compat_replacement"
 #: What fsspec opens and pyarrow does not. Its other protocols are wrappers around local files,
 #: archives and web pages, or follow redirects.
 _FSSPEC = frozenset({"abfs", "abfss", "adl", "az", "gcs", "memory", "oss", "s3a", "sftp"})
+#: How many folders are listed at once.
+_AT_ONCE = 16
 #: Stores, as pyarrow names them, in which a folder is how names begin.
 _WITHOUT_FOLDERS = frozenset({"gcs", "s3"})
 #: One checkpoint has some dozen files; leagues have thousands.
@@ -157,19 +161,20 @@ class Store:
     def walk(self) -> Iterator[tuple[Store, list[str], list[fs.FileInfo]]]:
         """The folders from this one on, with the names of those in each, and its files.
 
-        One folder is listed at a time, however deep they are nested. What is taken out of the names
-        is not walked, and what is to replace a folder is not in them.
+        Some are listed before their turn: a store takes its time to answer. What is taken out of
+        the names is not walked, and what is to replace a folder is not in them.
         """
-        waiting = [iter([self])]
-        while waiting:
-            if (place := next(waiting[-1], None)) is None:
-                waiting.pop()
-                continue
-            listed = place.entries()
-            folders = [info.base_name for info in listed if info.type.name == "Directory"]
-            folders = [name for name in folders if name != _STAGED]
-            yield place, folders, [info for info in listed if info.is_file]
-            waiting.append(map(place.__truediv__, folders))
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            waiting = [_list_ahead(pool, [self])]
+            while waiting:
+                if (found := next(waiting[-1], None)) is None:
+                    waiting.pop()
+                    continue
+                place, listed = found[0], found[1].result()
+                folders = [info.base_name for info in listed if info.type.name == "Directory"]
+                folders = [name for name in folders if name != _STAGED]
+                yield place, folders, [info for info in listed if info.is_file]
+                waiting.append(_list_ahead(pool, map(place.__truediv__, folders)))
 
     def read(self, name: str, *, whole: bool = False) -> bytes | None:
         """A file of the folder, or its first megabytes; None where there is none."""
@@ -190,6 +195,17 @@ class Store:
         """Removes a file of the folder, if it is there."""
         with store_errors(self), suppress(FileNotFoundError):
             self.files.delete_file(f"{self.path}/{name}")
+
+
+def _list_ahead(
+    pool: ThreadPoolExecutor, places: Iterable[Store]
+) -> Iterator[tuple[Store, Future[list[fs.FileInfo]]]]:
+    begun = deque[tuple[Store, Future[list["fs.FileInfo"]]]]()
+    for place in places:
+        begun.append((place, pool.submit(place.entries)))
+        if len(begun) == _AT_ONCE:
+            yield begun.popleft()
+    yield from begun
 
 
 def join_place(place: str | Path, below: str | PurePath) -> str | Path:
