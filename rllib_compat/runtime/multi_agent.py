@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -148,27 +149,33 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
         obs = self._adapt_observations(obs)
         infos = _for_agents(infos, obs)
         rewards = {agent: float(r or 0.0) for agent, r in rewards.items() if agent != ALL}
+        for agent in [agent for agent in rewards if agent not in self._casts]:  # observes later
+            with contextlib.suppress(LegacyEnvError):
+                self._add_agent(agent)
         if limit := self._settings.clip_rewards:
             for agent, reward in rewards.items():
                 self.unclipped[agent] = self.unclipped.get(agent, 0.0) + reward
             rewards = {agent: gym_api.clip(reward, limit) for agent, reward in rewards.items()}
         self._length += 1
-        if self._settings.no_done_at_end and terminateds[ALL]:
-            terminateds, truncateds = {ALL: False}, {ALL: True}
+        if self._settings.no_done_at_end:
+            truncateds |= {agent: True for agent, is_done in terminateds.items() if is_done}
+            terminateds = {ALL: False}
         ended = terminateds[ALL] or truncateds[ALL]
         if self._length == self._settings.horizon and not ended:
             truncateds[ALL] = True
             if self._settings.soft_horizon:
                 self._continue_from = (obs, infos)
         self._observed.update(obs)
-        done = {agent for flags in (terminateds, truncateds) for agent in flags if flags[agent]}
-        self._waiting = (self._waiting | action_dict.keys()) - obs.keys() - done
+        waiting = (self._waiting | action_dict.keys()) - obs.keys()
+        # Today's Ray asks for a last observation of each agent that has acted and is truncated, and
+        # takes an episode for terminated whose agents are truncated one by one.
+        cut = {agent for agent in waiting if truncateds[ALL] or truncateds.get(agent)}
+        self._waiting = {agent for agent in waiting - cut if not terminateds.get(agent)}
+        if cut:
+            obs = {**obs, **{agent: self._observed[agent] for agent in cut}}
+            rewards = {**dict.fromkeys(cut, 0.0), **rewards}
         if truncateds[ALL]:
-            # Today's Ray asks for an observation of each agent that has acted, and takes an episode
-            # for terminated whose agents are truncated one by one.
             truncateds = {ALL: True}
-            obs = {**obs, **{agent: self._observed[agent] for agent in self._waiting}}
-            rewards = {**dict.fromkeys(self._waiting, 0.0), **rewards}
         return obs, rewards, terminateds, truncateds, infos
 
     def get_observation_space(self, agent_id: object) -> gymnasium.Space[Any]:
