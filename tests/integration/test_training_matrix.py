@@ -27,6 +27,10 @@ MENDED = [
         ("PPO", "spaces + worker", "nested", "discrete", "1.13.0"),
         ("ES", "default", "nested", "discrete", "0.8.5"),
         ("APPO", "filter of all + remote environments + rates", "vector", "discrete", "0.6.6"),
+        ("BC", "curiosity + fake GPUs", "bits", "discrete", "1.13.0"),
+        ("BC", "lstm + random", "tuple", "discrete", "1.13.0"),
+        ("A3C", "post + lstm + curiosity", "bits", "discrete", "1.13.0"),
+        ("DDPPO", "lstm + in order", "vector", "discrete", "1.13.0"),
     )
 ]
 
