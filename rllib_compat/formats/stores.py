@@ -410,7 +410,9 @@ def _copy_file(folder: Store, info: fs.FileInfo, path: Path) -> None:
                 with store_errors(folder / info.base_name):
                     raise
             if file.tell() != info.size:
-                _refuse_changing(shown, f"The file has {info.size:,} bytes, and {file.tell():,} were received.")
+                _refuse_changing(
+                    shown, f"The file has {info.size:,} bytes, and {file.tell():,} were received."
+                )
 
 
 def _publish(folder: Path, store: Store) -> None:
