@@ -68,12 +68,15 @@ def _of_tune(name: str) -> Any:
     return getattr(tune if hasattr(tune, name) else train, name)
 
 
-def add_legacy_trial_names() -> None:
+def add_legacy_trial_names(path_of: Callable[[Any], str]) -> None:
     """Lets trials and their checkpoints answer to names that raise today, or have no owner.
 
     `trial.logdir` and `trial.init_logdir()` raise since Ray 2.7; `trial.local_path` has neither
     checkpoints nor results. A checkpoint was its path until Ray 1.13, or had it as `value`;
     `os.path` and `open` take it for its path again. Results had a `log_dir` until Ray 2.6.
+
+    Args:
+        path_of: The path that a checkpoint had as `value`.
     """
     from ray.air.result import Result
     from ray.train import Checkpoint
@@ -82,7 +85,7 @@ def add_legacy_trial_names() -> None:
     Trial.init_logdir = Trial.init_local_path
     Trial.logdir = property(_folder_of_trial)
     Result.log_dir = property(lambda result: Path(result.path))
-    Checkpoint.value = property(lambda checkpoint: checkpoint.path)
+    Checkpoint.value = property(path_of)
     Checkpoint.__fspath__ = lambda checkpoint: str(checkpoint.path)
 
 

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat import registry
+from rllib_compat.config import era
 from rllib_compat.conversion.given import Given
 from rllib_compat.formats import layouts
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.formats.layouts import tree
 from rllib_compat.formats.layouts.folder import Folder, as_mapping
+from rllib_compat.formats.layouts.search import whole_of
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.formats.manifest import require_whole, why_not_ours, write_manifest
 from rllib_compat.formats.paths import is_address, local_path
@@ -89,7 +91,7 @@ class Checkpoints:
         Raises:
             CheckpointError: It can't be restored; the algorithm is as it was.
         """
-        folder = str(source_path(folder))
+        folder = str(whole_of(source_path(folder)))
         reading = self._restorer.read(Path(folder), trusted=trusted)
         with reading as restore, self._running.all_or_nothing(), explain_errors(Path(folder)):
             restore()
@@ -100,6 +102,12 @@ class Checkpoints:
             self._running.send_weights()
         for callbacks in self._running.adapters:
             callbacks.fire_checkpoint_restored(callbacks.owner, folder)
+
+
+def named_as_by_code(folder: str) -> str:
+    """The path of a checkpoint as the user's code knows it: until Ray 1.13, of a file in it."""
+    file = Path(folder, "algorithm_state.pkl")
+    return str(file) if era.is_code_until("1.13.0") and file.is_file() else folder
 
 
 def save_whole(place: str, write: Callable[[str], object]) -> None:

@@ -22,6 +22,7 @@ from ray.tune import Trainable
 from rllib_compat.config import Translation, translate
 from rllib_compat.config.era import AUTO, Era
 from rllib_compat.config.evidence import Evidence
+from rllib_compat.formats.layouts.search import whole_of
 from rllib_compat.formats.manifest import why_not_ours
 from rllib_compat.formats.paths import local_path, storage_path
 from rllib_compat.formats.stores import source_path
@@ -36,7 +37,13 @@ from rllib_compat.runtime.results import complete_evaluation
 from rllib_compat.runtime.user_envs import with_user_api
 from rllib_compat.trainer import exports, refusals, subclasses
 from rllib_compat.trainer.build import AlgorithmBuilder, Origin
-from rllib_compat.trainer.checkpoints import Checkpoints, pack, save_whole, unpack
+from rllib_compat.trainer.checkpoints import (
+    Checkpoints,
+    named_as_by_code,
+    pack,
+    save_whole,
+    unpack,
+)
 from rllib_compat.trainer.defaults import DefaultConfig, defaults_of, merge
 from rllib_compat.trainer.inference import Inference
 from rllib_compat.trainer.load import LoadedAlgorithm
@@ -548,7 +555,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         Raises:
             CompatError: The folder contains files that no trainer has saved.
         """
-        checkpoint_path = str(local_path(checkpoint_path))
+        checkpoint_path = str(whole_of(local_path(checkpoint_path)))
         if why := why_not_ours(Path(checkpoint_path)):
             raise CompatError(
                 f"It is not deleted: {why}.",
@@ -601,14 +608,15 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         `save_checkpoint` and the callbacks get the folder while it still has another name.
 
         Returns:
-            Its path, as in all old Rays; in a trial, what Tune expects.
+            Its folder, or for code of Ray 1.13 and before a file in it, as these Rays did; in a
+            trial, what Tune expects.
         """
         if tune.has_storage(self):
             return super().save(checkpoint_dir)
         folder = storage_path(checkpoint_dir or self.logdir).rstrip("/")
         place = f"{folder}/checkpoint_{self.iteration:06d}"
         save_whole(place, self.save_checkpoint)
-        return place
+        return named_as_by_code(place)
 
     def save_checkpoint(self, checkpoint_dir: str) -> Any:
         """Writes a checkpoint of the installed Ray, which `Algorithm.from_checkpoint` loads, too.
@@ -688,7 +696,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             with getattr(path, "checkpoint", path).as_directory() as folder:
                 return cls.from_checkpoint(folder, policy_ids, policy_mapping_fn, policies_to_train)
         loaded = LoadedAlgorithm.from_checkpoint(
-            source_path(path), policy_mapping_fn, policies_to_train
+            whole_of(source_path(path)), policy_mapping_fn, policies_to_train
         )
         members = {"_loaded": loaded, "__module__": cls.__module__}
         around: type[Trainer] = type(cls.__name__, (cls,), members)

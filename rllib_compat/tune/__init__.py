@@ -28,7 +28,7 @@ from rllib_compat.trials.experiments import read_old_experiment
 from rllib_compat.tune import schedulers as schedulers
 from rllib_compat.tune.analysis import Analysis as Analysis
 from rllib_compat.tune.analysis import ExperimentAnalysis as ExperimentAnalysis
-from rllib_compat.tune.analysis import with_legacy_methods
+from rllib_compat.tune.analysis import path_of, with_legacy_methods
 from rllib_compat.tune.functions import checkpoint_dir as checkpoint_dir
 from rllib_compat.tune.functions import get_trial_dir as get_trial_dir
 from rllib_compat.tune.functions import get_trial_id as get_trial_id
@@ -175,7 +175,7 @@ class Tuner(ray.tune.Tuner):  # type: ignore[misc]  # Ray has no types
     """
 
     def __init__(self, trainable: object = None, **arguments: object) -> None:
-        tune.add_legacy_trial_names()
+        tune.add_legacy_trial_names(path_of)
         if isinstance(space := arguments.get("param_space"), LegacyConfig):
             if (config := space.todays()) is not None:
                 arguments["param_space"] = config
@@ -311,7 +311,7 @@ def _with_callbacks(arguments: dict[str, Any]) -> dict[str, Any]:
     """Replaces `loggers` in arguments with a callback."""
     from rllib_compat.tune.loggers import LegacyLoggerCallback
 
-    tune.add_legacy_trial_names()
+    tune.add_legacy_trial_names(path_of)
     loggers = arguments.pop("loggers", None)
     if loggers:
         arguments["callbacks"] = [

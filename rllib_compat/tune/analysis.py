@@ -12,6 +12,7 @@ from ray.tune.analysis import ExperimentAnalysis as RayAnalysis
 from rllib_compat.formats.paths import local_path, storage_path
 from rllib_compat.ray_versions import tune
 from rllib_compat.ray_versions.tune import checkpoint_class
+from rllib_compat.trainer.checkpoints import named_as_by_code
 from rllib_compat.trials.experiments import read_old_experiment
 
 if TYPE_CHECKING:
@@ -159,11 +160,14 @@ def with_legacy_methods(analysis: RayAnalysis) -> Any:
 
 
 def path_of(checkpoint: Any) -> str:
-    """Returns a checkpoint's path; until Ray 1.13, that of a file in its folder."""
+    """Returns a checkpoint's path; until Ray 1.13, that of a file in its folder.
+
+    Old code looks in the folders above it, for the config of the trial, for example.
+    """
     folder = Path(checkpoint.path)
     file = folder / f"checkpoint-{folder.name.rpartition('_')[2].lstrip('0')}"
     of_a_file = file.is_file() and not (folder / ".tune_metadata").is_file()
-    return str(file if of_a_file else checkpoint.path)
+    return str(file) if of_a_file else named_as_by_code(str(checkpoint.path))
 
 
 class TrialCheckpoint(str, checkpoint_class()):  # type: ignore[misc]  # Ray has no types

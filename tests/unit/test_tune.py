@@ -14,6 +14,8 @@ from ray.train import Checkpoint
 import rllib_compat as compat
 import tests.legacy
 from rllib_compat import tune
+from rllib_compat.config import era
+from rllib_compat.config.evidence import of_import
 from rllib_compat.errors import RefusedKeysError
 from rllib_compat.tune.loggers import LegacyLoggerCallback, Logger
 
@@ -126,6 +128,15 @@ def test_a_checkpoint_that_is_a_file_is_restored_from_its_folder(ran, tmp_path):
     file.touch()
     tune.run("PPO", restore=str(file))
     assert ran[0][1]["restore"] == str(file.parent)
+
+
+def test_code_for_ray_1_13_has_a_file_in_a_checkpoint_as_its_path(ran, tmp_path):
+    (tmp_path / "algorithm_state.pkl").touch()
+    tune.run("PPO")
+    assert Checkpoint(str(tmp_path)).value == str(tmp_path)
+    era.note(of_import("ray.rllib.agents.registry", ["get_trainer_class"]))
+    assert Path(Checkpoint(str(tmp_path)).value).parent == tmp_path
+    era.forget()
 
 
 def test_trials_where_they_are_asked_for(ran):

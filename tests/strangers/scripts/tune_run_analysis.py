@@ -1,5 +1,6 @@
-"""`tune.run` with a grid, a stop, checkpoints, and what the analysis says."""
+"""`tune.run` with a grid, a stop, checkpoints, what the analysis says, and a trainer of the best."""
 
+import json
 import os
 
 import gym
@@ -7,6 +8,7 @@ import numpy as np
 import ray
 from facts import record
 from ray import tune
+from ray.rllib.agents.pg import PGTrainer
 
 
 class Pit(gym.Env):
@@ -27,7 +29,7 @@ class Pit(gym.Env):
 ray.init()
 tune.register_env("pit", lambda config: Pit(config))
 analysis = tune.run(
-    "PG",
+    PGTrainer,
     name="pits",
     stop={"training_iteration": 2},
     checkpoint_at_end=True,
@@ -47,6 +49,12 @@ config = analysis.get_best_config(metric="episode_reward_mean", mode="max")
 frame = analysis.dataframe()
 logdir = analysis.get_best_logdir(metric="episode_reward_mean", mode="max")
 checkpoints = analysis.get_trial_checkpoints_paths(best, metric="training_iteration")
+best_checkpoint = analysis.get_best_checkpoint(best, metric="training_iteration", mode="max")
+above = os.path.dirname(os.path.dirname(str(best_checkpoint)))
+with open(os.path.join(above, "params.json")) as file:
+    params = json.load(file)
+trainer = PGTrainer(config=params)
+saved = trainer.save(logdir)
 record(
     trials=len(analysis.trials),
     statuses=[trial.status for trial in analysis.trials],
@@ -56,6 +64,11 @@ record(
     columns=[c for c in ("config/lr", "episode_reward_mean", "training_iteration") if c in frame],
     files=[f for f in ("params.json", "progress.csv", "result.json") if f in os.listdir(logdir)],
     checkpoints=[number for _, number in checkpoints],
+    paths=[str(path) == str(best_checkpoint) for path, _ in checkpoints],
+    value=best.checkpoint.value == str(best_checkpoint),
+    above=os.path.samefile(above, logdir),
+    saved=os.path.relpath(os.path.dirname(saved), logdir),
     name=os.path.basename(os.path.dirname(logdir)),
     steps=best.last_result["timesteps_total"],
 )
+trainer.stop()
