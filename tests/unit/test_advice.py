@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import click
@@ -42,12 +43,43 @@ def texts(node):
     return ""
 
 
+def assigned(tree):
+    """Name → what a module assigns to it, in whatever scope."""
+    found = defaultdict(list)
+    for node in ast.walk(tree):
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            pairs = [(target, node.value)]
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                pairs = zip(target.elts, node.value.elts, strict=False)
+            for name, value in pairs:
+                if isinstance(name, ast.Name):
+                    found[name.id].append(value)
+    return found
+
+
+def meant(node, named):
+    """The expressions that one stands for: of a name, what is assigned to it."""
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    if isinstance(node, ast.Name):
+        for value in named[node.id]:
+            yield from value.values if isinstance(value, ast.Dict) else [value]
+    elif isinstance(node, ast.BoolOp):
+        for value in node.values:
+            yield from meant(value, named)
+    else:
+        yield node
+
+
 def advice():
     for file in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        tree = ast.parse(file.read_text("utf-8"))
+        named = assigned(tree)
+        for node in ast.walk(tree):
             asked = isinstance(node, ast.keyword) and node.arg in ("fix", "hint")
-            if asked and (text := texts(node.value)):
-                yield f"{file.relative_to(PACKAGE)}:{node.value.lineno}", text
+            for value in meant(node.value, named) if asked else ():
+                if text := texts(value):
+                    yield f"{file.relative_to(PACKAGE)}:{value.lineno}", text
     for name, text in old_names.REMOVED.items():
         yield name, text
 
