@@ -18,6 +18,8 @@ from unittest import mock
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = "88"
+#: What the README shows.
+PICTURE = ROOT / "migration_guide/_static/terminal.svg"
 
 _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
@@ -114,8 +116,22 @@ def checked(block: Block) -> str:
     return f"{prompt}\n{run(shlex.split(prompt[2:]))}"
 
 
+def picture() -> str:
+    """The conversion of the page on checkpoints as an SVG of a terminal."""
+    from rich.console import Console
+
+    page = ROOT / "migration_guide/convert_a_checkpoint.md"
+    (text,) = (block.body for block in blocks(page) if "old against new" in block.body)
+    text = text.replace("rllib_compat/demo_data", "old")
+    console = Console(record=True, width=int(COLUMNS), file=io.StringIO())
+    console.print(text.rstrip(), highlight=False, markup=False)
+    svg = console.export_svg(title="rllib-compat", unique_id="terminal")
+    return re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL)  # of another host
+
+
 def main() -> None:
-    """Writes the recorded outputs anew."""
+    """Writes the recorded outputs and the README's picture again."""
+    PICTURE.write_text(picture(), "utf-8")
     for document in documents():
         text = document.read_text("utf-8")
         for block in blocks(document):

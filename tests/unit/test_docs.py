@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import json
 import re
@@ -103,6 +104,17 @@ def test_python_that_needs_no_ray_runs(
 @pytest.mark.parametrize("block", CHECKED, ids=str)
 def test_recorded_output_is_what_is_printed(block: docs.Block) -> None:
     assert block.body == docs.checked(block), "`python -m tests.docs` writes it anew"
+
+
+def test_the_picture_of_the_readme_shows_what_the_guide_does() -> None:
+    """By its text only: another rich draws another picture."""
+    assert "](migration_guide/_static/terminal.svg)" in (docs.ROOT / "README.md").read_text("utf-8")
+    assert _shown(docs.PICTURE.read_text("utf-8")) == _shown(docs.picture())
+
+
+def _shown(svg: str) -> list[str]:
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    return [html.unescape(text).replace("\xa0", " ").rstrip() for text in texts]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: str(d.relative_to(docs.ROOT)))
