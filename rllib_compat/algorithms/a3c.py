@@ -56,13 +56,7 @@ class WorkerGradients:
 def compute_on_own_fragment(
     env_runner: EnvRunner, weights: Weights, timesteps: Mapping[str, int]
 ) -> WorkerGradients:
-    """Samples a fragment with given weights and computes the gradients there, in an env runner.
-
-    Args:
-        env_runner: The env runner.
-        weights: The weights of the algorithm's learner.
-        timesteps: The lifetime counters that schedules look at.
-    """
+    """Samples a fragment with given weights and computes the gradients there, in an env runner."""
     set_weights(env_runner, weights)
     learner = local_learner(env_runner)
     episodes = sample_fragment(env_runner)
@@ -151,11 +145,7 @@ class A3CTorchLearner(A2CTorchLearner):
     def compute_fragment_gradients(
         self, episodes: list[Any], timesteps: Mapping[str, int]
     ) -> tuple[Gradients, Any]:
-        """Computes gradients, and makes no step.
-
-        Args:
-            episodes: What to learn from.
-            timesteps: The lifetime counters that schedules look at.
+        """Computes gradients, and makes no step; schedules look at the lifetime counters.
 
         Returns:
             The gradients, clipped; and the metrics.

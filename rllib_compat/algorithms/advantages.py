@@ -30,13 +30,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class Advantages(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     """Adds advantages and value targets to a learner's batch; the last piece of its pipeline.
 
-    Episodes have one step more at their end (`AddOneTsToEpisodesAndTruncate`), whose value is
-    what was expected after the last real one. A config without `use_critic` (or where it is False)
-    has no values: advantages are discounted returns. Without `use_gae`, it is taken that nothing
+    Episodes have one step more at their end (`AddOneTsToEpisodesAndTruncate`), whose value is what
+    was expected after the last real one. A config without `use_critic` (or where it is False) has
+    no values: advantages are discounted returns. Without `use_gae`, it is taken that nothing
     follows a chunk; so it was in the old Rays.
-
-    Args:
-        config: The algorithm's config; modules may have settings of their own.
     """
 
     def __init__(self, config: AlgorithmConfig) -> None:

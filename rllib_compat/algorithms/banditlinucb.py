@@ -106,11 +106,7 @@ class BanditLearner(GradientFreeLearner):
     """Keeps the posterior."""
 
     def observe(self, steps: dict[str, Any]) -> None:
-        """Adds steps to the posterior of each module.
-
-        Args:
-            steps: As `steps_of` gives them.
-        """
+        """Adds steps, as `steps_of` gives them, to the posterior of each module."""
         for module_id, (seen, actions, rewards, _) in steps.items():
             if self.should_module_be_updated(module_id):
                 arrays = tree.map_structure(torch.as_tensor, (seen, actions, rewards))

@@ -260,14 +260,7 @@ class LossLearner:
     def module_loss(
         self, module_id: str, config: AlgorithmConfig, batch: Batch, out: Batch
     ) -> Loss:
-        """The loss of a module, and its metrics.
-
-        Args:
-            module_id: The module.
-            config: Its config.
-            batch: What it learns from.
-            out: What its `forward_train` gave for that.
-        """
+        """The loss of a module by what its `forward_train` gave (`out`), and its metrics."""
         raise NotImplementedError
 
     def compute_loss_for_module(

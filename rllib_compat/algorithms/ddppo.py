@@ -49,14 +49,7 @@ def rendezvous_address(_: object = None) -> str:
 
 
 def join(address: str, backend: str, ranks: Mapping[int, int], index: int) -> None:
-    """Connects this process to others; waits for all of them.
-
-    Args:
-        address: Where they meet: on the machine of the first.
-        backend: What they average with.
-        ranks: The ranks of all, by their indices.
-        index: That of this one.
-    """
+    """Connects this process to others, whose ranks are by their indices; waits for all of them."""
     leave()
     if len(ranks) > 1:
         distributed.init_process_group(
@@ -194,12 +187,7 @@ class DDPPO(RemovedAlgorithm, PPO):  # type: ignore[misc]  # Ray has no types
     def _take_learner_state(
         self, components: object = None, members: list[Member] | None = None
     ) -> None:
-        """Takes what an env runner has learned into the algorithm's learner.
-
-        Args:
-            components: What to take; None: all of it.
-            members: The env runners that there are, if that is known.
-        """
+        """Takes what an env runner has learned into the algorithm's learner."""
         if self._group is None:
             return
         members = self._members() if members is None else members
@@ -234,15 +222,7 @@ def local_learner_state(env_runner: EnvRunner, components: object) -> Mapping[st
 def join_group(
     env_runner: EnvRunner, group: str, state: Any, address: str, ranks: Mapping[int, int]
 ) -> None:
-    """Lets an env runner learn with others, from a common state on.
-
-    Args:
-        env_runner: The env runner.
-        group: The group's name.
-        state: What all begin with.
-        address: Where they meet.
-        ranks: Their ranks, by their indices.
-    """
+    """Lets an env runner learn with others, from a common state on."""
     learner = local_learner(env_runner)
     learners.set_learner_state(learner, state)
     sync_module(env_runner)
@@ -251,11 +231,7 @@ def join_group(
 
 
 def learn_on_own_fragment(env_runner: EnvRunner, steps: int) -> tuple[Any, Any]:
-    """Samples, learns from it with the others, and acts by that from now on.
-
-    Args:
-        env_runner: The env runner.
-        steps: How many steps all of them have ever sampled.
+    """Samples, learns from it with the others, and acts by that; `steps` were ever sampled by all.
 
     Returns:
         The metrics of its learner and of the env runner; none of the learner where another env

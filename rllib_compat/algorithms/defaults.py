@@ -45,13 +45,9 @@ _NO_SETTINGS = frozenset(
 def _defaults(
     algorithm: str, without: str = "", release: str = _LAST, **own: object
 ) -> dict[str, Any]:
-    """The defaults of an algorithm by their current names.
+    """The defaults of an algorithm by their current names; those in `own` had no key.
 
-    Args:
-        algorithm: Its name.
-        without: Keys that are no settings of its config here.
-        release: The Ray.
-        **own: Settings that its Ray did not have by themselves.
+    Keys in `without` are no settings of its config here.
     """
     left_out = {*_NO_SETTINGS, *without.split()}
     return {

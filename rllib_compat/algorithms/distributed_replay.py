@@ -45,13 +45,7 @@ logger = logging.getLogger(__name__)
 
 
 class ReplayShard:
-    """A part of the buffer, in an actor.
-
-    Args:
-        capacity: How many transitions it keeps.
-        least: How many it has to be given before it draws any.
-        **more: What `TransitionReplayBuffer` takes.
-    """
+    """A part of the buffer, in an actor; it draws none before it was given the least number."""
 
     def __init__(self, capacity: int, least: int, **more: Any) -> None:
         self._replay = TransitionReplayBuffer(capacity, **more)
@@ -89,11 +83,7 @@ class ReplayShard:
         self._count("update_priorities", begin)
 
     def stats(self, debug: bool = False) -> dict[str, float]:
-        """What it holds and has done, by the names that old results have.
-
-        Args:
-            debug: Whether to add how many bytes a batch of one row takes.
-        """
+        """What it holds and has done, by the names of old results; with `debug` its size, too."""
         measured: dict[str, float] = {
             "num_entries": len(self._replay),
             "added_count": self._replay.storage.added,
@@ -143,12 +133,7 @@ class Batch:
 class ShardedReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no types
     """All parts of the buffer, whose actors start when they are first needed.
 
-    Args:
-        count: How many there are.
-        capacity: How many transitions all of them keep.
-        least: How many all of them have to be given before they draw any.
-        here: Whether they have to be on the node of the algorithm.
-        **more: What `TransitionReplayBuffer` takes.
+    `capacity` and `least` are those of all together. With `here`, they are on the algorithm's node.
     """
 
     def __init__(
@@ -526,12 +511,7 @@ class SampleResult:
 
 
 def sample_into(env_runner: EnvRunner, shards: Sequence[Any]) -> SampleResult:
-    """Samples a fragment, and gives the transitions that it completes to one of the shards.
-
-    Args:
-        env_runner: The env runner; its config has the settings of `DistributedReplayConfig`.
-        shards: The actors.
-    """
+    """Samples a fragment, and gives the transitions that it completes to one of the shards."""
     config, worker = env_runner.config, env_runner.worker_index
     explore_as_worker(env_runner)
     episodes = env_runner.sample()

@@ -26,11 +26,7 @@ class DQN(OffPolicyAlgorithm, dqn.DQN):  # type: ignore[misc]  # Ray has no type
 
 
 class DQNConfig(OwnEnvRunnersConfig, dqn.DQNConfig):  # type: ignore[misc]
-    """The config of Ray's DQN, with all its settings.
-
-    Args:
-        algo_class: The algorithm, if it is a subclass of `DQN`.
-    """
+    """The config of Ray's DQN, with all its settings."""
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class or DQN)
@@ -53,9 +49,6 @@ def replay_columns(config: AlgorithmConfig) -> AlgorithmConfig:
     """Lets the algorithm of a config replay columns in the place of episodes, in place.
 
     What it learns is the same; how it is set up, too. DDPG and TD3 of this package do it anyway.
-
-    Args:
-        config: A config of Ray's DQN or SAC, on the new API stack.
 
     Raises:
         ConfigError: Its algorithm is another one, or runs on the old API stack.

@@ -186,12 +186,7 @@ class Evolution(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has n
         self._tell(rollouts, center, gradient, moved)
 
     def ascent(self, returns: Array, perturbation: object) -> Array:
-        """Where the return grows.
-
-        Args:
-            returns: `[n, 2]`: those of weights plus and minus each perturbation.
-            perturbation: Gives the perturbation of a row.
-        """
+        """Where the return grows, by returns `[n, 2]` of weights plus and minus perturbations."""
         raise NotImplementedError
 
     def descent(self, ascent: Array, center: Array) -> Array:  # noqa: ARG002
@@ -295,14 +290,7 @@ class EvolutionLearner(TorchLearner):  # type: ignore[misc]
         return {n: named[n].detach().cpu().numpy().copy() for n in sorted(named)}
 
     def descend(self, gradient: Array) -> Array:
-        """Makes one step of the optimizer.
-
-        Args:
-            gradient: As one vector, in the order of `weights`.
-
-        Returns:
-            By how much the weights have moved, in the same order.
-        """
+        """Makes a step of the optimizer; returns what has moved, in the order of `weights`."""
         before, begin = self.weights(), 0
         named = dict(self._module_of_policy().named_parameters())
         for name, array in before.items():

@@ -55,10 +55,6 @@ def use_legacy_learners(config: AlgorithmConfig, legacy: LegacyTraining) -> None
 
     A learner class of the user's own stays what it is. Several learners of PPO make today's passes:
     they have to make equally many minibatches.
-
-    Args:
-        config: A config of the new API stack.
-        legacy: Those of its Ray.
     """
     if config.algo_class in REPLAYING or issubclass(config.algo_class, OffPolicyAlgorithm):
         config.learner_config_dict = {**config.learner_config_dict, LEGACY_REPLAY: True}

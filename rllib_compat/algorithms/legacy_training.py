@@ -74,14 +74,7 @@ class LegacyTraining:
     def of_release(
         cls, release: str, framework: str, *, simple_optimizer: bool, **settings: Any
     ) -> LegacyTraining:
-        """How a release trained.
-
-        Args:
-            release: The version of the Ray.
-            framework: Its framework: "tf", "tfe", "tf2" or "torch".
-            simple_optimizer: Whether it used the simple optimizer (`uses_simple_optimizer`).
-            **settings: The fields that the config decides.
-        """
+        """How a release trained with a framework: `tf`, `tfe`, `tf2` or `torch`."""
         ray = Version(release)
         loads_batch = ray >= _LOADED
         return cls(
@@ -103,11 +96,6 @@ def uses_simple_optimizer(release: str, framework: str, asked: object) -> bool:
     """Whether a Ray learned without loading the whole train batch onto the device first.
 
     That did torch until Ray 1.5, eager TensorFlow, and all others with `simple_optimizer=True`.
-
-    Args:
-        release: The version of the Ray.
-        framework: Its framework: "tf", "tfe", "tf2" or "torch".
-        asked: What the config has for `simple_optimizer`.
     """
     loads = ("tf", "torch") if Version(release) >= _LOADED else ("tf",)
     return asked is True or framework not in loads

@@ -66,12 +66,7 @@ JointSteps = Mapping[str, Mapping[str, Array]]
 
 
 def joint_steps(episodes: Iterable[Any], n_step: int, gamma: float) -> Iterator[JointSteps]:
-    """Makes arrays of episodes, or of chunks of them.
-
-    Args:
-        episodes: What an env runner has sampled.
-        n_step: How many steps a target looks ahead; fewer, where an episode or a chunk ends.
-        gamma: The discount of the rewards of those steps.
+    """Makes arrays of episodes, or of chunks of them; where these end, targets look less far ahead.
 
     Raises:
         LegacyEnvError: Not all agents acted in each step, or two follow one policy.
@@ -107,11 +102,7 @@ def _columns(episode: SingleAgentEpisode, n_step: int, gamma: float) -> dict[str
 
 
 class JointReplayBuffer(ReplayBuffer):
-    """Keeps steps of all agents, and draws them evenly.
-
-    Args:
-        capacity: How many steps of the environment it keeps.
-    """
+    """Keeps steps of all agents, and draws them evenly."""
 
     def __init__(self, capacity: int) -> None:
         super().__init__(RingStorage(capacity))

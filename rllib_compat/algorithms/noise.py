@@ -21,11 +21,7 @@ _SUMMED = 500
 
 
 def noise_table(size: int) -> Array:
-    """Makes the table that perturbations are cut from: normal, in float32, always the same.
-
-    Args:
-        size: How many numbers it has; 4 bytes each.
-    """
+    """Makes the table that perturbations are cut from: normal, in float32, always the same."""
     random = np.random.RandomState(_SEED)
     table = np.empty(size, np.float32)
     for begin in range(0, size, _CHUNK):
@@ -35,14 +31,7 @@ def noise_table(size: int) -> Array:
 
 
 def centered_ranks(returns: Array) -> Array:
-    """Puts ranks in the place of returns: -0.5 for the least of all, 0.5 for the greatest.
-
-    Args:
-        returns: At least two numbers, of any shape.
-
-    Returns:
-        As many numbers of the same shape, in float32, evenly spaced.
-    """
+    """Ranks in the place of returns, evenly spaced: -0.5 for the least, 0.5 for the greatest."""
     ranks = np.empty(returns.size, np.int64)
     ranks[returns.ravel().argsort()] = np.arange(returns.size)
     centered = ranks.reshape(returns.shape).astype(np.float32)
@@ -66,15 +55,7 @@ def weighted_sum(weights: Array, vectors: Callable[[int], Array]) -> Array:
 
 
 def rank_gradient(returns: Array, perturbation: Callable[[int], Array]) -> Array:
-    """Estimates where the return grows, from the ranks of mirrored pairs: what ES follows.
-
-    Args:
-        returns: `[n, 2]`: the returns of weights plus and minus each perturbation.
-        perturbation: Gives the perturbation of a row.
-
-    Returns:
-        As many numbers as a perturbation has.
-    """
+    """Estimates where the return grows, from ranks of mirrored pairs `[n, 2]`: what ES follows."""
     ranks = centered_ranks(returns)
     total = weighted_sum(ranks[:, 0] - ranks[:, 1], perturbation)
     gradient: Array = total / np.float32(returns.size)
@@ -84,14 +65,9 @@ def rank_gradient(returns: Array, perturbation: Callable[[int], Array]) -> Array
 def best_gradient(
     returns: Array, perturbation: Callable[[int], Array], *, tried: int, used: int
 ) -> Array:
-    """Estimates where the return grows, from the best mirrored pairs: what ARS follows.
+    """Estimates where the return grows, from the best mirrored pairs `[n, 2]`: what ARS follows.
 
-    Args:
-        returns: `[n, 2]`: the returns of weights plus and minus each perturbation.
-        perturbation: Gives the perturbation of a row.
-        tried: How many rollouts were asked for.
-        used: Of so many, those pairs are used whose better half is among the best. As many as
-            `tried`: all of them.
+    Of the rollouts `tried`, those pairs are used whose better half is among the best `used`.
 
     Returns:
         As many numbers as a perturbation has, in units of the used returns' deviation.

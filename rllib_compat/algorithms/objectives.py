@@ -18,14 +18,7 @@ def td_targets(
     next_values: torch.Tensor,
     discounts: torch.Tensor | float,
 ) -> torch.Tensor:
-    """What critics should have said: rewards, and what is expected after them, discounted.
-
-    Args:
-        rewards: The rewards, which may be sums over several steps.
-        terminateds: Whether the episode has ended by then: nothing is expected.
-        next_values: What is expected after the rewards.
-        discounts: The weight of that.
-    """
+    """What critics should have said: rewards, and what is expected after them, discounted."""
     return rewards + discounts * (1.0 - terminateds.float()) * next_values
 
 
@@ -43,17 +36,7 @@ def huber(errors: torch.Tensor, threshold: float = 1.0) -> torch.Tensor:
 def summed_actor_critic_terms(
     logp: torch.Tensor, gains: torch.Tensor, errors: torch.Tensor, entropies: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The sums over all steps that A3C and IMPALA learn from, and not the means.
-
-    Args:
-        logp: The logarithm of how likely each action is.
-        gains: The advantage of each action.
-        errors: What the critic is wrong by.
-        entropies: The entropy of the policy at each step.
-
-    Returns:
-        The losses of the policy and of the critic, and the entropy.
-    """
+    """The losses of policy and critic, and the entropy, summed over all steps: A3C's, IMPALA's."""
     return -(logp * gains).sum(), 0.5 * errors.pow(2.0).sum(), entropies.sum()
 
 
@@ -62,10 +45,7 @@ def conservative_gap(
 ) -> torch.Tensor:
     """What CQL makes small: by how much other actions look better than those that were taken.
 
-    Args:
-        values: What a critic says of the actions that were taken, `[B]`.
-        others: What it says of others, less the logarithm of how likely these were, `[B, n]`.
-        temperature: How soft the maximum over them is.
+    The values of others, `[B, n]`, are less the logarithm of how likely these were.
     """
     soft = temperature * (others / temperature).logsumexp(dim=1)
     return soft.mean() - values.mean()

@@ -57,10 +57,6 @@ def begin_rounds(algorithm: Algorithm) -> Rounds:
 class Rounds:
     """The rounds of one training step, and the metrics that are not yet logged.
 
-    Args:
-        algorithm: The algorithm.
-        before: Those of its training step before; None in the first one.
-
     Attributes:
         in_process: Whether there may be several: what samples and what learns is in this process,
             and the training step is the algorithm's own, not that of a user's subclass.
@@ -117,8 +113,7 @@ class Rounds:
     def sample_episodes(self, make: Callable[[Any, list[Any]], Any]) -> list[tuple[int, Any]]:
         """Samples at least a fragment on each env runner; whole episodes if the config says so.
 
-        Args:
-            make: Makes, of a config and its episodes, what is kept of them, where they are.
+        `make` makes of a config and its episodes what is kept of them, where they are.
 
         Returns:
             How many steps each env runner has sampled, and what was made of them; none where every
@@ -143,12 +138,9 @@ class Rounds:
     def learn(
         self, batches: Mapping[str, Mapping[str, Any]], count: int, now: int | None = None
     ) -> dict[str, Any]:
-        """Lets the learners learn once from arrays.
+        """Lets the learners learn once from arrays: the columns of each module's batch.
 
-        Args:
-            batches: The columns of each module's batch.
-            count: How many steps of the environment they were.
-            now: The step that schedules and targets are at; None: how many were sampled.
+        Schedules and targets are at the step `now`; None: as many as were sampled.
 
         Returns:
             The TD errors of each module whose learner logs them, one a transition.

@@ -173,13 +173,9 @@ def _means(terms: list[torch.Tensor]) -> dict[str, float]:
 
 
 def real_rows(columns: dict[str, Any]) -> tuple[dict[str, Any], Array]:
-    """What was sampled, without the step that was added to each chunk.
+    """What was sampled, without the step added to each chunk; and how many steps each row has.
 
-    Args:
-        columns: A learner's batch: a row is a step, or a padded sequence of steps.
-
-    Returns:
-        The columns, and how many steps each row has.
+    A row of a learner's batch is a step, or a padded sequence of steps.
     """
     columns.pop(Columns.INFOS, None)  # no tensors
     mask = columns.get(Columns.LOSS_MASK)

@@ -97,10 +97,7 @@ def _rewards(info: Mapping[str, Any]) -> Any:
 def sequences(chunks: Iterable[Chunk], longest: int) -> dict[str, Any]:
     """One batch of chunks, padded with zeros.
 
-    Args:
-        chunks: The chunks.
-        longest: How many steps a sequence has at most; longer chunks are cut, and what comes after
-            begins with the initial state.
+    Chunks longer than the longest sequence are cut; what comes after begins with the initial state.
 
     Returns:
         `obs` and `new_obs`, by part, `actions` and `rewards` `[B, T, …]`; `terminateds` and
@@ -291,9 +288,7 @@ class QMIXTorchLearner(learners.ArrayBatchLearner, TargetNetworkLearner):
 def _valid_actions(batch: Mapping[str, Any], irrelevant: torch.Tensor) -> torch.Tensor | None:
     """Which actions an agent has after each step, `[B, T, agents, actions]`; None: all.
 
-    Args:
-        batch: The batch.
-        irrelevant: `[B, T, 1]`: after these steps, no action has to be valid.
+    After `irrelevant` steps, `[B, T, 1]`, no action has to be valid.
 
     Raises:
         ConfigError: An agent has none.
@@ -315,11 +310,7 @@ def next_values(
 ) -> torch.Tensor:
     """What the targets say of each agent's best valid action after each step, `[B, T, agents]`.
 
-    Args:
-        targets: What the target network says of all actions, `[B, T, agents, actions]`.
-        values: What the network says of them; with `double_q` it chooses.
-        valid: Which actions there are; None: all.
-        double_q: Whether the target only judges.
+    With `double_q` the network's own values choose, and the target only judges.
     """
     if valid is not None:
         targets, values = (each.masked_fill(~valid, -torch.inf) for each in (targets, values))

@@ -121,14 +121,8 @@ def r2d2_targets(
 ) -> torch.Tensor:
     """What the network should have said in each row but the last, `[B, rows - 1]`.
 
-    Args:
-        values: What the network says of all actions, `[B, rows, actions]`.
-        targets: What the target network says of them.
-        rewards: The rewards, `[B, rows]`.
-        terminateds: Whether the episode has ended by then, `[B, rows]`.
-        discount: The weight of what follows.
-        double_q: Whether the network says which action comes next.
-        h_epsilon: That of the h-function; None: targets are not rescaled.
+    With `double_q` the network says which action comes next. Targets are rescaled by the h-function
+    of `h_epsilon`, if there is one.
     """
     best = (values if double_q else targets).argmax(-1, keepdim=True)
     following = targets.gather(-1, best).squeeze(-1)[:, 1:]

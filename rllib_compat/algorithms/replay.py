@@ -53,12 +53,7 @@ class Storage:
         raise NotImplementedError
 
     def are_there(self, places: Array, added: int) -> Array:
-        """Whether the rows that were at some places are there still.
-
-        Args:
-            places: The places.
-            added: How many rows it had been given then.
-        """
+        """Whether the rows that were at places when so many had been added are there still."""
         return (places - added) % self.capacity >= self.added - added
 
     def _next_places(self, count: int) -> Array:
@@ -151,10 +146,7 @@ LEAST = 1e-12
 class SegmentTree:
     """Numbers at places, joined by twos up to one of all, as with `np.add` or `np.minimum`.
 
-    Args:
-        places: How many numbers there are.
-        join: What makes one number of two.
-        nothing: What a place has that was never set; joined with a number, it leaves it as it is.
+    `nothing` is what a place has that was never set: joined with a number, it leaves that as it is.
     """
 
     def __init__(self, places: int, join: np.ufunc, nothing: float) -> None:
@@ -180,11 +172,7 @@ class SegmentTree:
             self._nodes[nodes] = self._join(self._nodes[2 * nodes], self._nodes[2 * nodes + 1])
 
     def find(self, marks: Array) -> Array:
-        """Where marks lie if the numbers, added up, are laid end to end; never where one is 0.
-
-        Args:
-            marks: From 0 to what all are together.
-        """
+        """Where marks lie if the numbers, added up, are laid end to end; never where one is 0."""
         nodes, marks = np.ones(len(marks), np.int64), marks.copy()
         while nodes[0] < self._leaves:
             nodes *= 2
@@ -199,10 +187,7 @@ class SegmentTree:
 class Priorities:
     """How likely each place is drawn: by its priority to the power of `alpha`.
 
-    Args:
-        places: How many there are.
-        alpha: How much priorities count.
-        first: The priority of what is added; None: the greatest that any ever had.
+    `first` is the priority of what is added; None: the greatest that any ever had.
     """
 
     def __init__(self, places: int, alpha: float, first: float | None = None) -> None:
@@ -228,12 +213,7 @@ class Priorities:
         return self._sums.find(np.random.random(count) * self._sums.all)
 
     def weights(self, places: Array, beta: float) -> Array:
-        """Makes up for how likely places are drawn: 1 for the least likely one of all.
-
-        Args:
-            places: Which were drawn.
-            beta: How far it makes up for it; 0: not at all.
-        """
+        """Makes up, as far as `beta` says, for likely draws: 1 for the least likely one of all."""
         return (self._sums.at(places) / self._least.all) ** -beta
 
     def get_state(self) -> dict[str, Any]:
@@ -272,11 +252,9 @@ class DrawnRows:
 class ReplayBuffer:
     """Keeps rows, and draws some: by their priorities, or each as likely as any other.
 
-    Args:
-        storage: What keeps them.
-        alpha: How much priorities count; 0: there are none.
-        offset: What is added to each error; without priority, nothing would be drawn again.
-        first: The priority of what is new; None: the greatest that any ever had.
+    With an `alpha` of 0 there are no priorities. The offset is added to each error: without
+    priority, nothing would be drawn again. `first` is the priority of what is new; None: the
+    greatest of all.
     """
 
     def __init__(
@@ -295,13 +273,7 @@ class ReplayBuffer:
         return len(self.storage)
 
     def keep(self, rows: Any, errors: Array | None = None) -> None:
-        """Keeps rows.
-
-        Args:
-            rows: As its storage takes them.
-            errors: What the network is wrong by, from which their priorities are made; None: they
-                get that of what is new.
-        """
+        """Keeps rows, with the priorities of their errors, or with that of what is new."""
         places = self.storage.add(rows)
         if self._priorities is None or not len(places):
             return
@@ -311,11 +283,7 @@ class ReplayBuffer:
             self._priorities.update(places, self._priority_of(errors[-len(places) :]))
 
     def draw(self, count: int, beta: float = 0.0) -> tuple[Any, Array, DrawnRows]:
-        """Draws so many rows.
-
-        Args:
-            count: How many.
-            beta: How far their weights make up for their priorities.
+        """Draws so many rows, whose weights make up for their priorities as far as `beta` says.
 
         Returns:
             The rows, the weight of each (1 for the least likely), and which they are.
@@ -329,12 +297,7 @@ class ReplayBuffer:
         return self.storage.at(places), weights, DrawnRows(places, self.storage.added)
 
     def prioritize(self, errors: Array, drawn: DrawnRows) -> None:
-        """Gives rows other priorities: what the learner was wrong by.
-
-        Args:
-            errors: The errors.
-            drawn: Which rows. What has another one in its place by now is passed over.
-        """
+        """Gives rows the priorities of errors; those that were replaced since are passed over."""
         if self._priorities is None:
             return
         there = self.storage.are_there(drawn.places, drawn.added)
@@ -351,12 +314,8 @@ class TransitionReplayBuffer(ReplayBuffer):
     What targets look ahead is summed up once, when a step is added. What is drawn is what learners
     take: no object is made for a step.
 
-    Args:
-        capacity: How many transitions it keeps.
-        n_step: How many steps a target looks ahead; fewer, where an episode is over.
-        gamma: The discount of the rewards of those steps.
-        waits: Whether a step whose target looks behind its chunk waits for the next one.
-        **more: What `ReplayBuffer` takes.
+    Where an episode is over, targets look less far ahead. A step whose target looks behind its
+    chunk waits for the next one if it `waits`.
     """
 
     def __init__(
@@ -453,11 +412,6 @@ class PolicyReplayBuffers(Generic[Buffer]):
     ) -> dict[str, tuple[Any, Array]]:
         """Draws so many rows for each policy that learns, and remembers which.
 
-        Args:
-            count: How many.
-            beta: How far their weights make up for their priorities.
-            to_train: Which policies learn.
-
         Returns:
             Policy → rows and their weights; without those that have done nothing yet.
         """
@@ -493,12 +447,7 @@ class MultiAgentReplayBuffer(PolicyReplayBuffers[TransitionReplayBuffer], Checkp
         )
 
     def add(self, episodes: Iterable[Any], to_train: ToTrain = None) -> None:
-        """Keeps what episodes, or chunks of them, complete.
-
-        Args:
-            episodes: The episodes, of one agent or of several.
-            to_train: Which policies learn. What others did is not kept, since it is never drawn.
-        """
+        """Keeps what episodes, or chunks of them, complete; not of policies that never learn."""
         for policy_id, part in parts_of(episodes):
             if learns(policy_id, to_train):
                 self.of(policy_id).add([part])

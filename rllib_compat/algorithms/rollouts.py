@@ -89,11 +89,7 @@ def try_perturbations(
 ) -> Rollouts:
     """Plays pairs of episodes with mirrored perturbations of the weights; at least one pair.
 
-    Args:
-        env_runner: The env runner; its module has other weights afterwards.
-        center: The weights, as one vector in the object store.
-        shapes: The names and shapes of the arrays in it, in its order.
-        search: How it tries them.
+    `center` is one vector in the object store, of arrays with these shapes.
     """
     # A copy: of arrays in the object store, which can't be written, torch warns.
     weights, noise, random = np.array(ray.get(center)), ray.get(search.noise), np.random

@@ -27,11 +27,7 @@ class SAC(OffPolicyAlgorithm, sac.SAC):  # type: ignore[misc]  # Ray has no type
 
 
 class SACConfig(OwnEnvRunnersConfig, sac.SACConfig):  # type: ignore[misc]
-    """The config of Ray's SAC, with all its settings.
-
-    Args:
-        algo_class: The algorithm, if it is a subclass of `SAC`.
-    """
+    """The config of Ray's SAC, with all its settings."""
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class or SAC)

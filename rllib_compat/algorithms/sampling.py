@@ -27,10 +27,7 @@ def on_env_runners(
 ) -> list[Any]:
     """Lets the remote env runners play, or the local one where there are none.
 
-    Args:
-        algorithm: The algorithm, which counts their metrics.
-        play: What each runner is called with.
-        metrics_of: Finds the runner's metrics in what `play` has returned.
+    `metrics_of` finds a runner's metrics, which the algorithm counts, in what `play` has returned.
 
     Returns:
         What `play` has returned; empty where every env runner has failed.

@@ -76,14 +76,7 @@ class Steps:
 
 
 def transitions(steps: Steps, ended: Array, n_step: int, gamma: float) -> dict[str, Rows]:
-    """A transition for each step, as columns.
-
-    Args:
-        steps: The steps.
-        ended: Whether the agent was done after each.
-        n_step: How many steps a target looks ahead; fewer, where these steps end.
-        gamma: The discount of the rewards of those steps.
-    """
+    """A transition for each step, as columns; where these end, targets look less far ahead."""
     total, last = n_step_returns(steps.rewards, ended, n_step, gamma)
     return {
         Columns.OBS: tree.map_structure(lambda part: part[:-1], steps.seen),
@@ -96,13 +89,7 @@ def transitions(steps: Steps, ended: Array, n_step: int, gamma: float) -> dict[s
 
 
 def n_step_returns(rewards: Array, ended: Array, n_step: int, gamma: float) -> tuple[Array, Array]:
-    """Looks several steps ahead from each step.
-
-    Args:
-        rewards: Of each step.
-        ended: Whether the agent was done after each step; nothing is taken from behind that.
-        n_step: How many steps, the first one included.
-        gamma: The discount.
+    """Looks several steps ahead from each step, but not behind one that `ended`.
 
     Returns:
         The discounted sums of rewards, and the last step that each has in it.

@@ -189,11 +189,7 @@ class LegacyVTraceLearner:
 
 
 def sequences(columns: dict[str, Any]) -> dict[str, Any]:
-    """Sequences of steps that were sampled, as long as the longest, and padded with zeros.
-
-    Args:
-        columns: A learner's batch: a row is a padded sequence.
-    """
+    """Sequences of steps that were sampled, as long as the longest, and padded with zeros."""
     rows, lengths = real_rows(columns)
     mask, longest = rows[Columns.LOSS_MASK], int(lengths.max())
     # What a sequence has once; lengths come with the advantages of learners without V-trace.
@@ -310,9 +306,6 @@ def trusted_ratios(
 ) -> torch.Tensor:
     """How much likelier actions are now than when they were taken: APPO's.
 
-    Args:
-        logp: The logarithm of how likely each action is now.
-        behaviour: The same of the policy that took it.
-        judge: The same of the target policy; what that finds too unlikely is trusted less.
+    What the target policy (`judge`) finds too unlikely is trusted less.
     """
     return (behaviour - judge).exp().clamp(0.0, 2.0) * (logp - behaviour).exp()

@@ -108,12 +108,7 @@ def _legacy_defaults(algorithm: str, release: str) -> Mapping[str, Any]:
 
 @cache
 def todays_default(algorithm: str, setting: str) -> tuple[bool, Any]:
-    """The installed Ray's default of a setting, and whether the table knows it.
-
-    Args:
-        algorithm: The target algorithm.
-        setting: `method.argument`, as in `Settings`.
-    """
+    """The installed Ray's default of a setting (`method.argument`), and whether it is known."""
     if setting.startswith("env.atari."):
         return True, ATARI_DEFAULTS[setting.rpartition(".")[2]]
     release = _installed()

@@ -132,12 +132,6 @@ def _gone_with_the_old_stack(rule: Rule, which: str, *, by_default: bool, hint: 
     """What the new stack makes of a value that only the old one can run.
 
     One that somebody chose is refused. A default decides nothing, and is a warning.
-
-    Args:
-        rule: The rule of its key.
-        which: Why it is the new API stack.
-        by_default: Whether the value is a default.
-        hint: What to do.
     """
     why = rule.why or "only the old API stack can run it"
     if by_default:

@@ -78,13 +78,9 @@ def note(evidence: Iterable[Evidence]) -> None:
 
 
 def written_for(*, first: str | None = None, last: str | None = None) -> None:
-    """Says which Rays the code of this process can be for, as old imports do.
+    """Says which Rays the code of this process can be for, as old imports do; None: any.
 
     What a config leaves out then has the default of the newest of them that its keys allow.
-
-    Args:
-        first: The oldest Ray; None: any.
-        last: The newest; None: today's.
     """
     for ray in filter(None, (first, last)):
         table.nearest_release(ray)  # an error if it is no version
@@ -93,9 +89,6 @@ def written_for(*, first: str | None = None, last: str | None = None) -> None:
 
 def choose(legacy_ray: str) -> None:
     """Says which Ray is meant in this process where a call does not say it.
-
-    Args:
-        legacy_ray: A version, "today", or "auto".
 
     Raises:
         ConfigError: It is none of that.
@@ -136,13 +129,7 @@ def infer(
     algorithm: str | None = None,
     evidence: Iterable[Evidence] | None = None,
 ) -> Era:
-    """Infers which Ray a config was written for.
-
-    Args:
-        config: The config, as it was given.
-        algorithm: Its algorithm, by its legacy name.
-        evidence: What is known beside that; None: `noted()`.
-    """
+    """Infers which Ray a config was written for, by its keys and by evidence (None: `noted()`)."""
     found = [*(noted() if evidence is None else evidence), *of_config(config, algorithm)]
     first, last = _ANY
     fitting: list[Evidence] = []
@@ -168,13 +155,7 @@ def resolve(
     algorithm: str | None,
     evidence: Iterable[Evidence] | None = None,
 ) -> Era:
-    """The era of a config, as a caller says it, or as it is inferred.
-
-    Args:
-        legacy_ray: A version, "today", an era, or "auto" (also None): what was chosen, or infers.
-        config: The config.
-        algorithm: Its algorithm.
-        evidence: See `infer`.
+    """The era of a config, as a caller says it, or (None, "auto") as it is chosen or inferred.
 
     Raises:
         ConfigError: `legacy_ray` is none of that.

@@ -83,12 +83,7 @@ def of_config(config: Mapping[str, Any], algorithm: str | None = None) -> Iterat
 
 
 def of_import(module: str, names: Iterable[str] = ()) -> Iterator[Evidence]:
-    """What an import of old code shows.
-
-    Args:
-        module: The module.
-        names: The names after `import`, in `from … import`.
-    """
+    """What an import of old code shows; `names` are those of `from … import`."""
     for package, spans in _PACKAGES.items():
         if f"{module}.".startswith(f"{package}."):
             yield from (Evidence(f"the import of `{package}`", *span) for span in spans)

@@ -56,10 +56,7 @@ def read_experiments(source: str) -> list[Experiment]:
 
 
 def read_data(source: str) -> Any:
-    """Reads a file of plain data, without running anything that is in it.
-
-    Args:
-        source: A path that ends in `.json`, `.yaml`, `.yml` or `.pkl`.
+    """Reads JSON, YAML or a pickle of plain data, without running anything that is in it.
 
     Raises:
         ConfigError: There is no such file, or it is damaged or of another kind.

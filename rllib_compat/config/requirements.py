@@ -59,9 +59,6 @@ def find_evidence(folder: Path) -> tuple[Evidence, ...]:
 
     They lie in the folder itself, or above it up to where the project begins. What the Rays that
     this package runs on fit is no evidence: whoever uses it has one of them.
-
-    Args:
-        folder: Where the script, the config or the experiment is.
     """
     for place in _places(folder.expanduser().absolute()):
         with contextlib.suppress(OSError):  # who may not look there learns nothing from there

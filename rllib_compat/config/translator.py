@@ -299,13 +299,7 @@ def _calls(
 def _legacy_training(
     config: Mapping[str, Any], legacy_ray: str | None, algorithm: str
 ) -> LegacyTraining | None:
-    """How a config's Ray trained; None: as it does today.
-
-    Args:
-        config: The legacy config.
-        legacy_ray: Its Ray; None: not known.
-        algorithm: The legacy algorithm.
-    """
+    """How a config's Ray trained; None: as it does today, or that Ray is not known."""
     release = legacy_ray
     if release is None and config.get("vtrace") is False:  # no Ray has this default
         release = NEWEST_WITHOUT_VTRACE

@@ -87,14 +87,9 @@ def validate_config(
     trust: Iterable[str] = (),
     path: str = "$",
 ) -> ValidConfig:
-    """Takes from a config what may be used.
+    """Takes from a config, which is not changed, what may be used.
 
-    Args:
-        config: A dict of root keys. It is not changed.
-        algorithms: The legacy algorithm, then the target.
-        origin: Where it is from.
-        trust: Exact names of classes and functions, `module:Class`, that may pass from a file.
-        path: The path of the config, for the findings.
+    Classes and functions named in `trust`, as `module:Class`, may pass from a file.
 
     Raises:
         ConfigError: A name in `trust` is none.

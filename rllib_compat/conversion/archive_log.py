@@ -105,9 +105,6 @@ class Outcomes:
 def read_log(folder: str | Path) -> Outcomes:
     """Returns the last outcome of each checkpoint in the logs of an output folder.
 
-    Args:
-        folder: Its path or address.
-
     Raises:
         UnknownLayoutError: There is no log.
     """
@@ -233,10 +230,6 @@ def _only_run(folder: Store, own: str) -> Iterator[threading.Event]:
 
     If several start at the same time, the last one that wrote its mark continues. Each reads the
     mark before it updates it, so if two continue nevertheless, one of them soon sees the other.
-
-    Args:
-        folder: The folder.
-        own: The name of this run.
 
     Yields:
         An event that is set when another run has written its mark.

@@ -184,7 +184,7 @@ def compare(
     *,
     kind: str = "random",
 ) -> list[OutputDifference]:
-    """Compares the outputs of both networks for the same inputs.
+    """Compares the outputs of both networks for the same inputs; the new one may give more.
 
     Args:
         policy_id: The policy.

@@ -135,10 +135,6 @@ def find_recording(arrays: Arrays, network: AnyNetwork) -> Recording | None:
 
     For a custom model, only observations and its module's outputs are used.
 
-    Args:
-        arrays: A policy's arrays (see `arrays_of`).
-        network: Its network.
-
     Raises:
         CheckpointError: An array has another shape than the network's.
     """

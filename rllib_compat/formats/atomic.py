@@ -98,10 +98,6 @@ def atomic_file(target: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
     A link as the target is replaced, not followed. The file has the permissions of the one that it
     replaces.
 
-    Args:
-        target: The file.
-        overwrite: Whether `target` may be there already.
-
     Yields:
         The file to write into, under an unpredictable temporary name.
 

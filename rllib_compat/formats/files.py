@@ -168,11 +168,7 @@ def read_bytes(path: Path, budget: Budget, where: str, largest: int | None = Non
 
     A file that is mapped and becomes shorter ends the process.
 
-    Args:
-        path: The file.
-        budget: What the job may cost.
-        where: What it is, for errors.
-        largest: The most bytes that a file of its kind has.
+    `largest` is how many bytes a file of its kind has at most.
 
     Returns:
         Writable memory that nothing else refers to.
@@ -239,9 +235,7 @@ def walk(
 
     Until Python 3.12, that one goes no deeper than Python's limit of recursion.
 
-    Args:
-        root: The folder.
-        onerror: What is called with what the system refuses; by default it is passed over.
+    `onerror` is called with what the system refuses; by default it is passed over.
 
     Yields:
         A folder, and the names of the folders and of all else in it. What the caller takes out of
@@ -292,11 +286,7 @@ _KNOWN = {
 
 @contextmanager
 def disk_errors(where: str | Path) -> Iterator[None]:
-    """Turns what the file system refuses inside the block into a `FileSystemError`.
-
-    Args:
-        where: What is read or written, where the system does not name a file.
-    """
+    """Turns what the file system refuses inside the block into a `FileSystemError`."""
     try:
         yield
     except OSError as error:

@@ -97,11 +97,7 @@ class FileGlobals:
 
 
 def list_globals(path: str | Path, budget: Budget | None = None) -> list[FileGlobals]:
-    """Lists what the files of a checkpoint name.
-
-    Args:
-        path: A checkpoint file, its folder, or the trial's folder above it.
-        budget: What the job may cost.
+    """Lists what the files of a checkpoint (a file, its folder, or that of its trial) name.
 
     Returns:
         The files that hold pickles or msgpack, sorted. Links are listed and not followed.
@@ -214,13 +210,7 @@ def _find_object_data(value: object) -> Iterator[Any]:
 
 
 def _list_pickle(data: memoryview, budget: Budget, refused: str = "") -> Iterable[Global]:
-    """What a pickle, or a file of torch, names, and all pickles inside of it.
-
-    Args:
-        data: The file.
-        budget: What it may cost.
-        refused: Why nothing would read it, if that is so.
-    """
+    """What a pickle, or a file of torch, names, and all pickles inside of it."""
     lister = _Lister(data, budget, refused)
     lister.run(data, ())
     return lister.found.values()

@@ -24,11 +24,7 @@ _VERSION = 1
 
 
 def write_manifest(folder: Path) -> None:
-    """Lists all files below a folder; those that are not regular files are left out.
-
-    Args:
-        folder: The folder, to which nothing is added any more.
-    """
+    """Lists all regular files below a folder, to which nothing is added any more."""
     from concurrent.futures import ThreadPoolExecutor  # reading needs none
 
     with disk_errors(folder):

@@ -53,10 +53,7 @@ class Notebook:
         )
 
     def with_code(self, joined: str) -> str:
-        """The file with other code.
-
-        Args:
-            joined: Source as `joined` returns it.
+        """The file with other code, joined as `joined` returns it.
 
         Raises:
             CompatError: It has another number of cells.

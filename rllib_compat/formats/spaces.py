@@ -67,11 +67,6 @@ def from_ray_dict(
     Of a wrapped one the *original* space is returned, the one of raw observations: what Ray's
     preprocessors make of it follows from it.
 
-    Args:
-        data: The dict.
-        budget: What reading may cost.
-        where: How errors shall call it.
-
     Returns:
         The record, or None for the kinds that have none (text, repeated, simplex, flex_dict).
 

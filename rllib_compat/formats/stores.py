@@ -219,11 +219,8 @@ def join_place(place: str | Path, below: str | PurePath) -> str | Path:
 def source_path(place: str | os.PathLike[str], *, only: Collection[str] = ()) -> Path:
     """A path that can be read: what is at an address is copied to this machine first.
 
-    The copy is removed when this process ends, or by `remove_copy`.
-
-    Args:
-        place: A path, or the address of a checkpoint, of a trial's folder or of a file.
-        only: The names of the files to copy; all, by default.
+    The copy is removed when this process ends, or by `remove_copy`. With `only`, these files alone
+    are copied.
 
     Raises:
         FileSystemError: The store can't be opened or read.

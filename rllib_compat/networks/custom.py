@@ -56,17 +56,11 @@ class Built:
 def build_module(
     name: str, policy: PolicyState, model_config: Mapping[str, Any], *, in_parts: bool
 ) -> Built:
-    """Builds a user's module with the spaces of a policy.
+    """Builds a user's module, named as `module:Class`, with the spaces of a policy.
 
     Models of the old API found a Dict or Tuple both in parts (`input_dict["obs"]`) and as one
-    vector (`input_dict["obs_flat"]`). A module is given the parts if it computes with them, and
-    the vector otherwise.
-
-    Args:
-        name: The module, as `module:Class`.
-        policy: The policy.
-        model_config: The options of the module.
-        in_parts: Whether observations can reach the module in parts.
+    vector (`input_dict["obs_flat"]`). A module is given the parts if it computes with them, and the
+    vector otherwise.
 
     Raises:
         CheckpointError: It can't be imported, built, or computed.
@@ -177,12 +171,7 @@ def _names_of_optimizer(policy: PolicyState, arrays: list[Array]) -> Iterable[st
 def places_by_shape(
     old: Mapping[str, Array], wanted: Mapping[str, tuple[int, ...]], given: Mapping[str, str]
 ) -> dict[str, str]:
-    """The module's name for each array of a list, where its shape leaves only one.
-
-    Args:
-        old: The arrays by number, as TensorFlow has them.
-        wanted: The shapes of the module's arrays.
-        given: The names that the caller gives, by number.
+    """The module's name for each array of a list: the given one, or where its shape leaves one.
 
     Raises:
         CheckpointError: Several arrays fit several places.

@@ -260,13 +260,7 @@ def default_distribution(space: Space, *, where: str) -> Distribution:
 def distribution_from_settings(
     settings: Mapping[str, Any], space: Space, *, where: str
 ) -> Distribution:
-    """The distribution that a network's reader found: SAC's, which its space does not determine.
-
-    Args:
-        settings: `kind`, and the options of a squashed one.
-        space: The action space.
-        where: The policy, for errors.
-    """
+    """The distribution that a network's reader found: SAC's, which its space does not determine."""
     if settings["kind"] == "simplex":
         raise NotYetError(
             "Not supported yet: actions from a simplex, which are random also without exploration.",

@@ -32,17 +32,9 @@ class Arrays:
     def dense(
         self, name: str, takes: int, gives: int, norm: float | None = None, *, bias: bool = True
     ) -> int:
-        """Adds a dense layer, whose biases begin with zero.
+        """Adds a dense layer, whose biases begin with zero; returns how many numbers come out.
 
-        Args:
-            name: Its name.
-            takes: How many numbers go in.
-            gives: How many come out.
-            norm: The length of each unit's weights; None: drawn after Glorot.
-            bias: Whether it has biases.
-
-        Returns:
-            How many come out.
+        The weights of each unit have the length `norm`; None: they are drawn after Glorot.
         """
         if norm is None:
             weight = self._glorot((gives, takes))

@@ -264,8 +264,7 @@ class Compiled:
     def __call__(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Computes the outputs, and for each state the next one under its own name.
 
-        Args:
-            inputs: A batch of each input; inputs that nothing takes may be missing.
+        Inputs that nothing takes may be missing.
 
         Raises:
             CheckpointError: An input is missing, or a step can't take its arrays or what goes in.

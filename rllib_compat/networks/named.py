@@ -214,12 +214,7 @@ class Named:
     def require_hiddens(
         self, have: Sequence[int], said: Sequence[int] | None, of: str = ""
     ) -> None:
-        """Makes sure that hidden layers have the sizes that the config says.
-
-        Args:
-            have: The sizes that the arrays have.
-            said: What the config says; None: nothing.
-            of: The part of the network, where it has several.
+        """Makes sure that hidden layers have the sizes that the config says, if it says any.
 
         Raises:
             CheckpointError: They have others.
@@ -228,10 +223,7 @@ class Named:
             raise refusals.other_hiddens(have, said, self.where, of)
 
     def require_told(self, found: dict[str, Any]) -> None:
-        """Makes sure that keys of `model` say what the arrays show.
-
-        Args:
-            found: What they show, by the key that would say it.
+        """Makes sure that keys of `model` say what the arrays show (`found`).
 
         Raises:
             CheckpointError: The config says something else.
@@ -242,11 +234,7 @@ class Named:
                 raise refusals.other_config(key, have, said, self.where)
 
     def ignored(self, **found: bool) -> list[Finding]:
-        """What the report says of keys that some Rays ignored.
-
-        Args:
-            found: What they show, by key: `vf_share_layers` or `free_log_std`.
-        """
+        """What the report says of keys that some Rays ignored."""
         settings = self.settings
         said = {"vf_share_layers": settings.shares_layers, "free_log_std": settings.free_log_std}
         return [
@@ -291,15 +279,7 @@ class Named:
         target: Target,
         arrays: Mapping[str, Array] | None = None,
     ) -> Network:
-        """The network that a head made of the arrays.
-
-        Args:
-            kind: What it is, in a word or two.
-            summary: One line for tables.
-            graph: What it computes.
-            target: The module that takes it.
-            arrays: The arrays with those of target networks; None: these.
-        """
+        """The network that a head made of these arrays, or of `arrays` with target networks'."""
         return Network(
             kind=kind,
             summary=summary,

@@ -94,14 +94,7 @@ def own_name(canonical: str) -> str:
 def own_module(
     name: str, graph: Graph, arrays: Mapping[str, Array], **model_config: object
 ) -> Target:
-    """A module of ours that takes a graph.
-
-    Args:
-        name: Its class as `module:Class`.
-        graph: What it computes.
-        arrays: The arrays of the graph's steps; those of target networks are its own business.
-        model_config: Its other options.
-    """
+    """A module of ours that takes a graph; the arrays of target networks are its own business."""
     shapes = {k: list(v.shape) for k, v in arrays.items() if not k.startswith(TARGET_PREFIX)}
     return Target(name, {**model_config, "graph": graph.to_plain(), "shapes": shapes})
 

@@ -29,12 +29,7 @@ def can_hold(network: Network, observation_filter: ObservationFilter | None) -> 
 
 
 def with_filter(network: Network, observation_filter: ObservationFilter) -> Network:
-    """The network on observations that are not filtered yet.
-
-    Args:
-        network: A network that took filtered observations.
-        observation_filter: Their filter (see `can_hold`); its statistics become constants.
-    """
+    """The network on observations that are not filtered yet: the statistics become constants."""
     (stat,) = observation_filter.stats
     steps = [Step("normalize", STEP, ("obs",), filter_settings(observation_filter))]
     for step in network.graph.steps:

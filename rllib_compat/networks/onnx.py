@@ -47,12 +47,9 @@ def without_critics(network: Network) -> Network:
 
 
 def to_onnx(network: Network, metadata: Mapping[str, Any], acting: Acting | None = None) -> Any:
-    """A network as an `onnx.ModelProto`.
+    """A network as an `onnx.ModelProto`; metadata are text, or plain data that becomes JSON.
 
-    Args:
-        network: The network.
-        metadata: What the model says of itself: text, or plain data that becomes JSON.
-        acting: How its policy acts, for the output `action`; None: the model has none.
+    `acting` is how its policy acts, for the output `action`; None: the model has none.
     """
     from onnx import helper, numpy_helper
 
@@ -150,10 +147,6 @@ class OnnxNetwork:
 
     It is run by onnxruntime where that is installed, else by the reference implementation in the
     package onnx.
-
-    Args:
-        path: The model.
-        network: The network that it was made of.
     """
 
     def __init__(self, path: Path, network: Network) -> None:
@@ -174,11 +167,7 @@ class OnnxNetwork:
             self._gives = [value.name for value in self._session.get_outputs()]
 
     def __call__(self, inputs: Mapping[str, Any]) -> Outputs:
-        """Computes the outputs, and the next state under the states' names.
-
-        Args:
-            inputs: As the network takes them; of a recurrent one, sequences of one step.
-        """
+        """Computes outputs, and the next state under the states' names; sequences have one step."""
         graph, made = self._network.graph, self.step(inputs)
         if not graph.recurrent:
             return made
@@ -187,11 +176,7 @@ class OnnxNetwork:
         return out | {k: made[f"state_out_{i}"] for i, k in enumerate(states)}
 
     def step(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """All outputs of the model by their own names, without an axis for time.
-
-        Args:
-            inputs: As `__call__` takes them.
-        """
+        """All outputs of the model by their own names, without an axis for time; see `__call__`."""
         states = self._network.graph.states
         if not states:
             return self._run(inputs)

@@ -114,13 +114,7 @@ def notes(state: Adam) -> Iterator[str]:
 def from_torch(
     stored: Mapping[str, Any], group: Group, weights: Iterable[str], network: Weights
 ) -> Adam | None:
-    """Reads torch's `state_dict()`: numbers instead of names, in the order of the weights.
-
-    Args:
-        stored: What `state_dict()` gave.
-        group: Which of the network's optimizers it is of.
-        weights: The names of the policy's arrays, in their order.
-        network: The network.
+    """Reads torch's `state_dict()`: numbers instead of names, in the order of `weights`.
 
     Returns:
         The state; None where no update was made yet.
@@ -180,12 +174,7 @@ def _is_of_critic(name: str, names: Table) -> bool:
 
 
 def with_idle_critic(state: Adam, trained: Mapping[str, Array]) -> Adam:
-    """Adds the moments of a critic that never learned (PG's): gradients of zero make zeros.
-
-    Args:
-        state: The state.
-        trained: The arrays that it should have moments of.
-    """
+    """Adds the moments of a critic that never learned (PG's): gradients of zero make zeros."""
     idle = trained.keys() - state.mean.keys() - state.square.keys()
     if not idle or idle != {name for name in trained if name.startswith(_CRITIC)}:
         return state

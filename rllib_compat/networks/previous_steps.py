@@ -77,13 +77,7 @@ class Previous:
         return [f"{n} previous {what}{'s' if n > 1 else ''}" for n, what in counts if n]
 
     def add(self, build: Builder, features: str, prefix: str = "") -> str:
-        """Puts them behind the features, actions first.
-
-        Args:
-            build: Collects the steps.
-            features: The name of the features.
-            prefix: What the names of its steps begin with.
-        """
+        """Puts them behind the features, actions first; names of steps begin with the prefix."""
         takes = [features]
         if self.actions:
             actions = PREVIOUS_ACTIONS
@@ -102,12 +96,8 @@ def previous(named: Named, actions: int, rewards: int, size: int, *, raw_first: 
     Ray up to 1.1 fed the number of a discrete action, later Rays made it one-hot; how many numbers
     the kernel takes decides which.
 
-    Args:
-        named: The arrays of the policy, whose action space is needed where actions are fed.
-        actions: How many previous actions the config asks for.
-        rewards: How many previous rewards.
-        size: How many numbers the kernel takes beside the features.
-        raw_first: Whether the number is meant where both would fit (`Discrete(1)`).
+    `size` is how many numbers the kernel takes beside the features. With `raw_first`, the number is
+    meant where both would fit (`Discrete(1)`).
 
     Raises:
         MissingInformationError: The action space has to be given.
@@ -135,12 +125,7 @@ def previous(named: Named, actions: int, rewards: int, size: int, *, raw_first: 
 
 
 def requested_steps(policy: PolicyState, model: Mapping[str, Any]) -> tuple[int, int]:
-    """How many previous actions and rewards an LSTM is to see.
-
-    Args:
-        policy: The policy; a module of the new API stack says it itself.
-        model: What the config says of the network of others.
-    """
+    """How many previous actions and rewards an LSTM is to see; a module says it itself."""
     if policy.is_module:
         model = {**policy.config.get("model", {}), **policy.extra.get("module_config", {})}
     action, reward = (int(bool(model.get(key))) for key in LOOKING_BACK)
@@ -243,16 +228,9 @@ def add_base(
     *,
     raw_first: bool = False,
 ) -> Base:
-    """Adds a trunk, and previous actions and rewards.
+    """Adds a trunk, and previous actions and rewards (see `previous`).
 
-    Args:
-        build: Collects the steps.
-        named: The arrays.
-        trunk: The base model.
-        layer: The layer that takes all of it; its number of inputs shows what goes in.
-        actions: How many previous actions the config asks for.
-        rewards: How many previous rewards.
-        raw_first: See `previous`.
+    The number of inputs of `layer`, which takes all of it, shows what goes in.
     """
     kernel = named.arrays[f"{layer}.kernel"]
     # A trunk of several parts holds its size against the rows that take its features.

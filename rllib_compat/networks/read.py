@@ -161,11 +161,6 @@ _ELSEWHERE = {"bc": "actor_critic:read_bc", "marwil": "actor_critic:read"}
 def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None = None) -> Reading:
     """Finds the network of a policy; neither policy nor config is changed.
 
-    Args:
-        policy: The policy.
-        settings: What the config says of it.
-        model: What the user gives for a custom model.
-
     Returns:
         The network with its arrays, what was noticed on the way, and what the weights held of the
         policy's state.
@@ -217,11 +212,7 @@ def draw_policy(
 ) -> PolicyState:
     """A new policy, as that Ray's torch policy was: its arrays by the names and shapes they had.
 
-    Args:
-        settings: What the config says of its network.
-        observations: The environment's observations; `original_space` where they are flattened.
-        actions: Its actions.
-        rng: Draws the first weights.
+    Flattened observations have their `original_space`.
 
     Raises:
         ConfigError: The old Ray refused to build the network, too.

@@ -50,14 +50,7 @@ def contradictory(error: Exception, where: str) -> CheckpointError:
 def unknown_arrays(
     left: Sequence[str], found: Collection[Any], network: str, where: str
 ) -> NotYetError:
-    """Arrays that a network does not have.
-
-    Args:
-        left: Their names; empty: an array that the network needs is missing.
-        found: All arrays.
-        network: The network that the others would be of, without its article.
-        where: The place.
-    """
+    """Arrays that a network does not have; none is `left`: one that it needs is missing."""
     example = f", for example {left[0]!r}" if left else ""
     return not_yet(
         f"{len(left)} of the {len(found)} arrays do not belong to a {network} as it is known"
@@ -86,14 +79,7 @@ def contradiction(found: str, where: str) -> CheckpointError:
 def other_hiddens(
     found: Sequence[int], said: Sequence[int], where: str, of: str = ""
 ) -> CheckpointError:
-    """Hidden layers that the config gives another size.
-
-    Args:
-        found: The sizes that the weights have.
-        said: What the config says.
-        where: The place.
-        of: The part of the network, where it has several.
-    """
+    """Hidden layers that the config gives another size."""
     return CheckpointError(
         f"The weights {f'of {of} ' if of else ''}have hidden layers {list(found)}, the config says "
         f"{list(said)}: the config is not this checkpoint's.",
@@ -103,15 +89,7 @@ def other_hiddens(
 
 
 def other_space(kind: str, space: Space, have: int, needed: int, where: str) -> CheckpointError:
-    """A space that does not fit the network.
-
-    Args:
-        kind: `observation` or `action`.
-        space: The space.
-        have: How many inputs or outputs the network has.
-        needed: How many the space needs.
-        where: The place.
-    """
+    """A space that does not fit the network: `kind` is `observation` or `action`."""
     what = "inputs" if kind == "observation" else "outputs"
     return CheckpointError(
         f"The network has {have} {what}, the {kind} space {space} needs {needed}.",
@@ -123,21 +101,13 @@ def other_space(kind: str, space: Space, have: int, needed: int, where: str) -> 
 def needed(what: str, give: str, where: str) -> MissingInformationError:
     """Something that the checkpoint does not hold.
 
-    Args:
-        what: What was found, and what is needed for it, as a sentence.
-        give: What to give: `observation`, `action`, `images`, `parts`, `bounds` or `both`.
-        where: The place.
+    `give` is `observation`, `action`, `images`, `parts`, `bounds` or `both`.
     """
     return MissingInformationError(what, where=where, fix=_GIVE[give])
 
 
 def range_needed(space: Space | None, where: str) -> MissingInformationError:
-    """The range of actions, where a policy squashed its outputs into it.
-
-    Args:
-        space: The action space as far as it is known.
-        where: The place.
-    """
+    """The range of actions, where a policy squashed its outputs into it."""
     known = "" if space is None else f" {space} does not give the bounds of each dimension."
     if isinstance(space, Box) and not space.exact:
         known += " (Old gym printed no bounds, or the least and the greatest of all.)"

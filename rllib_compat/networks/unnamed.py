@@ -131,12 +131,7 @@ _MOST_KL_UPDATES = 5000
 
 
 def dense_rows(names: Sequence[str], sizes: Sequence[int]) -> Rows:
-    """The rows of a stack of dense layers.
-
-    Args:
-        names: The layers, first to last.
-        sizes: How many numbers go in, and how many each layer gives.
-    """
+    """The rows of a stack of dense layers; `sizes` begin with how many numbers go in."""
     rows: Rows = []
     for name, (before, after) in zip(names, pairwise(sizes), strict=True):
         rows += [(f"{name}.kernel", (before, after)), (f"{name}.bias", (after,))]
@@ -144,13 +139,7 @@ def dense_rows(names: Sequence[str], sizes: Sequence[int]) -> Rows:
 
 
 def conv_rows(names: Sequence[str], channels: int, filters: Sequence[Filter]) -> Rows:
-    """The rows of convolutions one behind the other.
-
-    Args:
-        names: The layers, first to last.
-        channels: The channels of the image.
-        filters: The kernel of each layer, and how many channels it makes.
-    """
+    """The rows of convolutions one behind the other, of images with so many channels."""
     rows: Rows = []
     for name, filter_ in zip(names, filters, strict=True):
         rows += [(f"{name}.kernel", (*filter_.kernel, channels, filter_.channels))]
@@ -287,10 +276,7 @@ def name_vector(
 ) -> tuple[dict[str, Array], dict[str, float]]:
     """Cuts the flat vector of a fully connected policy into named arrays.
 
-    Args:
-        policy: The policy.
-        settings: What the config says of it.
-        target: Whether a copy of the policy's network may follow (APPO with V-trace).
+    With `target`, a copy of the policy's network may follow (APPO with V-trace).
 
     Returns:
         The canonical arrays, and the scalars found between them.
@@ -370,12 +356,8 @@ def cut_vector(
 ) -> tuple[dict[str, Array], dict[str, float]] | None:
     """Cuts a flat vector into the arrays of a policy, of its value function, and scalars.
 
-    Args:
-        vector: The vector, float32 `[n]`.
-        policy: The names and shapes of the policy's network in the order of their making.
-        value: Those that only the value function has.
-        scalars: Those that the algorithm had (see `scalars_of`).
-        target: Whether a copy of the policy's network may follow (APPO with V-trace).
+    `value` are the rows that only the value function has. With `target`, a copy of the policy's
+    network may follow (APPO with V-trace).
 
     Returns:
         The canonical arrays, and the scalars found between them; None where no order fits.

@@ -53,9 +53,6 @@ def resource_request(config: AlgorithmConfig) -> Any:
 def small_algorithm(config: AlgorithmConfig) -> Iterator[Algorithm]:
     """An algorithm of a config as small as can be: nothing remote, no GPUs, no evaluation.
 
-    Args:
-        config: The config, which stays as it is.
-
     Raises:
         NotConvertibleError: Ray makes none of this config.
     """

@@ -76,10 +76,6 @@ def make_connectors(factory: Callable[..., Any] | None, *arguments: object) -> l
 
     Factories of Ray 2.40 take the environment only; later ones also the spaces, and those of the
     env-to-module pipeline the device. The signature decides, so that a factory runs once.
-
-    Args:
-        factory: What the config has.
-        *arguments: The environment, then what later releases add.
     """
     if factory is None:
         return []
@@ -187,13 +183,7 @@ def filter_report(observed: Any) -> dict[str, list[dict[str, Any]]]:
 def count_report(
     observed: Any, report: Mapping[str, list[Any]], counted: dict[str, list[Any]]
 ) -> None:
-    """Adds to a filter what a report of another one has more than those that were counted.
-
-    Args:
-        observed: The filter.
-        report: What `filter_report` gave of the other.
-        counted: The newest report that was counted by each name; it is changed.
-    """
+    """Adds to a filter what another's `filter_report` has more than those counted by each name."""
     import tree
     from ray.rllib.utils.filter import RunningStat
 
@@ -245,14 +235,9 @@ def frozen_statistics(pipeline: ConnectorPipeline) -> Iterator[None]:
 
 
 def running_stat_state(count: int, mean: Any, m2: object) -> dict[str, Any]:
-    """The state of a running statistic as the connector takes it.
+    """The state of a running statistic as the connector takes it, with summed squared deviations.
 
     Since Ray 2.48 it has what was seen since the last synchronisation, too: nothing here.
-
-    Args:
-        count: How many observations were seen.
-        mean: Their mean.
-        m2: The sum of squared deviations from it.
     """
     from ray.rllib.utils.filter import RunningStat
 

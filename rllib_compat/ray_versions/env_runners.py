@@ -108,14 +108,9 @@ def is_in_this_process(group: EnvRunnerGroup) -> bool:
 def copy_weights(
     learners: LearnerGroup, group: EnvRunnerGroup, modules: Collection[str] | None = None
 ) -> None:
-    """Gives the learners' weights to the env runner of this process.
+    """Gives the learners' weights, of all modules (None) or some, to this process' env runner.
 
     Ray puts them into the object store then, too, where nothing else reads them.
-
-    Args:
-        learners: The learner group.
-        group: The group of env runners.
-        modules: The ids of the modules; None for all.
     """
     runner = group.local_env_runner
     weights = None
@@ -205,14 +200,10 @@ _PATIENCE = 0.1
 def ask_env_runners(
     group: EnvRunnerGroup, function: Callable[[Any], Any], only: int | None = None, most: int = 1
 ) -> None:
-    """Calls a function in remote env runners, and does not wait for what they answer.
+    """Calls a function in remote env runners (all, or `only` one), and waits for no answer.
 
-    Args:
-        group: The env runners.
-        function: What each is called with.
-        only: The index of the one to ask; None: all.
-        most: An env runner that has so many calls to answer is not asked. (Ray has a limit, too:
-            `max_requests_in_flight_per_env_runner`.)
+    One that has `most` calls to answer is not asked. (Ray has a limit, too:
+    `max_requests_in_flight_per_env_runner`.)
     """
     manager = group._worker_manager
     busy = Counter(index for _, index in _in_flight_requests(group))
@@ -222,11 +213,7 @@ def ask_env_runners(
 
 
 def answers_of_env_runners(group: EnvRunnerGroup, seconds: float | None) -> list[tuple[int, Any]]:
-    """What env runners have answered that were asked; waits for the first.
-
-    Args:
-        group: The env runners.
-        seconds: How long to wait; None: as long as it takes.
+    """What env runners have answered that were asked; waits for the first, or so many seconds.
 
     Returns:
         Indices and answers; errors are handled as the config says.

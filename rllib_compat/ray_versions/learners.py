@@ -331,13 +331,7 @@ def parameters_of(learner: Learner) -> dict[tuple[str, str], Any]:
 def apply_gradients(
     learner: Learner, gradients: Mapping[tuple[str, str], Any], timesteps: Mapping[str, int]
 ) -> None:
-    """Lets a learner make one step with gradients that somebody else has computed.
-
-    Args:
-        learner: The learner.
-        gradients: Arrays, by the keys of `parameters_of`; what has none stays as it is.
-        timesteps: The lifetime counters that schedules look at.
-    """
+    """Lets a learner make one step with gradients by the keys of `parameters_of`; others stay."""
     import torch
 
     timesteps = dict(timesteps)
@@ -356,12 +350,7 @@ def apply_gradients(
 
 
 def step(learner: Learner, gradients: Mapping[Any, Any]) -> None:
-    """Lets a learner's optimizers make a step, and nothing else: no schedule, no target moves.
-
-    Args:
-        learner: The learner.
-        gradients: Tensors by the learner's own references of parameters.
-    """
+    """Lets a learner's optimizers make a step, and nothing else: no schedule, no target moves."""
     learner._weights_seq_no += 1  # else env runners would keep the weights they have
     learner.apply_gradients(gradients)
 
@@ -372,10 +361,6 @@ def separate_statistics(learner: Learner, module_id: str) -> Iterator[dict[str, 
 
     A logger that has been reduced once gives all names of before, with NaN or 0 for what was not
     logged again; so there is another one in its place meanwhile.
-
-    Args:
-        learner: The learner.
-        module_id: The module of which something is asked.
 
     Yields:
         A dict, which in the end has the numbers that were logged of the module.
@@ -427,12 +412,7 @@ def take_learning_rates_of_config(learner: Learner) -> None:
 
 
 def coefficients(learner: Learner, names: Iterable[str]) -> dict[str, dict[str, float]]:
-    """What a learner computes its losses with and keeps in no state.
-
-    Args:
-        learner: The learner.
-        names: The attributes of Ray's learners that have such numbers, by module.
-    """
+    """Numbers that losses are computed with and that are in no state, by attribute and module."""
     modules = list(learner.module.keys())
     return {
         name: {module_id: float(held[module_id].data) for module_id in modules}
@@ -442,12 +422,7 @@ def coefficients(learner: Learner, names: Iterable[str]) -> dict[str, dict[str, 
 
 
 def set_coefficients(learner: Learner, values: Mapping[str, Mapping[str, float]]) -> None:
-    """Sets those numbers.
-
-    Args:
-        learner: The learner.
-        values: Attribute of Ray's learners → the value for each module. Others have no such thing.
-    """
+    """Sets those numbers."""
     for attribute, by_module in values.items():
         held = getattr(learner, attribute, None)
         for module_id, value in by_module.items():

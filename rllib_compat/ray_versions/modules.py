@@ -200,12 +200,7 @@ def explore(
 ) -> dict[str, Any]:
     """Chooses the best action, or with the probability epsilon any that is not masked.
 
-    Args:
-        module: The module, with Q-values and a schedule of epsilon.
-        batch: What it takes.
-        t: How many steps were sampled.
-        temperature: By what values are divided where actions are drawn by them, in the place of
-            the best one; None: they are not.
+    With a temperature, actions are drawn by values divided by it, in the place of the best one.
     """
     import torch
 
@@ -262,11 +257,7 @@ class EncoderMixin:
     ) -> Any:
         """The config of an encoder, or of what makes features for an LSTM.
 
-        Args:
-            made: The one that Ray would build.
-            space: The observation space.
-            options: The model config.
-            actions: The action space, which Ray does not pass to `get_tokenizer_config`.
+        Ray does not pass the action space to `get_tokenizer_config`.
         """
         del space, options, actions
         return made

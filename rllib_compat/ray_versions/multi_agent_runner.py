@@ -156,12 +156,7 @@ class ShorterPipeline(PipelineProxy):
 
 
 class EnvToModulePipeline(ShorterPipeline):
-    """Makes the modules' batches of what the agents that act next have observed last.
-
-    Args:
-        rays: The pipeline.
-        before: Its connectors before those of Ray's own, which are called.
-    """
+    """Makes the modules' batches of what the agents that act next have observed last."""
 
     def __init__(self, rays: Any, before: list[Any]) -> None:
         super().__init__(rays)
@@ -223,12 +218,7 @@ class EnvToModulePipeline(ShorterPipeline):
 
 
 class ModuleToEnvPipeline(ShorterPipeline):
-    """Gives each agent of each environment its part of what the modules say.
-
-    Args:
-        rays: The pipeline.
-        in_numpy: Whether actions are drawn without torch.
-    """
+    """Gives each agent of each environment its part of what the modules say."""
 
     def __init__(self, rays: Any, *, in_numpy: bool) -> None:
         super().__init__(rays)

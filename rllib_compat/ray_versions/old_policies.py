@@ -21,11 +21,8 @@ def is_policy_class(given: object) -> bool:
 def with_policy(algorithm: type, policy: type, *, plain: bool) -> type:
     """The algorithm's class with another policy for all that name none.
 
-    Args:
-        algorithm: The algorithm's class.
-        policy: The policy's class.
-        plain: Whether to sample and to learn once from each batch, as trainers without an
-            execution plan of their own did, in the place of the algorithm's own steps.
+    A `plain` one samples, and learns once from each batch, as trainers without an execution plan
+    did.
     """
     policy = as_written(policy)
 
@@ -150,13 +147,7 @@ def learn_once_on_the_old_stack(algorithm: Algorithm) -> Any:
 
 
 def torch_policy_with(base: type, name: str | None, parts: dict[str, Any]) -> type:
-    """A policy class of Ray's for torch with other parts, as its `with_updates` made one.
-
-    Args:
-        base: Ray's class.
-        name: The new class's name.
-        parts: Functions by the names that `build_policy_class` has for them.
-    """
+    """A policy class of Ray's for torch with other parts, as its `with_updates` made one."""
     parts = adapt_policy_functions(parts)
     methods = {new: parts[old] for old, new in _METHODS.items() if parts.get(old) is not None}
     if "loss" in methods and "stats_fn" not in methods:
@@ -202,12 +193,7 @@ def adapt_policy_functions(parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def whole_config(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The config of a policy with all that today's policies of the old API stack read.
-
-    Args:
-        config: As it was given, for any Ray.
-        defaults: What it begins with, of the policy's own.
-    """
+    """The config of a policy with all that today's policies of the old API stack read."""
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
     from ray.rllib.models.catalog import MODEL_DEFAULTS
 
@@ -253,13 +239,7 @@ def value_after(policy: Any, fragment: Any) -> float:
 
 
 def with_returns(policy: Any, fragment: Any, after: float) -> Any:
-    """Adds to a fragment what each step has earned until its end, discounted.
-
-    Args:
-        policy: Its config says the discount.
-        fragment: The steps.
-        after: What is still to come after the last one.
-    """
+    """Adds to a fragment what each step has earned until its end, discounted."""
     from ray.rllib.evaluation.postprocessing import compute_advantages
 
     no_critic = {"use_critic": False, "use_gae": False}

@@ -41,13 +41,8 @@ def set_state_of_old_stack(
 ) -> None:
     """Makes an algorithm of the old API stack continue from data; its functions stay its own.
 
-    Args:
-        algorithm: The algorithm.
-        policies: What `Policy.set_state` takes, by policy.
-        filters: The statistics of each policy's filter, by leaf: how many observations were seen,
-            their mean, and the sum of squared deviations from it.
-        counters: What it has counted.
-        iteration: How many iterations it has trained.
+    Filters have, for each leaf, how many observations were seen, their mean, and the sum of squared
+    deviations from it.
     """
     own = algorithm.env_runner.filters
     known = algorithm.env_runner.policy_map
@@ -430,12 +425,7 @@ def timers_of(algorithm: Algorithm) -> Any:
 
 
 def next_of_plan(algorithm: Algorithm, plan: Any) -> Any:
-    """The next item of a plan, whose counters are the algorithm's, which checkpoints hold.
-
-    Args:
-        algorithm: The algorithm.
-        plan: What the execution plan returned: an iterator.
-    """
+    """The next item of a plan, whose counters are the algorithm's, which checkpoints hold."""
     counters = algorithm._counters
     metrics = plan.shared_metrics.get() if hasattr(plan, "shared_metrics") else None
     if metrics is None:

@@ -37,13 +37,7 @@ def normalized(actions: Any, struct: Any) -> Any:
 def distribution(
     action_space: Space[Any], model_config: Mapping[str, Any], squashed: bool
 ) -> tuple[Any, int]:
-    """The old action distribution of a space, of (inputs, model), and how many inputs it takes.
-
-    Args:
-        action_space: The space.
-        model_config: The legacy model config, which may name one of the user's own.
-        squashed: Whether numbers are squashed into their range, as SAC's are.
-    """
+    """The old action distribution of a space, of (inputs, model), and how many inputs it takes."""
     from ray.rllib.models import MODEL_DEFAULTS, ModelCatalog
     from ray.rllib.models.torch.torch_action_dist import TorchDiagGaussian, TorchSquashedGaussian
 
@@ -82,14 +76,7 @@ def view_requirements(
     columns: Iterable[str],
     state: Sequence[Any],
 ) -> dict[str, Any]:
-    """The columns of a policy's batches, as `ViewRequirement`s by name.
-
-    Args:
-        observation_space: What the policy takes.
-        action_space: What it gives.
-        columns: Those that not all policies have.
-        state: The state that an episode begins with.
-    """
+    """The columns of a policy's batches, as `ViewRequirement`s by name."""
     from ray.rllib.policy.view_requirement import ViewRequirement
 
     found = {

@@ -64,11 +64,7 @@ def same(known: list[Any] | None, found: list[Any]) -> bool:
 
 
 def rays_to_module(*, multi_agent: bool = False) -> list[tuple[type, ...]]:
-    """The classes of Ray's own connectors to the module; until Ray 2.41, one of them was not there.
-
-    Args:
-        multi_agent: Whether the pipeline is one for many agents.
-    """
+    """Classes of Ray's own connectors to the module, of which one was not there until Ray 2.41."""
     from ray.rllib.connectors import env_to_module as of_ray
 
     mapping = (of_ray.AgentToModuleMapping,) if multi_agent else ()
@@ -125,12 +121,7 @@ def act(
 
     Only here is the module asked from what they are drawn: one that chooses itself has nothing.
 
-    Args:
-        module: The module.
-        inputs: What makes a distribution of each row `[B, n]`, or of each step `[B, T, n]`.
-        to_array: Makes arrays of tensors.
-        explore: Whether they are drawn, or the likeliest is taken.
-        in_numpy: Whether they are drawn without torch, where that is known.
+    Inputs make a distribution of each row `[B, n]`, or of each step `[B, T, n]`.
     """
     which = "exploration" if explore else "inference"
     kind = getattr(module, f"get_{which}_action_dist_cls")()
@@ -164,14 +155,10 @@ def likeliest(distribution: Any) -> Any:
 
 
 def draw(distribution: type, inputs: object) -> tuple[Any, Any] | None:
-    """Draws an action from each row, in numpy.
+    """Draws an action from each row of logits, or of means and logarithms of deviations, in numpy.
 
     torch takes a tenth of a millisecond to make a distribution, draw from it, and compute a
     probability; for one row of numbers, numpy takes a tenth of that.
-
-    Args:
-        distribution: The class of distributions, one of Ray's.
-        inputs: Logits, or means and logarithms of deviations `[B, n]`.
 
     Returns:
         The actions `[B]` or `[B, n / 2]`, and the logarithms of their probabilities or densities

@@ -58,12 +58,7 @@ def _without_compiler() -> Iterator[None]:
 
 @contextmanager
 def quiet_ray(*, num_cpus: int, job_config: object = None) -> Iterator[None]:
-    """A small local Ray for as long as the block runs, unless one is running; errors only.
-
-    Args:
-        num_cpus: How many it has.
-        job_config: The config of its job, if not Ray's own.
-    """
+    """A small local Ray for as long as the block runs, unless one is running; errors only."""
     import ray
 
     started = not ray.is_initialized()

@@ -52,12 +52,7 @@ _KNOWN: WeakKeyDictionary[Any, tuple[list[Any], Follower | None]] = WeakKeyDicti
 def weights_of_runner(
     runner: EnvRunner, learner: Learner, only: Collection[str] | None = None
 ) -> Follower | None:
-    """The weights of an env runner's modules, which follow those of a learner.
-
-    Args:
-        runner: The env runner.
-        learner: The learner.
-        only: The ids of the modules; None for all.
+    """The weights of an env runner's modules (None: all), which follow those of a learner.
 
     Returns:
         The weights; None: a module has a state of its own kind, which only `get_state` and

@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 
 def sample_episodes(algorithm: Algorithm, steps: int | None = None) -> list[Any]:
-    """Samples at least so many steps from all env runners, and logs their metrics.
-
-    Args:
-        algorithm: The algorithm.
-        steps: How many; None: a fragment from each env runner.
+    """Samples so many steps (None: a fragment each) from all env runners, and logs their metrics.
 
     Returns:
         Episodes, or chunks of them; none where every env runner has failed.
@@ -81,10 +77,7 @@ def log_measurements(algorithm: Algorithm) -> None:
 def update_learners(algorithm: Algorithm, episodes: list[Any], now: int | None = None) -> None:
     """Lets the learners learn once from episodes, and logs their metrics.
 
-    Args:
-        algorithm: The algorithm.
-        episodes: The episodes.
-        now: The step that schedules are at; None: how many of the environment were sampled.
+    Schedules are at the step `now`; None: as many of the environment as were sampled.
     """
     _update(algorithm, "episodes", episodes, now)
 
@@ -100,17 +93,7 @@ def agent_steps_sampled(algorithm: Algorithm) -> int:
 def update_learner(
     learner: Learner, episodes: list[Any], timesteps: Mapping[str, int], **how: object
 ) -> Any:
-    """Lets one learner learn from episodes; `Learner.update` takes them since 2.44.
-
-    Args:
-        learner: The learner.
-        episodes: The episodes.
-        timesteps: The lifetime counters that schedules look at.
-        **how: Other arguments: `num_epochs`, `minibatch_size`, ….
-
-    Returns:
-        Its metrics.
-    """
+    """Lets a learner learn from episodes, which `Learner.update` takes since 2.44; its metrics."""
     update = getattr(learner, "update" if at_least("2.44") else "update_from_episodes")
     return update(episodes=episodes, timesteps=dict(timesteps), **how)
 
@@ -250,12 +233,7 @@ def log_of_learners(algorithm: Algorithm, results: list[Any]) -> None:
 
 
 def send_new_weights(algorithm: Any, to: list[int] | None = None) -> None:
-    """Sends what the learners have learned to env runners.
-
-    Args:
-        algorithm: The algorithm.
-        to: The indices of those that get it, and the local one does; None: all.
-    """
+    """Sends what the learners have learned to env runners: these and the local one; None: all."""
     from ray.rllib.utils.metrics import SYNCH_WORKER_WEIGHTS_TIMER, TIMERS
 
     group, learners = algorithm.env_runner_group, algorithm.learner_group

@@ -306,11 +306,7 @@ def unfinished_trial(
 ) -> Any:
     """A trial as a `Trial` that continues where it stopped.
 
-    Args:
-        old: What is left of it, with its code.
-        experiment: The experiment's folder.
-        trainable: What it runs.
-        given: The arguments of `tune.run`; those about resources, checkpoints and failures count.
+    Of what was given to `tune.run`, arguments about resources, checkpoints and failures count.
     """
     from ray.train._internal.storage import StorageContext
     from ray.tune.experiment import Experiment, Trial

@@ -37,12 +37,7 @@ def call_in_workers(function: str, variables: Mapping[str, str]) -> None:
 
 
 def cancel_call_in_workers(function: str, variables: Collection[str]) -> None:
-    """Undoes `call_in_workers`.
-
-    Args:
-        function: What was given.
-        variables: The names of all variables that may have been given.
-    """
+    """Undoes `call_in_workers`."""
     config: dict[str, Any] = json.loads(os.environ.get(_JOB_CONFIG, "{}"))
     runtime_env = config.get("runtime_env", {})
     env_vars = runtime_env.get("env_vars", {})

@@ -27,10 +27,6 @@ def _index() -> dict[str, list[Rule]]:
 def find(key: str, algorithms: tuple[str, ...]) -> Rule | None:
     """The rule of a key: the one for the first of `algorithms` that has one, else the common one.
 
-    Args:
-        key: The key with its section.
-        algorithms: The legacy algorithm, then the target.
-
     A rule for `section.*` holds for the keys of a section that took any. The sections of SAC's
     networks take all keys of the model config.
     """

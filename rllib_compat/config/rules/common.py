@@ -126,9 +126,8 @@ class Family:
 def families(*parts: tuple[str, str, str, tuple[str, ...], Iterable[Row]]) -> dict[str, Family]:
     """Families by their names.
 
-    Args:
-        parts: Name, title and first sentence; the algorithms that all rows are for that name no
-            others; the rows.
+    A part is a name, a title and a first sentence; the algorithms that all rows are for that name
+    no others; and the rows.
     """
     return {
         name: Family(title, about, tuple(rule for row in rows for rule in row(name, algorithms)))
@@ -147,17 +146,10 @@ def row(
     algorithms: tuple[str, ...] | None = None,
     **options: Any,
 ) -> Row:
-    """A row of the table.
+    """A row of the table, for one key or several.
 
-    Args:
-        verdict: What becomes of the keys.
-        keys: One key, or several.
-        value: What their values may be.
-        target: The setting on the new API stack.
-        why: The reason, in one sentence without a full stop at the end.
-        old: The setting on the old API stack, where it is another one; empty: there is none.
-        algorithms: Those that it holds for, where they are not those of the family.
-        **options: Other fields of the rules.
+    The targets are settings on the new API stack and, where it is another one, on the `old`; empty:
+    there is none. Options are other fields of the rules.
     """
 
     def make(family: str, of_family: tuple[str, ...]) -> list[Rule]:

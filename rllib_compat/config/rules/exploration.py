@@ -93,11 +93,7 @@ def needs_old_of_ddpg(config: object) -> bool:
 
 
 def _noise_on_weights(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What modules and configs of this package are given for `ParameterNoise`.
-
-    Args:
-        config: The exploration config; empty where a switch asked for it, before Ray 0.8.1.
-    """
+    """What modules and configs of this package are given for `ParameterNoise`."""
     return {"initial_stddev": config.get("initial_stddev", 1.0)}
 
 

@@ -227,10 +227,6 @@ def _shared(value: object, context: Context, section: str, key: str) -> Outcome:
 def rule_in_network(known: Rule, section: str) -> Rule:
     """The rule of a key of the model config in the section of one of SAC's networks.
 
-    Args:
-        known: The rule of `model.<key>`.
-        section: The network's.
-
     Returns:
         What `model.<key>` may be, and what becomes of it here. Reports name the section's rule.
     """

@@ -298,12 +298,7 @@ def _separates_schedules(context: Context) -> bool:
 
 
 def _todays_schedule(points: Any, before: Any) -> Any:
-    """A legacy schedule as today's: it begins at step 0 and has at least two points.
-
-    Args:
-        points: `[[step, value], …]`; values between the points are interpolated, then and now.
-        before: The value until the first point.
-    """
+    """A legacy schedule as today's: it begins at step 0, with what was before, and has two ends."""
     steps = [[int(step), float(value)] for step, value in points]
     if steps[0][0] > 0:
         first = before if isinstance(before, (int, float)) else steps[0][1]

@@ -65,13 +65,7 @@ class Kind(ABC):
         return validator.reject_record(path, value, self)
 
     def validate(self, value: object, path: str, validator: Validator) -> Any:
-        """What of a value passes; the validator lists what does not.
-
-        Args:
-            value: The value.
-            path: Its path, for example `$.model.fcnet_hiddens[1]`.
-            validator: Knows where the value is from.
-        """
+        """What of a value passes; the validator lists what does not, by its path."""
         if not validator.count(path, value, self):
             return REJECTED
         if value is None:

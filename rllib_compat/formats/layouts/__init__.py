@@ -52,11 +52,9 @@ LAYOUTS: tuple[Layout, ...] = (v2, own_msgpack, v1, exported, v0_1)
 
 
 def read(path: str | Path, budget: Budget | None = None) -> LegacyCheckpoint:
-    """Reads a checkpoint of any layout.
+    """Reads a checkpoint of any layout: a file, its folder or that of its trial; or at an address.
 
-    Args:
-        path: A checkpoint file, its folder, or the trial's folder above it; or its address.
-        budget: What the job may cost; give the same one to all that it does.
+    Give the same budget to all that a job does.
 
     Raises:
         UnknownLayoutError: No layout recognises the path; the error says what each missed.

@@ -50,11 +50,8 @@ _MARKS = {
 def find_checkpoints(folder: Path, *, skip: Path | None = None) -> Iterator[Path]:
     """The checkpoints below a folder: files of version 0.1, folders of all later ones.
 
-    Those below a checkpoint's own folder are found, too, but not its parts.
-
-    Args:
-        folder: Where to look. Links to folders are not followed.
-        skip: A folder, absolute, that is left out.
+    Those below a checkpoint's own folder are found, too, but not its parts. Links to folders are
+    not followed; the folder `skip`, absolute, is left out.
     """
     for path, folders, files in walk(folder):
         if skip is not None and path.absolute() == skip:
@@ -75,10 +72,6 @@ def find_in_store(
     """The checkpoints below a place in a store, by the names of their files.
 
     One of version 0.1 that was renamed is not found: its name says nothing.
-
-    Args:
-        store: The place.
-        skip: A path in the store that is left out.
 
     Yields:
         A checkpoint's path below the place, and those of its files that lie there.

@@ -42,11 +42,8 @@ def read_states(
 ) -> dict[str, Any]:
     """Reads the state of every component of a tree.
 
-    Args:
-        path: The tree's folder.
-        makers: What makes known objects of their attributes, by dotted name.
-        unless_code: The keys whose values are left out where they are code.
-        budget: What the job may cost; give the same one to all that it does.
+    `makers` make known objects of their attributes, by dotted name. Values of the keys
+    `unless_code` are left out where they are code.
 
     Returns:
         Plain data by the state's file, without its ending: `learner_group/learner/state`, ….
@@ -73,13 +70,6 @@ def as_data(
 ) -> Any:
     """A copy of a value that holds nothing but data, and that others may walk through.
 
-    Args:
-        value: The value.
-        where: What it is, for errors.
-        budget: What the job may cost.
-        makers: See `read_states`.
-        unless_code: See `read_states`.
-
     Raises:
         CheckpointError: There is something else in it.
         BudgetExceededError: It expands to more than the budget allows.
@@ -97,14 +87,7 @@ def _read_folder(folder: Folder, name: str) -> list[tuple[str, Any]]:
 
 
 class _Copier:
-    """Makes sure that a value is data, and copies it.
-
-    Args:
-        makers: See `read_states`.
-        unless_code: See `read_states`.
-        where: The state's file.
-        budget: What the job may cost.
-    """
+    """Makes sure that a value is data, and copies it; see `read_states`."""
 
     def __init__(
         self, makers: Makers, unless_code: Collection[str], where: str, budget: Budget

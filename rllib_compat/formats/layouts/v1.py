@@ -170,13 +170,7 @@ def _read_policies(
 
 
 def _read_policies_alone(path: Path, outer: Folder, inner: list[Folder]) -> LegacyCheckpoint:
-    """Policies without the algorithm's state: each has its config and spaces itself.
-
-    Args:
-        path: What was given.
-        outer: Its folder.
-        inner: The policies' folders; `outer` itself where there is one.
-    """
+    """Policies without the algorithm's state: each has its config and spaces itself."""
     read, metadata, version = list[PolicyState](), dict[str, Any](), ""
     for one in inner:
         state_file = one.state_file("policy_state", _ENDINGS) or "policy_state.pkl"

@@ -215,11 +215,6 @@ def missing_states(
     """An error for each component of an algorithm's tree that has no state.
 
     Ray restores those whose folders it finds. The others silently keep the state they had.
-
-    Args:
-        folder: The tree's folder.
-        config: The algorithm's config, as far as it is known.
-        learner: The learner's state, likewise.
     """
     made = ("metadata.json", _METADATA, _MADE)
     needed = ["", "learner_group", "learner_group/learner", MODULES]

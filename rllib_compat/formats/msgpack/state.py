@@ -140,13 +140,9 @@ def to_plain(
 ) -> Any:
     """Turns `value` into plain data.
 
-    Args:
-        value: A `LegacyCheckpoint`, or any part of one.
-        placed: Arrays that lie elsewhere in the same file already, by their `id`: where.
-            They are referred to instead of written twice.
-        budget: What the job may cost.
-
-    What the neutral state does not know becomes an inert record, with its text.
+    Arrays in `placed`, by their `id`, lie elsewhere in the same file already: they are referred to
+    instead of written twice. What the neutral state does not know becomes an inert record, with its
+    text.
 
     Raises:
         BudgetExceededError: It is nested too deep, or unfolds to too many values.
@@ -157,13 +153,7 @@ def to_plain(
 def from_plain(
     plain: object, root: object = None, *, budget: Budget | None = None, where: str = ""
 ) -> Any:
-    """Turns plain data back into what `to_plain` was given.
-
-    Args:
-        plain: What `to_plain` has made.
-        root: What the places of `placed` start from.
-        budget: What reading may cost.
-        where: How errors shall call the data.
+    """Turns plain data back into what `to_plain` was given; its places start from the root.
 
     Raises:
         CorruptCheckpointError: It is not what `to_plain` makes.

@@ -72,10 +72,7 @@ def write(
 ) -> list[Finding]:
     """Writes `checkpoint` into the empty directory `target`.
 
-    Args:
-        checkpoint: What a reader made of a checkpoint of any era.
-        target: The directory; `atomic_directory` makes one.
-        budget: What the job may cost; Ray's form has no sharing, and repeats the config.
+    Ray's form has no sharing, and repeats the config.
 
     Returns:
         What became of the parts that Ray's form has no place for.

@@ -75,13 +75,7 @@ def load_torch(
 ) -> Unpickled:
     """Reads what `torch.save` wrote, in either of its forms, or a plain pickle.
 
-    Newer Rays call a plain pickle of arrays `module_state.pt`.
-
-    Args:
-        data: The file or the bytes.
-        budget: What reading may cost; give the same one for all files of a checkpoint.
-        where: What it is, for errors; the path by default.
-        is_input: See `load`.
+    Newer Rays call a plain pickle of arrays `module_state.pt`. The arguments are those of `load`.
 
     Raises:
         CorruptCheckpointError: It is damaged, hostile or nothing of torch.

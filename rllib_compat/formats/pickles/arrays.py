@@ -288,12 +288,9 @@ _Nested = Callable[[memoryview, Callable[[Any], Any] | None], tuple[Any, int]]
 
 
 def read_zip(file: BinaryIO, read: _Nested, budget: Budget) -> Any:
-    """Reads the zip form. Nothing is unpacked to disk.
+    """Reads the zip form; nothing is unpacked to disk.
 
-    Args:
-        file: The file.
-        read: Reads a pickle, given a maker of the storages that it names.
-        budget: What reading may cost.
+    `read` reads a pickle, given a maker of the storages that it names.
     """
     with zipfile.ZipFile(file) as archive:
         members = {member.filename: member for member in archive.infolist()}
@@ -330,12 +327,7 @@ def read_zip(file: BinaryIO, read: _Nested, budget: Budget) -> Any:
 
 
 def read_legacy(view: memoryview, read: _Nested, budget: Budget) -> tuple[Any, int]:
-    """Reads the form before torch 1.6: pickles after one another, then the storages.
-
-    Args:
-        view: The file.
-        read: Reads a pickle, given a maker of the storages that it names.
-        budget: What reading may cost.
+    """Reads the form before torch 1.6: pickles, one after another, and storages; see `read_zip`.
 
     Returns:
         The value, and the size of all of it.

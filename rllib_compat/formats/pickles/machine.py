@@ -214,12 +214,7 @@ class Machine(Reader, ABC):
         return items
 
     def name(self, module: object, name: object, at: int) -> GlobalRef:
-        """Notes that the pickle names something.
-
-        Args:
-            module: The module as the pickle has it.
-            name: The name in it.
-            at: The position of the opcode that names it.
+        """Notes that the pickle names something, by the opcode at a position.
 
         Raises:
             ValueError: It is no name.
@@ -331,11 +326,6 @@ def check_key(key: Any, budget: Budget, others: int) -> None:
     Tuples are hashed, and tuples and frozensets are compared, by recursion into each part however
     often it is shared, so a small nest of them would take for ever; and whoever knows the hash
     function can write keys that all collide.
-
-    Args:
-        key: The key.
-        budget: What reading may cost.
-        others: How many keys are there already.
 
     Raises:
         ValueError: It is no key.

@@ -62,10 +62,7 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
 def with_target(network: Network, copied: Mapping[str, Array]) -> Network:
     """A network with a target network, in a module that has one.
 
-    Args:
-        network: The network.
-        copied: What is stored of the target network, by the names of the network's arrays; the
-            rest is the network's own.
+    What is not stored of the target (`copied`) is the network's own.
     """
     target, own = network.target, {**network.arrays, **copied}
     if target.table is None:

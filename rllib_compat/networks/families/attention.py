@@ -134,13 +134,7 @@ def ordered(names: Iterable[str]) -> dict[str, str]:
 
 
 def names_of(trunk: Trunk, scheme: str, names: Iterable[str]) -> Table:
-    """The names of a whole network with attention, as the arrays really have them.
-
-    Args:
-        trunk: The base model below.
-        scheme: The naming scheme.
-        names: The names of the arrays that something reads.
-    """
+    """The names of a whole network with attention, as the arrays really have them."""
     names = list(names)
     renamed = ordered(names) if scheme == "keras" else {name: name for name in names}
     rows = []

@@ -73,15 +73,9 @@ def trunk_of(names: Iterable[str], policy: PolicyState | None = None) -> Trunk:
 
 
 def draw_trunk(new: NewModel, seen: Space, *, flattened: bool = True) -> int:
-    """Draws the base model that the catalog (`ModelCatalog`) chose for observations.
+    """Draws the base model that the catalog chose; returns how many numbers it gives.
 
-    Args:
-        new: What to draw.
-        seen: The observations.
-        flattened: Whether a preprocessor made one vector of observations of several parts.
-
-    Returns:
-        How many numbers it gives.
+    `flattened` says whether a preprocessor made one vector of observations of several parts.
     """
     space = original_space(seen) or seen
     if is_image(space):
@@ -186,12 +180,9 @@ def sequence_length(settings: ModelSettings) -> int:
 
 
 def todays_default(named: Named, table: Callable[..., Table], **options: object) -> Target:
-    """The default module of the installed Ray, for dense layers and linear heads.
+    """The default module of the installed Ray, for dense layers `hidden.{i}` and linear heads.
 
-    Args:
-        named: The arrays; the hidden layers are `hidden.{i}`.
-        table: The module's names; takes `linear`, whether no activations lie between the layers.
-        options: The other options of its config.
+    `table` makes the module's names; if these are `linear`, no activations lie between the layers.
     """
     name = activation(named.settings.activation, where="model.fcnet_activation").target
     model_config = {
@@ -220,13 +211,9 @@ def unclipped_log_std(named: Named) -> dict[str, Any]:
 def policy_only(
     named: Named, *, deterministic: bool = False, target: Target | None = None
 ) -> Network:
-    """The network of a policy that only acts.
+    """The network of a policy that only acts, in a module of ours unless there is another `target`.
 
-    Args:
-        named: The arrays, without those of a value function.
-        deterministic: Whether the last layer's output is the action, not what a distribution
-            takes.
-        target: The module that takes it; None: one of ours.
+    If it is `deterministic`, the last layer's output is the action, not what a distribution takes.
     """
     build = Builder()
     out = build.add("dense", "logits", DENSE.add(build, named))

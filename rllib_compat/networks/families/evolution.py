@@ -80,13 +80,9 @@ def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -
 def read_images(
     policy: PolicyState, settings: ModelSettings, outputs: int, *, deterministic: bool
 ) -> Reading:
-    """Reads a vision network.
+    """Reads a vision network, whose weights are one vector.
 
-    Args:
-        policy: The policy; its weights are one vector.
-        settings: What the config says of it.
-        outputs: What the network gives.
-        deterministic: Whether that is the action itself.
+    If it is `deterministic`, its outputs are the action itself.
 
     Raises:
         CheckpointError: The vector does not fit the config and the spaces.

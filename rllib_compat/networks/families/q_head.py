@@ -34,11 +34,7 @@ OVER_ACTIONS = -2
 
 
 def exploring(model: Mapping[str, Any]) -> dict[str, Any]:
-    """The exploration options in a model config; what is no number is left out.
-
-    Args:
-        model: A model config, which may come from a file.
-    """
+    """The exploration options in a model config; what is no number is left out."""
     found: dict[str, Any] = {k: model[k] for k in EXPLORING[:2] if _is_number(model.get(k))}
     noise = model.get(EXPLORING[2])
     if isinstance(noise, Mapping) and _is_number(noise.get("initial_stddev")):
@@ -103,12 +99,7 @@ def add(
 ) -> dict[str, str]:
     """Adds the head to a graph.
 
-    Args:
-        build: Collects the steps.
-        named: The arrays (see `q_names`).
-        features: The name of what the base model gives.
-        head: What the config says.
-        centred: Over which axis of `[actions, atoms]` the advantages are centred.
+    Advantages are centred over the axis `centred` of `[actions, atoms]`.
 
     Returns:
         The outputs: `q_values` `[B, actions]`, and `q_logits` `[B, actions, atoms]` if the values

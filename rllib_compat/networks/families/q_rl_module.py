@@ -176,12 +176,7 @@ def computes(graph: Graph, named: Named) -> bool:
 
 
 def target(named: Named, options: Mapping[str, Any]) -> Target:
-    """The module for a network that it computes.
-
-    Args:
-        named: The network's arrays.
-        options: The module's options for the Q-values.
-    """
+    """The module for a network that it computes."""
     base, head = base_layers(named), list(named.sizes("advantage_hidden"))
     name = activation(named.settings.activation, where="model.fcnet_activation").target
     return Target(

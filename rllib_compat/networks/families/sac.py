@@ -346,12 +346,7 @@ def _distribution(named: Named, graph: Graph) -> dict[str, Any]:
 
 
 def optimizers_of(arrays: Iterable[str], unused: Iterable[str]) -> tuple[Group, ...]:
-    """The optimizers of SAC and CQL, in the order of the old policies' lists.
-
-    Args:
-        arrays: The network's arrays by canonical name.
-        unused: What else was among the weights.
-    """
+    """The optimizers of SAC and CQL, in the order of the old policies' lists."""
     groups = [
         Group("policy", f"{POLICY}.", ("action_model.", "pi_encoder.", "pi.", "net.pi."), _EPS),
         Group("qf", f"{CRITIC}.", ("q_net.", "qf_encoder.", "qf.", "net.q."), _EPS),

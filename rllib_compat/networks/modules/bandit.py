@@ -73,13 +73,7 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def learn(self, observations: Observations, actions: Tensor, rewards: Tensor) -> None:
-        """Adds steps to the posterior.
-
-        Args:
-            observations: As a batch holds them.
-            actions: `[B]`: the arms or items that were chosen.
-            rewards: `[B]`.
-        """
+        """Adds steps to the posterior; `actions` `[B]` are the arms or items that were chosen."""
         seen, actions = self._seen(observations), actions.long()
         if self._items:
             seen, actions = seen[torch.arange(len(actions)), actions], torch.zeros_like(actions)

@@ -27,9 +27,7 @@ NETWORK = "network_of_config"
 def network_of(settings: ModelSettings, default: type) -> dict[str, Any]:
     """The options of a `ConfiguredModule` in a model config, as plain data.
 
-    Args:
-        settings: What the legacy config says of the network.
-        default: The module of the installed Ray that takes networks which it can compute.
+    `default` is the module of the installed Ray that takes networks which it can compute.
     """
     return {
         NETWORK: {
@@ -102,12 +100,7 @@ def original(space: Any) -> Any:
 
 
 def new_network(settings: ModelSettings, observation_space: Any, action_space: Any) -> Network:
-    """A new network, with weights that torch's seed decides.
-
-    Args:
-        settings: What the legacy config says of it.
-        observation_space: What it sees, a space of gymnasium.
-        action_space: The actions.
+    """A new network for spaces of gymnasium, with weights that torch's seed decides.
 
     Raises:
         ConfigError: The old Ray refused to build it, too, or knew no such spaces.

@@ -80,11 +80,7 @@ class CriticsModule(ModuleWithTarget):
         return (self._values if of_actions else self._policy)(self.target_net, batch)
 
     def critics(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """What the critics say: `q_values` `[B]`, and `twin_q_values` if there is a twin.
-
-        Args:
-            batch: `obs`, and what else the critics take: `actions` `[B, n]`.
-        """
+        """What the critics say of observations and actions: `q_values` `[B]`, `twin_q_values`."""
         return self._values(self.net, batch)
 
     def _values(self, net: GraphNet, batch: Mapping[str, Any]) -> dict[str, Any]:

@@ -86,11 +86,9 @@ _TINY = 1e-6
 
 
 def distribution(kind: str, **settings: Any) -> Any:
-    """The class of a policy's action distribution.
+    """The class of a policy's action distribution, of the kind `squashed`, `normal`, ….
 
-    Args:
-        kind: `squashed` (see `squashed_gaussian`), `normal`, `categorical` or `deterministic`.
-        settings: The options of a squashed one.
+    The settings are those of a squashed one (see `squashed_gaussian`).
     """
     if kind == "squashed":
         return squashed_gaussian(**settings)

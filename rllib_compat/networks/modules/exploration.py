@@ -81,12 +81,7 @@ class Noise:
         return float(self.options.get("ou_sigma", _DEVIATION)) * self._scale
 
     def __call__(self, actions: Tensor, step: int) -> Tensor:
-        """Actions to explore with.
-
-        Args:
-            actions: What the policy does, `[B, …]`.
-            step: How many steps were sampled before.
-        """
+        """Actions `[B, …]` to explore with, after so many sampled steps."""
         if self.kind == "StochasticSampling":
             return actions
         self._scale = scale(self.options, step) if self.fixed_scale is None else self.fixed_scale
@@ -180,14 +175,7 @@ def noise(*layers: DrawsNoise) -> Iterator[None]:
 def noised(
     kernel: Tensor, bias: Tensor, sigma_kernel: Tensor, sigma_bias: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Draws noise onto the weights of a layer.
-
-    Args:
-        kernel: What it is on average, `[in, out]`.
-        bias: Likewise, `[out]`.
-        sigma_kernel: How much noise each weight gets, `[in, out]`.
-        sigma_bias: Likewise, `[out]`.
-    """
+    """Draws noise onto the weights of a layer: kernels are `[in, out]`, biases `[out]`."""
     takes, gives = kernel.shape
     into, out = (_rooted(draw(size).to(kernel.device)) for size in (takes, gives))
     return kernel + sigma_kernel * torch.outer(into, out), bias + sigma_bias * out
@@ -237,12 +225,7 @@ _SMALL = 1e-6
 
 
 class WeightNoise:
-    """Noise on weights.
-
-    Args:
-        weights: The weights; those of layer norms, which RLlib spared, are not among them.
-        deviation: The noise's standard deviation.
-    """
+    """Noise of a standard deviation on weights; RLlib spared those of layer norms."""
 
     def __init__(self, weights: Iterable[nn.Parameter], deviation: float) -> None:
         self._weights = list(weights)
@@ -279,12 +262,7 @@ class Perturbed:
         raise NotImplementedError
 
     def moved_and_wanted(self, clean: Tensor, noisy: Tensor) -> tuple[float, float]:
-        """How far noise moved actions, and how far it should.
-
-        Args:
-            clean: What `actions_of` gives without noise.
-            noisy: The same with it.
-        """
+        """How far noise moved actions, and how far it should; both are what `actions_of` gives."""
         raise NotImplementedError
 
     def renew_weight_noise(self, deviation: float) -> None:
@@ -297,12 +275,7 @@ class Perturbed:
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def adapted(self, deviation: float, batch: Mapping[str, Any]) -> float:
-        """The deviation for the next episodes: the noise should do as much as it is wanted to.
-
-        Args:
-            deviation: That of the last episode.
-            batch: What was seen in it.
-        """
+        """The deviation for the next episodes: noise should do as much as it is wanted to."""
         clean = self.actions_of(batch)
         with self.with_weight_noise():
             noisy = self.actions_of(batch)
@@ -311,24 +284,14 @@ class Perturbed:
 
 
 def divergence(clean: Tensor, noisy: Tensor) -> float:
-    """How far noise moved the actions of Q-values: a Kullback-Leibler divergence.
-
-    Args:
-        clean: The Q-values without noise, `[steps, actions]`.
-        noisy: Those with noise.
-    """
+    """How far noise moved actions by Q-values `[steps, actions]`: a Kullback-Leibler divergence."""
     before, after = torch.softmax(clean.double(), -1), torch.softmax(noisy.double(), -1)
     terms = (before * torch.log(before / (after + _SMALL))).sum(-1)
     return float(torch.nanmean(terms))
 
 
 def divergence_of_epsilon(epsilon: float, actions: int) -> float:
-    """How far epsilon-greedy actions differ from the best by Q-values.
-
-    Args:
-        epsilon: How probably an action is random.
-        actions: How many actions there are.
-    """
+    """How far epsilon-greedy actions differ from the best by Q-values."""
     return -math.log(1 - epsilon + epsilon / actions)
 
 

@@ -73,12 +73,7 @@ class GraphNet(DrawsNoise):
     def forward(
         self, inputs: Mapping[str, Tensor], outputs: Iterable[str] | None = None
     ) -> dict[str, Tensor]:
-        """Computes outputs from a batch of inputs, and the next states of those it passed.
-
-        Args:
-            inputs: As `Graph.evaluate` takes them.
-            outputs: Which outputs; None: all.
-        """
+        """Computes outputs (None: all) and next states of those passed; see `Graph.evaluate`."""
         wanted = tuple(self.graph.outputs if outputs is None else outputs)
         values: dict[str, Any] = {k: v.to(torch.float32) for k, v in inputs.items()}
         for step in self.graph.needed(wanted):

@@ -71,9 +71,6 @@ class Grouping:
 
     Discrete parts become one-hot, as in RLlib's preprocessors. The state is that of the first
     agent.
-
-    Args:
-        space: The group's observation space.
     """
 
     def __init__(self, space: Any) -> None:

@@ -50,13 +50,7 @@ _ACTIVATIONS = {
 
 
 def dense_layers(inputs: int, hiddens: list[int], outputs: int, activation: str) -> nn.Sequential:
-    """Dense layers that begin as they did: Xavier's weights, and no bias.
-
-    Args:
-        inputs: How many numbers come in.
-        hiddens: The sizes of the hidden layers.
-        outputs: How many numbers go out, past no activation.
-        activation: What comes after each hidden layer.
+    """Dense layers that begin as they did: Xavier's weights, no bias; no activation after the last.
 
     Raises:
         ConfigError: There is no such activation.
@@ -143,9 +137,7 @@ OF_A_HEAD = 0.01
 def init_weights(network: nn.Module, last: float | None = 1.0) -> Any:
     """Draws the weights of dense layers: those of each unit have the norm 1.
 
-    Args:
-        network: What has the layers.
-        last: The norm in its last layer; None: that one is drawn after Glorot, as behind an LSTM.
+    `last` is the norm in its last layer; None: that one is drawn after Glorot, as behind an LSTM.
     """
     layers = _dense(network)
     for layer in layers:

@@ -81,12 +81,7 @@ class QMIXModule(ModuleWithTarget):
         return {TARGETS: self._values(self.target_net, batch[Columns.OBS])[0]}
 
     def mixed(self, values: Tensor, observations: Mapping[str, Any], *, target: bool) -> Tensor:
-        """Values of the whole group.
-
-        Args:
-            values: One of each agent, `[B, T, agents]`.
-            observations: What was observed then.
-            target: Whether the target's mixer is asked.
+        """Values of the whole group, from those of its agents, `[B, T, agents]`, and observations.
 
         Returns:
             `[B, T, 1]`; without a mixer the agents' own, `[B, T, agents]`.
@@ -201,14 +196,10 @@ class _MonotonicMixer(nn.Module):
 def mix(
     values: Tensor, first_weight: Tensor, first_bias: Tensor, last_weight: Tensor, last_bias: Tensor
 ) -> Tensor:
-    """QMIX's value of a group, `[B, T, 1]`, that grows with those of its agents.
+    """QMIX's value of a group, `[B, T, 1]`, that grows with those of its agents, `[B, T, agents]`.
 
-    Args:
-        values: The agents' values, `[B, T, agents]`.
-        first_weight: `[B, T, agents * units]`; signs mean nothing, as of the next but one.
-        first_bias: `[B, T, units]`.
-        last_weight: `[B, T, units]`.
-        last_bias: `[B, T, 1]`.
+    Weights are `[B, T, agents * units]` and `[B, T, units]`, and their signs mean nothing; biases
+    are `[B, T, units]` and `[B, T, 1]`.
     """
     weight = first_weight.abs().unflatten(-1, (values.shape[-1], first_bias.shape[-1]))
     hidden = functional.elu(torch.einsum("bta,btau->btu", values, weight) + first_bias)

@@ -35,9 +35,7 @@ class _Unrolled:
     def values_of(self, batch: dict[str, Any], *, target: bool = False) -> tuple[Tensor, Any]:
         """The values of all actions `[B, T, actions]`, and the states after the last step.
 
-        Args:
-            batch: `obs` `[B, T, …]` and `state_in`.
-            target: Whether the target network is asked.
+        The batch has `obs` `[B, T, …]` and `state_in`.
         """
         module: Any = self
         out = module.forward_target(batch) if target else module.compute_q_values(batch)

@@ -129,11 +129,7 @@ class RNNSACModule(ModuleWithTarget):
         return {TAKEN: self.values_of(seen, states, actions, target=True)}
 
     def critics(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """What the critics say, and all states after the last step.
-
-        Args:
-            batch: `obs`, `state_in`, and `actions` where they are a Box.
-        """
+        """What the critics say of a batch, which has Box actions, too; and all next states."""
         seen, states = self._seen(batch), batch[Columns.STATE_IN]
         inputs = seen if self.discrete else _beside(seen, batch[Columns.ACTIONS])
         after = {POLICY: self.logits_of(seen, states)[1]}

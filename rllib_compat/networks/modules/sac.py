@@ -131,11 +131,7 @@ class LegacyNetworks:
         return [f"net.{CRITIC}", f"net.{TWIN}", "target_net"]
 
     def critics(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """What the critics say: `q_values`, and `twin_q_values` if there is a twin.
-
-        Args:
-            batch: `obs`, and `actions` `[B, n]` where actions are continuous.
-        """
+        """What critics say of `obs`, and of continuous `actions`: `q_values`, `twin_q_values`."""
         inputs = {name: batch[name] for name in self.graph.inputs}
         outputs = [k for k in (Q_VALUES, TWIN_Q_VALUES) if k in self.graph.outputs]
         return dict(self.net(inputs, outputs))

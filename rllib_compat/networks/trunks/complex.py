@@ -94,12 +94,10 @@ def is_complex(policy: PolicyState, names: Iterable[str]) -> bool:
 
 
 def dead_names(names: Iterable[str], *, heads: bool) -> list[str]:
-    """The arrays that nothing reads.
+    """The arrays that nothing reads, of all without TensorFlow's scope, in the checkpoint's order.
 
-    Args:
-        names: All names, without TensorFlow's scope, in the order of the checkpoint.
-        heads: Whether the network has its own value function: TensorFlow calls it `value_out`, as
-            it calls those of the parts, and makes it last.
+    TensorFlow calls a network's own value function `value_out`, as those of the parts; it comes
+    last.
     """
     dead = [n for n in names if _DEAD_TORCH.fullmatch(n) or _DEAD_KERAS.fullmatch(n)]
     if not heads:

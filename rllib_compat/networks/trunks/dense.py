@@ -33,16 +33,9 @@ class Add(Protocol):
     """Adds a trunk's steps to a graph."""
 
     def __call__(self, build: Builder, named: Named, prefix: str = "", takes: str = "obs") -> str:
-        """Adds them.
+        """Adds them behind what `takes` names; returns the name of the features.
 
-        Args:
-            build: Collects the steps.
-            named: The arrays.
-            prefix: Of the arrays' names: `value_hidden.0` is the first layer of a value trunk.
-            takes: The value that goes in.
-
-        Returns:
-            The name of the features.
+        Names of arrays begin with the prefix: `value_hidden.0` is the first layer of a value trunk.
         """
 
 
@@ -79,14 +72,8 @@ def add_layers(
 ) -> str:
     """Adds dense layers one behind the other: the one place that makes a stack of them.
 
-    Args:
-        build: Collects the steps.
-        arrays: The canonical arrays. A layer with a `beta` has RLlib's own swish, whose slope was
-            trained; one with a `sigma_kernel` is noisy.
-        names: The names of the layers, first to last.
-        takes: The value that goes in.
-        activation: The activation of all layers, or of each.
-        settings: More settings for each step.
+    A layer with a `beta` has RLlib's own swish, whose slope was trained; one with a `sigma_kernel`
+    is noisy. The activation is that of all layers, or of each; settings are those of every step.
 
     Returns:
         The name of the last layer's value; what goes in, where there are no layers.
@@ -183,12 +170,7 @@ DENSE = Trunk(
 
 
 def module_names(parts: Mapping[str, str], hiddens: Mapping[str, int]) -> Table:
-    """The rows of all stacks, and of their targets.
-
-    Args:
-        parts: What the module calls each stack.
-        hiddens: How many hidden layers each stack has.
-    """
+    """The rows of all stacks, by what the module calls each, and of their targets."""
     return tuple(
         move
         for ours, theirs in (("", OWN_PREFIX), (TARGET_PREFIX, OWN_TARGET_PREFIX))
@@ -213,9 +195,7 @@ def module_names_in(parts: Mapping[str, str], found: Iterable[str]) -> Table:
 def with_targets(named: Named, *stacks: str) -> tuple[dict[str, Array], list[Finding]]:
     """Completes the arrays of target networks, which start as copies where they are not stored.
 
-    Args:
-        named: The arrays.
-        stacks: What the names of those arrays begin with that a target follows; none: all.
+    `stacks` are what the names of arrays with a target begin with; none: all.
 
     Returns:
         All arrays, and what the report says.
@@ -254,13 +234,7 @@ def add_critics(
 ) -> dict[str, str]:
     """Adds the critic, and its twin if there is one, and returns their outputs.
 
-    Args:
-        build: Collects the steps.
-        named: The arrays.
-        takes: The observation, or the features that go in.
-        activation: The activation of all hidden layers, or of each.
-        of_actions: Whether a critic takes the actions, too, and gives one number for them;
-            otherwise it gives one for each action.
+    Critics `of_actions` take these, too, and give one number for them; others give one for each.
     """
     if of_actions:
         takes = build.add("concat", "q_inputs", takes, "actions")

@@ -182,12 +182,7 @@ def add_convolutions(
 ) -> tuple[str, tuple[int, int]]:
     """Adds the convolutions of a vision network to a graph.
 
-    Args:
-        build: Collects the steps.
-        named: The arrays.
-        prefix: Of the arrays' names: `value_` for the value function's own convolutions.
-        image: The shape of the images; None: that of the policy's observations.
-        takes: The value that holds them.
+    The value function's own have the prefix `value_`; images are by default the policy's.
 
     Returns:
         The name of the last image, and its rows and columns.
