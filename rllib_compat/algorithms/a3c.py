@@ -105,9 +105,7 @@ class A3C(A2C):
         training_steps.foreach_learner(
             self,
             partial(
-                learners.apply_gradients,
-                gradients=computed.gradients,
-                timesteps=self._timesteps(),
+                learners.apply_gradients, gradients=computed.gradients, timesteps=self._timesteps()
             ),
         )
 

@@ -18,7 +18,7 @@ class BanditLinTSConfig(BanditConfig):
     choices = {"drawn_from": (PRIOR, POSTERIOR)}
     module_settings = {
         "drawn_from": "With whose covariance weights are drawn: the `prior`'s, as in every Ray "
-        "that had it, or the `posterior`'s, which explores less the more it has learned.",
+        "that had it, or the `posterior`'s, which explores less the more it has learned."
     }
 
     def __init__(self, algo_class: type | None = None) -> None:

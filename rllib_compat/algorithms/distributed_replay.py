@@ -230,11 +230,7 @@ class ShardedReplayBuffer(Checkpointable):  # type: ignore[misc]  # Ray has no t
 
     def get_ctor_args_and_kwargs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments that made it."""
-        return (self.count, self.capacity), {
-            "least": self._least,
-            "here": self._here,
-            **self._more,
-        }
+        return (self.count, self.capacity), {"least": self._least, "here": self._here, **self._more}
 
     def stop(self) -> None:
         """Ends the actors."""
@@ -345,14 +341,10 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
         self._learned = False
         super().setup(config)
         if isinstance(self.replay, ShardedReplayBuffer):
-            begin_rounds(
-                self
-            )  # none of its training steps has rounds: env runners continue between them
+            # None of its training steps has rounds: env runners continue between them.
+            begin_rounds(self)
         elif self.replay is None or self.config.num_env_runners:
-            logger.warning(
-                "The replay buffer of %s is not distributed.",
-                type(self).__name__,
-            )
+            logger.warning("The replay buffer of %s is not distributed.", type(self).__name__)
 
     def make_replay_buffer(self) -> Any:
         """The buffer, still empty."""
@@ -411,9 +403,8 @@ class DistributedReplayAlgorithm(RemovedAlgorithm, OffPolicyAlgorithm):
 
     def set_state(self, state: Any) -> None:
         """Goes on from a state."""
-        if isinstance(
-            self.replay, ShardedReplayBuffer
-        ):  # what is sampled by now belongs to another time
+        if isinstance(self.replay, ShardedReplayBuffer):
+            # What is sampled by now belongs to another time.
             env_runners.forget_requests(self.env_runner_group, self.config.sample_timeout_s)
         super().set_state(state)
         saved = state.get(APEX, {})

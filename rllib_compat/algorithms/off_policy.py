@@ -205,11 +205,7 @@ class OffPolicyAlgorithm:
         if reason is None:
             self.replay = self.local_replay_buffer = self.make_replay_buffer()
             return
-        logger.warning(
-            "%s replays episodes, not columns: %s.",
-            type(self).__name__,
-            reason,
-        )
+        logger.warning("%s replays episodes, not columns: %s.", type(self).__name__, reason)
 
     def make_replay_buffer(self) -> Any:
         """The buffer, still empty."""

@@ -30,14 +30,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, np.dtype[Any]]
 
 #: What is logged of each minibatch, by the names of Ray's learner.
-TERMS = (
-    "total_loss",
-    "policy_loss",
-    "vf_loss",
-    "vf_explained_var",
-    "entropy",
-    "mean_kl_loss",
-)
+TERMS = ("total_loss", "policy_loss", "vf_loss", "vf_explained_var", "entropy", "mean_kl_loss")
 
 
 class PPO(ppo.PPO):  # type: ignore[misc]  # Ray has no types

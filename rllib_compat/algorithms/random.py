@@ -46,7 +46,7 @@ class RandomConfig(RemovedAlgorithmConfig):
     least = {"rollouts_per_iteration": 1}
     settings = {
         "rollouts_per_iteration": "How many episodes an iteration has; with several env runners, "
-        "at least so many, the same number on each.",
+        "at least so many, the same number on each."
     }
 
     def __init__(self, algo_class: type | None = None) -> None:

@@ -68,10 +68,7 @@ class RNNSACConfig(SequenceReplayConfig):
 
     @property
     def _model_config_auto_includes(self) -> dict[str, Any]:
-        return {
-            **super()._model_config_auto_includes,
-            "zero_init_states": self.zero_init_states,
-        }
+        return {**super()._model_config_auto_includes, "zero_init_states": self.zero_init_states}
 
 
 class RNNSACTorchLearner(SequenceLearner, ActorCriticLearner):

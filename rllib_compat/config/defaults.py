@@ -66,10 +66,7 @@ IMPLIED_DEFAULTS = (
         "evaluation was waited for however long it took",
     ),
     ImpliedDefault(
-        "restart_failed_env_runners",
-        False,
-        "1.12.1",
-        "a worker that failed was never restarted",
+        "restart_failed_env_runners", False, "1.12.1", "a worker that failed was never restarted"
     ),
     ImpliedDefault(
         "normalize_actions",

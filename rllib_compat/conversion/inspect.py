@@ -180,10 +180,7 @@ class Inspection:
             "ray_version": self.ray_version,
             "algorithm": self.algorithm,
             "environment": self.environment,
-            "config": {
-                "keys": len(self.config),
-                "is_complete": self.checkpoint.config_is_complete,
-            },
+            "config": {"keys": len(self.config), "is_complete": self.checkpoint.config_is_complete},
             "counters": {
                 "iterations": counters.iteration,
                 "env_steps": counters.env_steps,

@@ -82,10 +82,7 @@ KNOWN_ENVS: dict[str, tuple[_Row, ...]] = {
     "Reacher": (((2, 4), _joints(11), _torques(2)), ((5,), _joints(10), _torques(2))),
     "Pusher": (((2, 4, 5), _joints(23), _torques(7, 2.0)),),
     "InvertedPendulum": (((2, 4, 5), _joints(4), _torques(1, 3.0)),),
-    "InvertedDoublePendulum": (
-        ((2, 4), _joints(11), _torques(1)),
-        ((5,), _joints(9), _torques(1)),
-    ),
+    "InvertedDoublePendulum": (((2, 4), _joints(11), _torques(1)), ((5,), _joints(9), _torques(1))),
 }
 
 #: The number of actions of Atari games that do not have all 18 (ale-py 0.12).

@@ -79,10 +79,7 @@ def make_module_source(
     """
     checkpoint = complete(checkpoint, given)
     require_algorithm(checkpoint)
-    policy = next(
-        (p for p in checkpoint.policies.values() if _is_custom(checkpoint, p)),
-        None,
-    )
+    policy = next((p for p in checkpoint.policies.values() if _is_custom(checkpoint, p)), None)
     if policy is None:
         raise NotYetError(
             "No policy has a custom model.",

@@ -12,16 +12,9 @@ from typing import TYPE_CHECKING
 from rllib_compat import registry
 from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.identify import Identified
-from rllib_compat.networks import (
-    AnyNetwork,
-    Network,
-    known,
-)
+from rllib_compat.networks import AnyNetwork, Network, known
 from rllib_compat.networks.observation_filter import can_hold, with_filter
-from rllib_compat.networks.previous_steps import (
-    PREVIOUS_ACTIONS,
-    PREVIOUS_REWARDS,
-)
+from rllib_compat.networks.previous_steps import PREVIOUS_ACTIONS, PREVIOUS_REWARDS
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import CompatError, NotConvertibleError
 from rllib_compat.neutral.frozen import frozen
@@ -144,11 +137,7 @@ def _plan_checkpointable(
         new_only = registry.of(translation.algorithm).new_stack_only
         if translation.api_stack == "new" and not (new_only and translation.needs_old_stack):
             return Plan(
-                Form.ALGORITHM,
-                checkpoint,
-                networks,
-                translation=translation,
-                findings=findings,
+                Form.ALGORITHM, checkpoint, networks, translation=translation, findings=findings
             )
         keys = ", ".join(translation.needs_old_stack)
         reason = f"{keys} can be trained on the old API stack only"

@@ -170,10 +170,7 @@ def _child_environment() -> Iterator[None]:
     path (Python 3.10 ignores the variable). Each computes with one thread, unless the user set
     another number: with more, the processes spend half of their time waiting for each other.
     """
-    wanted = {
-        "PYTHONSAFEPATH": "1",
-        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
-    }
+    wanted = {"PYTHONSAFEPATH": "1", "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

@@ -7,11 +7,7 @@ work with the rollout workers of the old API stack. Those that need TensorFlow a
 from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
-    "concurrency_ops": (
-        "Concurrently",
-        "Dequeue",
-        "Enqueue",
-    ),
+    "concurrency_ops": ("Concurrently", "Dequeue", "Enqueue"),
     "metric_ops": (
         "CollectMetrics",
         "OncePerTimeInterval",

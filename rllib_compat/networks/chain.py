@@ -245,8 +245,5 @@ def _strided(layers: Sequence[Layer], inputs: tuple[int, ...]) -> tuple[Layer, .
         fitting = min(rows, columns) > 0 and rows * columns * convs[-1].gives == dense[0].takes
         if fitting and list(strides) == sorted(strides, reverse=True):
             made = zip(convs, strides, strict=True)
-            return (
-                *(Layer(c.name, c.kernel, c.bias, stride) for c, stride in made),
-                *dense,
-            )
+            return (*(Layer(c.name, c.kernel, c.bias, stride) for c, stride in made), *dense)
     return None

@@ -110,8 +110,7 @@ def to_onnx(network: Network, metadata: Mapping[str, Any], acting: Acting | None
     )
     made_model.ir_version = _FORMAT
     helper.set_model_props(
-        made_model,
-        {k: v if isinstance(v, str) else json.dumps(v) for k, v in metadata.items()},
+        made_model, {k: v if isinstance(v, str) else json.dumps(v) for k, v in metadata.items()}
     )
     return made_model
 

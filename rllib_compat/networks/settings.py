@@ -153,13 +153,7 @@ _LISTS_OF_SIZES: tuple[str, ...] = (
     "actor_hiddens",
 )
 _LISTS_OF_SIZES += ("critic_hiddens", "actor_hidden", "critic_hidden", "head_fcnet_hiddens")
-_SIZES: tuple[str, ...] = (
-    "lstm_cell_size",
-    "dim",
-    "num_atoms",
-    "n_step",
-    "num_actions",
-)
+_SIZES: tuple[str, ...] = ("lstm_cell_size", "dim", "num_atoms", "n_step", "num_actions")
 _SIZES += tuple(
     f"attention_{part}"
     for part in ("num_transformer_units", "dim", "num_heads", "head_dim", "position_wise_mlp_dim")

@@ -325,11 +325,7 @@ def observation_size(policy: PolicyState, settings: ModelSettings) -> int:
 
 
 def _shapes(
-    size: int,
-    inputs: int,
-    outputs: int | None,
-    hiddens: tuple[int, ...],
-    settings: ModelSettings,
+    size: int, inputs: int, outputs: int | None, hiddens: tuple[int, ...], settings: ModelSettings
 ) -> Iterator[Shape]:
     """The shapes that the config allows. Ray 0.7.5 – 0.8.5 ignored `free_log_std` on TensorFlow."""
     shares_layers = settings.shares_layers
@@ -372,12 +368,7 @@ def cut_vector(
 
 
 def _orders(
-    policy: Rows,
-    value: Rows,
-    size: int,
-    scalars: Mapping[str, float | None],
-    *,
-    target: bool,
+    policy: Rows, value: Rows, size: int, scalars: Mapping[str, float | None], *, target: bool
 ) -> Iterator[Rows]:
     """The orders in which TensorFlow counted the variables, as far as `size` allows.
 

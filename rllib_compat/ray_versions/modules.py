@@ -191,12 +191,7 @@ def unmask_zero_q_values(module: RLModule) -> None:
 
 
 def explore(
-    module: Any,
-    batch: Mapping[str, Any],
-    t: int,
-    *,
-    temperature: float | None = None,
-    **_: object,
+    module: Any, batch: Mapping[str, Any], t: int, *, temperature: float | None = None, **_: object
 ) -> dict[str, Any]:
     """Chooses the best action, or with the probability epsilon any that is not masked.
 

@@ -11,15 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rllib_compat.formats.files import disk_errors
-from rllib_compat.formats.layouts import (
-    exported,
-    foreign_files,
-    own_msgpack,
-    search,
-    v0_1,
-    v1,
-    v2,
-)
+from rllib_compat.formats.layouts import exported, foreign_files, own_msgpack, search, v0_1, v1, v2
 from rllib_compat.formats.layouts.folder import LayoutMismatch
 from rllib_compat.formats.stores import source_path
 from rllib_compat.neutral.budget import Budget

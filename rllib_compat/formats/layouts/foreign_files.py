@@ -137,8 +137,7 @@ def identify_archive(path: Path) -> ForeignFile | None:
         return None
     if kind == "zip" and b"data.pkl" in head:
         return ForeignFile(
-            "It is a file of torch, which holds weights without config and spaces.",
-            _FOLDER,
+            "It is a file of torch, which holds weights without config and spaces.", _FOLDER
         )
     return ForeignFile(
         f"It is an archive ({kind}), not a checkpoint.",

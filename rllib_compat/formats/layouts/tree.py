@@ -166,8 +166,7 @@ class _Copier:
             return self._makers[value.qualified](attributes)
         except TypeError as error:
             raise CorruptCheckpointError(
-                f"The attributes of {value.label} are not its own: {error}.",
-                where=self._place(),
+                f"The attributes of {value.label} are not its own: {error}.", where=self._place()
             ) from error
 
 

@@ -19,12 +19,7 @@ import numpy as np
 from rllib_compat.formats import pickles
 from rllib_compat.formats.files import open_regular
 from rllib_compat.formats.layouts.configs import config_dict, read_params
-from rllib_compat.formats.layouts.folder import (
-    Folder,
-    LayoutMismatch,
-    as_mapping,
-    with_text_keys,
-)
+from rllib_compat.formats.layouts.folder import Folder, LayoutMismatch, as_mapping, with_text_keys
 from rllib_compat.formats.layouts.policies import (
     integer,
     number,

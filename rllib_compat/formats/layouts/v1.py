@@ -25,12 +25,7 @@ from typing import Any
 from rllib_compat.formats import pickles
 from rllib_compat.formats.files import list_folders
 from rllib_compat.formats.layouts.configs import config_dict, read_params
-from rllib_compat.formats.layouts.folder import (
-    Folder,
-    LayoutMismatch,
-    as_mapping,
-    with_text_keys,
-)
+from rllib_compat.formats.layouts.folder import Folder, LayoutMismatch, as_mapping, with_text_keys
 from rllib_compat.formats.layouts.policies import (
     integer,
     named_arrays,

@@ -28,12 +28,7 @@ from typing import Any
 
 from rllib_compat.formats import files
 from rllib_compat.formats.layouts.configs import config_dict
-from rllib_compat.formats.layouts.folder import (
-    Folder,
-    LayoutMismatch,
-    as_mapping,
-    with_text_keys,
-)
+from rllib_compat.formats.layouts.folder import Folder, LayoutMismatch, as_mapping, with_text_keys
 from rllib_compat.formats.layouts.policies import (
     integer,
     named_arrays,

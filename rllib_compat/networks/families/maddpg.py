@@ -159,10 +159,7 @@ def _graph(named: Named) -> Graph:
         raise refusals.other_space("action", space, gives, wanted, named.where)
     logits = add_stack(build, named, POLICY, "obs", _activation(named, POLICY))
     value = add_stack(build, named, CRITIC, EVERYONE, _activation(named, CRITIC))
-    outputs = {
-        OUTPUTS[POLICY]: logits,
-        OUTPUTS[CRITIC]: build.add("scalar", "q_values", value),
-    }
+    outputs = {OUTPUTS[POLICY]: logits, OUTPUTS[CRITIC]: build.add("scalar", "q_values", value)}
     return Graph({"obs": (seen,), EVERYONE: (everyone,)}, tuple(build.steps), outputs)
 
 

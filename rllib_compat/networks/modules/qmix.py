@@ -128,10 +128,7 @@ class QMIXModule(ModuleWithTarget):
         return values, state
 
     def _answer(self, actions: Tensor, state: Tensor) -> dict[str, Any]:
-        return {
-            Columns.ACTIONS: tuple(actions.unbind(-1)),
-            Columns.STATE_OUT: {HIDDEN: state},
-        }
+        return {Columns.ACTIONS: tuple(actions.unbind(-1)), Columns.STATE_OUT: {HIDDEN: state}}
 
     def _values(
         self, net: nn.ModuleDict, seen: Mapping[str, Any], state: Tensor | None = None

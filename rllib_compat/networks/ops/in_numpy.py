@@ -70,8 +70,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "silu": _SWISH,
     "elu": Activation(_elu, "ELU"),
     "selu": Activation(
-        lambda x: _SELU_SCALE * np.where(x > 0, x, _SELU_ALPHA * np.expm1(np.minimum(x, 0))),
-        "SELU",
+        lambda x: _SELU_SCALE * np.where(x > 0, x, _SELU_ALPHA * np.expm1(np.minimum(x, 0))), "SELU"
     ),
     "sigmoid": Activation(sigmoid, "Sigmoid"),
     "softplus": Activation(lambda x: np.logaddexp(x, 0), "Softplus"),

@@ -225,12 +225,7 @@ def layers_of_stack(named: Named, stack: str) -> list[str]:
 
 
 def add_critics(
-    build: Builder,
-    named: Named,
-    takes: str,
-    activation: str | Sequence[str],
-    *,
-    of_actions: bool,
+    build: Builder, named: Named, takes: str, activation: str | Sequence[str], *, of_actions: bool
 ) -> dict[str, str]:
     """Adds the critic, and its twin if there is one, and returns their outputs.
 
