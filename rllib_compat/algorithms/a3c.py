@@ -143,11 +143,7 @@ class A3CTorchLearner(A2CTorchLearner):
     def compute_fragment_gradients(
         self, episodes: list[Any], timesteps: Mapping[str, int]
     ) -> tuple[Gradients, Any]:
-        """Computes gradients, and makes no step; schedules look at the lifetime counters.
-
-        Returns:
-            The gradients, clipped; and the metrics.
-        """
+        """Computes clipped gradients, and metrics; makes no step. Schedules look at counters."""
         self._kept = {}
         try:
             results = training_steps.update_learner(self, episodes, timesteps)

@@ -40,11 +40,7 @@ class LegacyCQLLearner:
         return {}, {name: self._learn(name, batch[name]) for name in batch}, {}
 
     def _learn(self, module_id: str, batch: Mapping[str, Any]) -> Any:
-        """Moves the temperature, the actor and the critics of a module.
-
-        Returns:
-            The sum of their losses.
-        """
+        """Moves temperature, actor and critics of a module; returns the sum of their losses."""
         net = _Networks(self.module[module_id].unwrapped())
         config = self.config.get_config_for_module(module_id)
         seen, following = batch[Columns.OBS], batch[Columns.NEXT_OBS]

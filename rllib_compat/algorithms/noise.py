@@ -41,11 +41,7 @@ def centered_ranks(returns: Array) -> Array:
 
 
 def weighted_sum(weights: Array, vectors: Callable[[int], Array]) -> Array:
-    """Adds vectors up, each times its weight.
-
-    Returns:
-        The sum, in float32.
-    """
+    """Adds vectors up, each times its weight, in float32."""
     parts = (
         weights[begin : begin + _SUMMED].astype(np.float32)
         @ np.stack([vectors(n) for n in range(begin, min(begin + _SUMMED, len(weights)))])

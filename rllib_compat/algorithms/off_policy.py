@@ -236,11 +236,7 @@ class OffPolicyAlgorithm:
             self.replay.prioritize(self.learn_from(batches))
 
     def learn_from(self, batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Learns from train batches of columns, each of a module.
-
-        Returns:
-            The TD errors, one a transition, of each module that is trained.
-        """
+        """Learns from columns of each module; returns the TD errors of those that learn."""
         now = self.now(self.config.total_train_batch_size)
         count = sum(len(batch[Columns.REWARDS]) for batch in batches.values())
         training_steps.reset_noise(self)

@@ -136,11 +136,7 @@ def sequences(chunks: Iterable[Chunk], longest: int) -> dict[str, Any]:
 
 
 def draw_fragments(kept: ReplayBuffer, steps: int) -> Fragment:
-    """Draws fragments, each as likely as any other, until there are so many steps.
-
-    Returns:
-        All of them as one.
-    """
+    """Draws fragments, each as likely as any other, until there are so many steps; joins them."""
     total, chunks = 0, dict[str, list[Chunk]]()
     while total < steps:
         (drawn,), _, _ = kept.draw(1)

@@ -195,12 +195,6 @@ class _GoneError(Exception):
 class _Collection:
     """What becomes the artifacts of one checkpoint.
 
-    Args:
-        folder: Where it goes.
-        limits: The arguments of `SimulatorFolders`.
-        iteration: The training iteration.
-        known: What the checkpoint before has, which is not stored again.
-
     Attributes:
         stored: What this one has, or says where it is.
     """

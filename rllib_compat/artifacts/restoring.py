@@ -33,12 +33,8 @@ def restore_folders(
     An environment is who has the same index on the runner of the same number. What can't be handed
     over is logged as a warning: a restore does not fail of it.
 
-    Args:
-        algorithm: The algorithm whose environments they are.
-        checkpoint: The checkpoint's folder; one without such files changes nothing.
-        take: The name of the environment's method that gets the folder, or a function of both.
-        timeout: How many seconds a runner may take to answer.
-        store: The address below which a manifest may name files; no other one is asked.
+    `take` is the environment's method that gets the folder, or a function of both. A manifest may
+    name files below `store`; no other address is asked.
     """
     if not (Path(checkpoint) / FOLDER / MANIFEST).is_file():
         return

@@ -120,13 +120,7 @@ class Listing:
 
 
 def list_files(listing: Listing, folder: str, *, most: int) -> None:
-    """Fills a listing with what is in a folder.
-
-    Args:
-        listing: What to fill.
-        folder: The folder.
-        most: How many files are listed; the others are named as left out.
-    """
+    """Fills a listing with what is in a folder; files after so many are named as left out."""
     if not Path(folder).is_dir():
         listing.problem = "there is no such folder"
         return
@@ -195,15 +189,7 @@ def open_inside(folder: str, parts: Sequence[str]) -> Iterator[int]:
 def upload(
     env_runner: EnvRunner, *, folder: str, parts: Sequence[str], size: int, uri: str, piece: int
 ) -> str | tuple[str, int, int]:
-    """Writes a file of a simulator's folder to a store; called on the runner, which has both.
-
-    Args:
-        env_runner: The runner; it is not needed.
-        folder: The simulator's folder.
-        parts: The file's path in it.
-        size: How many bytes are written, from the beginning.
-        uri: Where to, as `pyarrow.fs` understands it.
-        piece: How many bytes are read at once.
+    """Writes a file of a simulator's folder, in pieces, to a store; called on the runner.
 
     Returns:
         The SHA-256 digest, and the file's size and time of writing afterwards; or why it is not

@@ -37,11 +37,9 @@ _ZIP = ".zip"
 
 
 class _Checkpoints:
-    """A checkpoint and those beside it, which may hold files that it names.
+    """A checkpoint, or its address, and those beside it, which may hold files that it names.
 
-    Args:
-        checkpoint: The checkpoint's folder, or its address.
-        remote: Whether to ask the stores that it names; text: those below this address alone.
+    `remote` says whether to ask the stores that it names; text: those below this address alone.
     """
 
     def __init__(self, checkpoint: str | Path, *, remote: bool | str) -> None:
@@ -240,11 +238,6 @@ def pack(folder: Path) -> None:
 
 def _pieces_of_archive(archive: int, name: str, size: int) -> Iterator[bytes]:
     """A file in an archive that may be a stranger's; nothing is unpacked ahead of what is asked.
-
-    Args:
-        archive: A descriptor of the archive, which stays open.
-        name: The file's path in it.
-        size: How much is read at once, in bytes.
 
     Raises:
         FileNotFoundError: It is not in the archive.

@@ -48,11 +48,9 @@ def _entry(**_: object) -> None:
 
 
 class Answers:
-    """What files of `--hints` say, in their order; later entries replace the options of earlier.
+    """Files of `--hints`, in their order, and beneath them the options of the command line.
 
-    Args:
-        files: The files.
-        known: The options of the command line, which hold where no entry says otherwise.
+    Later entries replace the options of earlier ones.
     """
 
     def __init__(self, files: Sequence[Path], known: Mapping[str, Any]) -> None:
@@ -177,10 +175,6 @@ def write_skeleton(groups: Groups, folder: Path) -> Path | None:
     """Writes a file with an entry for each reason, whose options wait for their values.
 
     What files say of themselves is in comments and quoted texts only.
-
-    Args:
-        groups: The reasons.
-        folder: Where to write: the first of `hints.yaml`, `hints-2.yaml`, … that is not there.
 
     Returns:
         The file; None where no option solves any of the reasons.

@@ -218,20 +218,7 @@ def _convert_below(
     strict: bool,
     **options: Any,
 ) -> int:
-    """Converts all checkpoints below a folder, with a bar, a table at the end, and a log.
-
-    Args:
-        old: The folder.
-        new: The folder that receives all the new ones, and the log.
-        known: What is known of each.
-        as_json: Whether stdout gets JSON.
-        verbose: Whether the table has those, too, that need no attention.
-        strict: Whether warnings count for the exit code.
-        **options: What `convert_many` takes beside the jobs and the log.
-
-    Returns:
-        The exit code.
-    """
+    """Converts all checkpoints below a folder, with a bar, a table and a log; the exit code."""
     from contextlib import suppress
     from dataclasses import asdict, replace
 

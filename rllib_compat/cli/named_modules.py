@@ -47,11 +47,7 @@ _finder = _NamedModules()
 
 
 def find_modules(*texts: object) -> None:
-    """Lets the modules that the caller names be imported from the working directory, too.
-
-    Args:
-        texts: `module:Class` or `module.Class`, or containers of such text.
-    """
+    """Lets the modules that the caller names be imported from the working directory, too."""
     if _finder not in sys.meta_path:
         sys.meta_path.append(_finder)
     for text in texts:

@@ -84,13 +84,7 @@ def progress_bar(total: int) -> Iterator[Callable[[str], None]]:
 
 
 def error(found: Exception, *, as_json: bool, **more: object) -> None:
-    """Prints an error on stderr, and as JSON also on stdout, for programs.
-
-    Args:
-        found: The error, ours or click's.
-        as_json: Whether `--json` was given.
-        **more: What else was found out until then.
-    """
+    """Prints an error on stderr, and as JSON also on stdout, for programs."""
     said = str(found)
     if isinstance(found, click.ClickException):
         said = found.format_message()
@@ -119,14 +113,9 @@ def table(
     """Prints a table; what checkpoints put into it is shown as text, never as markup.
 
     On a terminal, or where `COLUMNS` says how wide, it fits the width, and no word is broken. In a
-    pipe or a file, a row is one line that nothing cuts, for `grep` and `less -S`.
-
-    Args:
-        title: The line above it, or an empty one.
-        columns: The headings of the columns.
-        rows: A cell is one line of text, or a tuple of lines.
-        most: How many lines it may take; its last line counts the rows that did not fit. None: as
-            many as it needs, and an empty one.
+    pipe or a file, a row is one line that nothing cuts, for `grep` and `less -S`. A cell is one
+    line of text, or a tuple of lines. Of more lines than `most`, the last one counts the rows that
+    did not fit.
 
     Returns:
         How many lines it took.
@@ -217,10 +206,7 @@ def cut_text(text: str, longest: int | None) -> str:
 def report(shown: Report, *, verbose: int, most: int | None = None) -> None:
     """Prints a report: what needs attention, as much as fits a screen; the rest with `-v`.
 
-    Args:
-        shown: The report.
-        verbose: Whether every row is shown.
-        most: How many lines it may take; None: twelve rows, however many lines these take.
+    `most` is how many lines it may take; None: twelve rows, however many lines these take.
     """
     from rllib_compat.neutral.report import Severity, grouped
 

@@ -19,17 +19,7 @@ _READY, _NEEDS, _UNREADABLE = "ready", "needs", "unreadable"
 
 
 def show(folder: Path, known: Answers, *, as_json: bool, everything: bool) -> int:
-    """Prints a row for each checkpoint below a folder, and counts.
-
-    Args:
-        folder: The folder.
-        known: What is known of each.
-        as_json: Whether to print JSON.
-        everything: Whether the table has all rows.
-
-    Returns:
-        The exit code: 1 if any can't be read.
-    """
+    """Prints a row for each checkpoint below a folder, and counts; 1 if any can't be read."""
     from rllib_compat.formats.layouts import search
 
     last = functools.cache(_returns)

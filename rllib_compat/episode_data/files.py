@@ -44,7 +44,7 @@ class EpisodeFiles:
             filesystem.create_dir(self._folder, recursive=True)
 
     def write(self, lines: Sequence[str], *, iteration: int, evaluation: bool) -> None:
-        """Writes the episodes of an iteration.
+        """Writes the episodes of an iteration, a JSON object each.
 
         Files of a run that was restored from an earlier checkpoint are replaced.
 

@@ -302,11 +302,7 @@ def _lock(path: Path) -> int | None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Swaps two paths in one step (Linux 3.15 on, most file systems).
-
-    Returns:
-        Whether it was done; False where the system can't.
-    """
+    """Swaps two paths in one step (Linux 3.15 on, most file systems); False: it is not possible."""
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError, TypeError):  # another system, or a C library before 2.28

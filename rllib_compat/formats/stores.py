@@ -252,12 +252,9 @@ def target_directory(
     source: str | Path | None = None,
     why_not: Callable[[Path], str | None] = lambda _: None,
 ) -> Iterator[Path]:
-    """Makes a directory here or at an address, as `atomic_directory` does.
+    """Makes a directory here or at an address, as `atomic_directory` does; yields one to fill.
 
     At an address, it is filled here, and copied when the block has ended well.
-
-    Yields:
-        The temporary directory to fill.
     """
     if not is_address(place):
         where = local_path(place)

@@ -59,11 +59,7 @@ class OldApi(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._seed: int | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        """Starts an episode.
-
-        Returns:
-            The observation alone.
-        """
+        """Starts an episode; returns the observation alone."""
         if seed is None:
             seed, self._seed = self._seed, None
         return self.env.reset(seed=seed, options=options)[0]
@@ -218,11 +214,8 @@ def _is_todays(env: object) -> bool:
 def make_old_class(name: str, today: type, place: str, kind: type | None = None) -> type:
     """The class of an environment or wrapper with the old API.
 
-    Args:
-        name: Its name.
-        today: Today's class.
-        place: The module in which pickle finds it again.
-        kind: One of the classes below that gives the old API; None for that of gym.
+    `place` is the module in which pickle finds it again, `kind` one of the classes below that give
+    the old API; None: that of gym.
     """
     members = {"__module__": place, "__qualname__": name, "__doc__": today.__doc__, "todays": today}
     if issubclass(today, gymnasium.Wrapper):

@@ -18,12 +18,7 @@ __all__ = ["EnvSpec", "make", "register", "registry", "spec"]
 
 
 class TimeLimit(Wrapper):
-    """Ends an episode after a number of steps, and says so in the info.
-
-    Args:
-        env: The environment.
-        max_episode_steps: How many steps.
-    """
+    """Ends an episode after a number of steps, and says so in the info."""
 
     def __init__(self, env: Any, max_episode_steps: int | None = None) -> None:
         super().__init__(env)
@@ -45,12 +40,7 @@ class TimeLimit(Wrapper):
 
 
 class OldEntryPoint:
-    """Makes an environment of the old API for gymnasium's registry.
-
-    Args:
-        entry_point: A callable, or its name as `module:name`.
-        max_episode_steps: After how many steps an episode ends.
-    """
+    """Makes an environment of the old API, named `module:name` or not, for gymnasium's registry."""
 
     is_old_api = True
 
@@ -75,14 +65,7 @@ def register(
     kwargs: dict[str, Any] | None = None,
     **_: object,
 ) -> None:
-    """Registers an environment of the old API.
-
-    Args:
-        id: Its name.
-        entry_point: Its class, or `module:Class`.
-        max_episode_steps: After how many steps an episode ends.
-        kwargs: What the class is called with.
-    """
+    """Registers an environment of the old API."""
     gymnasium.register(
         id,
         OldEntryPoint(entry_point, max_episode_steps),

@@ -37,11 +37,7 @@ def _remake(bits: Any) -> RandomNumberGenerator:
 
 
 def np_random(seed: int | None = None) -> tuple[RandomNumberGenerator, int]:
-    """A generator, and the seed that it got.
-
-    Args:
-        seed: The seed, or None for any.
-    """
+    """A generator, and the seed that it got: this one, or (None) any."""
     sequence = np.random.SeedSequence(seed)
     used = sequence.entropy
     assert isinstance(used, int)

@@ -17,13 +17,7 @@ __all__ = ["AsyncVectorEnv", "SyncVectorEnv", "VectorEnv", "VectorEnvWrapper", "
 
 
 class VectorEnv(Env):
-    """What steps several environments together; subclasses say how.
-
-    Args:
-        num_envs: How many there are.
-        observation_space: The space of one of them.
-        action_space: The space of one of them.
-    """
+    """What steps several environments together; subclasses say how."""
 
     is_vector_env = True
 
@@ -74,14 +68,7 @@ class VectorEnv(Env):
 
 
 class SyncVectorEnv(VectorEnv):
-    """Steps environments one after the other.
-
-    Args:
-        env_fns: What makes each of them.
-        observation_space: The space of one; by default that of the first.
-        action_space: The space of one; by default that of the first.
-        copy: Whether each step returns arrays of its own.
-    """
+    """Steps environments one after the other; spaces are by default those of the first."""
 
     def __init__(
         self,
@@ -141,12 +128,7 @@ class SyncVectorEnv(VectorEnv):
 class AsyncVectorEnv(SyncVectorEnv):
     """Steps environments in this process, with the results that processes of their own gave.
 
-    Args:
-        env_fns: What makes each of them.
-        observation_space: The space of one; by default that of the first.
-        action_space: The space of one; by default that of the first.
-        shared_memory, context, daemon, worker: How processes were made.
-        copy: Whether each step returns arrays of its own.
+    `shared_memory`, `context`, `daemon` and `worker` said how processes were made.
     """
 
     def __init__(
@@ -171,11 +153,7 @@ class AsyncVectorEnv(SyncVectorEnv):
 
 
 class VectorEnvWrapper(VectorEnv):
-    """Passes everything on to the environments inside.
-
-    Args:
-        env: They.
-    """
+    """Passes everything on to the environments inside."""
 
     def __init__(self, env: VectorEnv) -> None:
         self.env = env
@@ -217,15 +195,7 @@ def make(
     wrappers: Any = None,
     **kwargs: Any,
 ) -> VectorEnv:
-    """Makes several environments of one name.
-
-    Args:
-        id: Its name.
-        num_envs: How many.
-        asynchronous: Whether they are an `AsyncVectorEnv`.
-        wrappers: A function around each, or several, the innermost first.
-        kwargs: What each is made with.
-    """
+    """Makes several environments of one name, in one wrapper or in several, the innermost first."""
 
     def make_one() -> Any:
         env = make_env(id, **kwargs)

@@ -53,12 +53,8 @@ class LeagueMemory:
     """Puts frozen policies' weights into the object store, and sends env runners references.
 
     Ray sends weights by `EnvRunnerGroup.sync_weights`, whoever asks for it: a training step, an
-    evaluation, a policy that was added, a restore. This replaces it: it sends what is
-    trained as Ray does, and of what is frozen only references.
-
-    Args:
-        algorithm: The algorithm.
-        capacity: How many frozen policies an env runner holds at a time; None for all.
+    evaluation, a policy that was added, a restore. This replaces it: it sends what is trained as
+    Ray does, and of what is frozen only references.
     """
 
     def __init__(self, algorithm: Any, capacity: int | None) -> None:

@@ -31,10 +31,8 @@ _DERIVED = ("catalog", "config", "action_dist_cls")
 def freeze(refs: Mapping[str, Any], capacity: int | None, env_runner: Any) -> None:
     """Makes modules of an env runner compute with the weights that references lead to.
 
-    Args:
-        refs: References to weights by module id; ids that the runner lacks are ignored.
-        capacity: How many frozen modules hold their weights at a time; None for all.
-        env_runner: The runner.
+    Ids that the runner lacks are ignored. `capacity` modules hold their weights at a time; None:
+    all.
     """
     if not hasattr(env_runner, "frozen_modules"):
         env_runner.frozen_modules = FrozenModules(capacity)
@@ -57,11 +55,7 @@ def weights_of(module: object) -> Weights | None:
 
 
 class FrozenModules:
-    """The frozen modules of one env runner.
-
-    Args:
-        capacity: How many hold their weights at a time, those used last; None for all.
-    """
+    """The frozen modules of one env runner; those used last (None: all) hold their weights."""
 
     def __init__(self, capacity: int | None) -> None:
         self.capacity = capacity
@@ -72,11 +66,6 @@ class FrozenModules:
         """Makes a module compute with the weights of a reference.
 
         A module with a state of its own kind gets private copies, as with Ray alone.
-
-        Args:
-            module: The module.
-            ref: The reference.
-            spec: What the runner would build it from, if that is known.
         """
         import ray
 
@@ -107,13 +96,7 @@ class FrozenModules:
         self._attached.pop(id(weights), None)
 
     def _layers_of(self, module: RLModule, spec: object, names: Collection[str]) -> Layers:
-        """Layers for a module: those of one that differs in numbers alone, or its own.
-
-        Args:
-            module: The module.
-            spec: What the runner would build it from, if that is known.
-            names: The tensors that have their values from the object store.
-        """
+        """Layers for a module: those of one that differs in numbers alone, or its own."""
         own = Layers(module, names)
         if not (_is_stateless(module) and _tensors(module).keys() <= set(names)):
             own.release()
@@ -134,10 +117,6 @@ class Layers:
 
     The layers of a small policy are a dozen objects of torch, which take more memory than three of
     a hundred of its weights.
-
-    Args:
-        module: The module whose layers these are.
-        names: The tensors that have their values from the object store.
 
     Attributes:
         children: The layers by name.
@@ -193,11 +172,6 @@ class Layers:
 
 class Weights:
     """The weights of one frozen module, in Ray's object store.
-
-    Args:
-        module: The module, which becomes a frozen one.
-        owner: The frozen modules of the same env runner.
-        layers: The module's layers.
 
     Attributes:
         ref: The reference to the weights; None for those that a broadcast of Ray has brought.

@@ -19,10 +19,7 @@ PACKAGE = "rllib-compat"
 def import_optional(module: str, *, extra: str, where: str = "") -> ModuleType:
     """Imports a module that comes with an extra.
 
-    Args:
-        module: The module's full name.
-        extra: The extra that has it, as `pyproject.toml` names it.
-        where: The option or argument that needs it.
+    `where` is the option or argument that needs it.
 
     Raises:
         CompatError: It is not installed; the error has the command that installs it.

@@ -79,9 +79,6 @@ class PolicyIds:
     Safe ids stay what they are, whatever else there is; the others get a free name that is like
     them. Two ids that a file system which ignores case would take for one get different names, and
     so do `1` and `"1"`.
-
-    Args:
-        found: The ids as a file has them, of any type, each once.
     """
 
     def __init__(self, found: Iterable[Any]) -> None:

@@ -6,9 +6,7 @@ from __future__ import annotations
 def printable(text: str, *, lines: bool = False) -> str:
     """Text from a file, without control characters, half surrogates and changes of direction.
 
-    Args:
-        text: Any text.
-        lines: Whether line feeds stay what they are; else they are shown, as all the others.
+    Line feeds stay what they are with `lines`.
     """
     if text.isprintable():
         return text

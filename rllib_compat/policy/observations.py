@@ -43,15 +43,11 @@ def preprocessor(
 ) -> Preprocessor:
     """What turns a batch of observations into what a network takes.
 
-    A batch is an array (of a Box, Discrete, MultiDiscrete or MultiBinary), a structure of the
-    space with arrays as its leaves, or a list of observations. Observations that were flattened
-    already are taken as they are.
+    A batch is an array (of a Box, Discrete, MultiDiscrete or MultiBinary), a structure of the space
+    with arrays as its leaves, or a list of observations. Observations that were flattened already
+    are taken as they are.
 
-    Args:
-        space: The observation space, as the environment or as the network had it.
-        settings: What the config says.
-        inputs: The shape of what the network takes.
-        where: The policy, for errors.
+    `inputs` is the shape of what the network takes.
 
     Raises:
         CheckpointError: The network takes other observations than those of the space.

@@ -48,16 +48,6 @@ class Policy:
         observation_space: The environment's observations, as a record.
         action_space: The environment's actions, likewise.
         findings: What was noticed when it was read.
-
-    Args:
-        policy_id: Its id.
-        network: Its network, with the observation filter in it.
-        spaces: The spaces of observations and actions.
-        preprocess: Makes what the network takes of a batch of observations.
-        chooser: Chooses actions by an output of the network.
-        fitting: How actions are fitted to their space.
-        explore: Whether it explores where the caller does not say.
-        findings: What was noticed.
     """
 
     def __init__(

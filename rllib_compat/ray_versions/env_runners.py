@@ -143,11 +143,7 @@ def reset_at_the_next_sample(env_runner: EnvRunner) -> None:
 
 
 def count_sampled(env_runner: EnvRunner, steps: int, episodes: int) -> Any:
-    """Counts what was sampled without the runner's own `sample`.
-
-    Returns:
-        The metrics of the runner, as after a sample.
-    """
+    """Counts what was sampled without the runner's own `sample`; returns the metrics after it."""
     env_runner._increase_sampled_metrics(steps, episodes)
     return env_runner.get_metrics()
 

@@ -120,11 +120,7 @@ def _asked_for_pairs(written: Callable[..., Any]) -> Any:
 
 
 def learn_once_on_the_old_stack(algorithm: Algorithm) -> Any:
-    """Samples a train batch and learns once from it, on the old API stack.
-
-    Returns:
-        The policies' metrics.
-    """
+    """Samples a train batch and learns from it, on the old API stack; returns policies' metrics."""
     from ray.rllib.execution.rollout_ops import synchronous_parallel_sample
     from ray.rllib.utils import metrics
 

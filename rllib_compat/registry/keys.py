@@ -272,10 +272,6 @@ def default_config(algorithm: str, legacy_ray: str = "0.8.5") -> dict[str, Any]:
     """The config that an algorithm of an old Ray started from (its `DEFAULT_CONFIG`).
 
     Values that were objects (callback classes, sample collectors) are left out.
-
-    Args:
-        algorithm: The legacy name, for example "PPO".
-        legacy_ray: The Ray release.
     """
     release = nearest_release(legacy_ray)
     config: dict[str, Any] = {}

@@ -226,13 +226,7 @@ _OF_SOME: Mapping[str, Mapping[str, str]] = {
 
 
 def names_with(of: object, kind: str, behind: object) -> list[str]:
-    """What `dir` gives for an object whose other public attributes are of one behind it.
-
-    Args:
-        of: The object.
-        kind: Its name in `GONE`.
-        behind: The other one.
-    """
+    """What `dir` gives for an object of a kind in `GONE`, with another's public attributes."""
     public = (name for name in dir(behind) if not name.startswith("_"))
     known = {*object.__dir__(of), *public}
     return sorted(name for name in known if name not in GONE[kind] or hasattr(of, name))
@@ -244,15 +238,9 @@ def sentence_for(kind: str, name: str) -> str | None:
 
 
 def missing(of: object, kind: str, name: str) -> AttributeError:
-    """The error for an attribute that an object does not have.
+    """The error for an attribute that an object (of a kind in `GONE`) does not have.
 
-    Args:
-        of: The object.
-        kind: Its name in `GONE`: how old code called it.
-        name: The attribute.
-
-    Returns:
-        A `GoneError` if the old Rays' object had it.
+    It is a `GoneError` if the old Rays' object had it.
     """
     if sentence := sentence_for(kind, name):
         where = f"{kind}.{name}"

@@ -16,10 +16,6 @@ def combine(trials: Sequence[Trial], label: str) -> Trial:
 
     It is drawn where all of them have logged something, at the places of the one with most points.
     One trial keeps its own least and greatest values.
-
-    Args:
-        trials: The trials, at least one.
-        label: What they are called.
     """
     if len(trials) == 1:
         return replace(trials[0], label=label)
@@ -39,12 +35,7 @@ def combine(trials: Sequence[Trial], label: str) -> Trial:
 
 @np.errstate(all="ignore")
 def smooth(trial: Trial, points: int) -> Trial:
-    """The same with the mean of so many points up to each in its place.
-
-    Args:
-        trial: The trial.
-        points: How many; 1: nothing is changed.
-    """
+    """The same with the mean of so many points up to each in its place."""
     curves = {}
     for name, curve in trial.curves.items():
         if not curve:

@@ -50,13 +50,7 @@ class OldTrial:
 
 
 def read_old_experiment(path: Path) -> list[OldTrial] | None:
-    """Reads the trials of an experiment that an old Ray (up to 2.6) left.
-
-    Args:
-        path: The experiment's folder, or the file of its state.
-
-    Returns:
-        The trials; None where it is no such experiment, but today's, or none at all.
+    """Reads the trials of an experiment that an old Ray (up to 2.6) left; None where it is none.
 
     Raises:
         CorruptCheckpointError: A file is damaged.

@@ -102,10 +102,7 @@ def read_returns(
 ) -> list[Point]:
     """The returns of the trial that a path is in; none where it has logged none, or there are more.
 
-    Args:
-        path: As `find_trials` takes it.
-        axis: One of `AXES`.
-        largest: Bytes of a file of results beyond which it is not read.
+    Files of more bytes than the largest are not read.
     """
     with suppress(CompatError):
         file, *others = find_trials(path)

@@ -58,16 +58,7 @@ class Gone:
 
 
 def find(module: str, name: str, target: Target) -> Place | ByLegacy | Gone | None:
-    """Where a name of a module stands today.
-
-    Args:
-        module: The module that old code imports it from.
-        name: The name; "" for the module itself.
-        target: For whom.
-
-    Returns:
-        The place; why there is none; None where nothing has to be changed, or nothing is known.
-    """
+    """Where a name of a module ("": the module) is today; None: nothing has to be changed."""
     if module.partition(".")[0] not in old_names.PACKAGES:
         return None
     if target is Target.COMPAT and module.startswith("ray.rllib") and name in old_names.CHANGED:

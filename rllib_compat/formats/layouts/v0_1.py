@@ -310,11 +310,7 @@ def _read_counters(
 def _read_config(
     metadata: Mapping[str, Any], outer: dict[str, Any], folder: Folder
 ) -> tuple[dict[str, Any], bool]:
-    """Takes the config from the first of: params, the worker (Ray 2.0), the last result (1.13).
-
-    Returns:
-        The config, and whether defaults are in it.
-    """
+    """The config of params, the worker (2.0) or the last result (1.13), and if it has defaults."""
     given = read_params(folder)
     of_worker, of_result = outer.pop("policy_config", None), metadata.get("last_result")
     complete = config_dict(of_worker, "policy_config", folder.findings) or config_dict(

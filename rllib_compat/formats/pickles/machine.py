@@ -168,11 +168,7 @@ class Machine(Reader, ABC):
     def nested(
         self, data: memoryview, persistent: Callable[[Any], Any] | None = None
     ) -> tuple[Any, int]:
-        """Reads a pickle that lies inside of this one.
-
-        Returns:
-            Its value, and its size in bytes.
-        """
+        """Reads a pickle that lies inside of this one; returns its value, and its size in bytes."""
         if self.level >= _DEEPEST_NESTING:
             raise budget_error("nested")
         self.budget.spend("nested", 1)

@@ -107,12 +107,9 @@ _COUNTED = re.compile(
 
 
 def ordered(names: Iterable[str]) -> dict[str, str]:
-    """Keras' names with the counters that run through a whole process replaced by ranks.
+    """The new names of Keras' arrays: counters that run through a whole process become ranks.
 
     `mha_1/…/dense_3/kernel` is the second dense layer of the first `mha`: `mha.0/…/dense.1/kernel`.
-
-    Returns:
-        The new name of each.
     """
     made = dict.fromkeys(names, "")
     parts = {name: name.split("/") for name in made}

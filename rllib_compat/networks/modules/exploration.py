@@ -116,10 +116,7 @@ def scale(options: Mapping[str, Any], step: int) -> float:
 
 
 def check(config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Makes sure that there is such noise.
-
-    Returns:
-        Its kind, and everything that it takes.
+    """Makes sure that there is such noise; returns its kind, and everything that it takes.
 
     Raises:
         ConfigError: There is none.

@@ -36,11 +36,7 @@ class Nodes:
         self._real = real
 
     def add(self, operator: str, *takes: str | Array, outputs: int = 1, **settings: object) -> Any:
-        """Adds a node; arrays among what it takes become constants.
-
-        Returns:
-            The name of what it makes, or a list of names.
-        """
+        """Adds a node; arrays become constants. Returns the name of what it makes, or several."""
         from onnx import helper
 
         names = [self.constant(t) if isinstance(t, np.ndarray) else t for t in takes]
