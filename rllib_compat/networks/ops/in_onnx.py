@@ -131,12 +131,10 @@ noisy_dense = dense
 
 
 def sloped_dense(nodes: Nodes, step: Taken) -> str:
-    """A layer with RLlib's own swish."""
     return _sigmoid_of(nodes, _linear(nodes, step.takes[0], step.own), step.own["beta"])
 
 
 def swish(nodes: Nodes, step: Taken) -> str:
-    """RLlib's own swish."""
     return _sigmoid_of(nodes, step.takes[0], step.own["slope"])
 
 
@@ -162,7 +160,6 @@ def conv(nodes: Nodes, step: Taken) -> str:
 
 
 def flatten(nodes: Nodes, step: Taken) -> str:
-    """An image as a vector."""
     value = step.takes[0]
     if step.settings.get("channels_first"):
         value = nodes.add("Transpose", value, perm=[0, 3, 1, 2])
@@ -170,24 +167,20 @@ def flatten(nodes: Nodes, step: Taken) -> str:
 
 
 def ravel(nodes: Nodes, step: Taken) -> str:
-    """The last axes as one."""
     kept = step.shapes[0][: -step.settings["axes"]]
     return nodes.reshape(step.takes[0], *kept, -1)
 
 
 def concat(nodes: Nodes, step: Taken) -> str:
-    """Vectors one after the other."""
     return str(nodes.add("Concat", *step.takes, axis=-1))
 
 
 def cut(nodes: Nodes, step: Taken) -> str:
-    """A part of a vector."""
     part = nodes.slice(step.takes[0], step.settings["start"], step.settings["stop"])
     return nodes.reshape(part, *step.settings["shape"])
 
 
 def free_log_std(nodes: Nodes, step: Taken) -> str:
-    """Log standard deviations that are parameters, behind the means."""
     (value,) = step.takes
     batch = nodes.add("Shape", value, start=0, end=-1)
     size = nodes.constant(np.array([len(step.own["value"])]))
@@ -196,17 +189,14 @@ def free_log_std(nodes: Nodes, step: Taken) -> str:
 
 
 def scalar(nodes: Nodes, step: Taken) -> str:
-    """The only number of a vector of one."""
     return str(nodes.add("Squeeze", step.takes[0], np.array([-1])))
 
 
 def divide(nodes: Nodes, step: Taken) -> str:
-    """Numbers divided by a constant."""
     return str(nodes.add("Div", step.takes[0], np.array(float(step.settings["by"]))))
 
 
 def linear_bandit(nodes: Nodes, step: Taken) -> str:
-    """What arms or items are thought to be worth, with the bonus."""
     (x,), theta, covariance = step.takes, step.own["theta"], step.own["covariance"]
     if step.settings["items"]:
         scores = nodes.add("MatMul", x, theta[0])
@@ -223,7 +213,6 @@ def linear_bandit(nodes: Nodes, step: Taken) -> str:
 
 
 def normalize(nodes: Nodes, step: Taken) -> str:
-    """The observation filter."""
     (value,) = step.takes
     if step.settings["demean"]:
         value = nodes.add("Sub", value, step.own["mean"])
@@ -242,19 +231,16 @@ def normalize(nodes: Nodes, step: Taken) -> str:
 
 
 def activate(nodes: Nodes, step: Taken) -> str:
-    """An activation function by itself."""
     return _act(nodes, step.takes[0], step.settings)
 
 
 def squash(nodes: Nodes, step: Taken) -> str:
-    """Numbers squashed into the range of the actions."""
     low, size = (np.asarray(step.settings[key], np.float64) for key in ("low", "range"))
     unit = nodes.add("Mul", step.takes[0], np.array(float(step.settings["factor"])))
     return str(nodes.add("Add", nodes.add("Mul", nodes.add("Sigmoid", unit), size), low))
 
 
 def softplus_log_std(nodes: Nodes, step: Taken) -> str:
-    """Logs of standard deviations as Ray 0.7 and 0.8.0 made them."""
     mean, raw = nodes.split(step.takes[0], 2)
     bounds = (np.array(float(step.settings[key])) for key in ("low", "high"))
     std = nodes.add("Softplus", nodes.add("Clip", raw, *bounds))
@@ -263,7 +249,6 @@ def softplus_log_std(nodes: Nodes, step: Taken) -> str:
 
 
 def layer_norm(nodes: Nodes, step: Taken) -> str:
-    """Layer normalisation."""
     value = _norm(nodes, step.takes[0], step.own, step.settings["epsilon"])
     return _act(nodes, value, step.settings)
 
@@ -275,7 +260,6 @@ def _norm(nodes: Nodes, value: str, own: Mapping[str, Array], epsilon: float) ->
 
 
 def dueling(nodes: Nodes, step: Taken) -> str:
-    """Advantages, centred, and a state's value."""
     advantages, value = step.takes
     return str(nodes.add("Add", _centred(nodes, advantages, -1), value))
 
@@ -286,7 +270,6 @@ def _centred(nodes: Nodes, value: str, axis: int) -> str:
 
 
 def atoms(nodes: Nodes, step: Taken) -> str:
-    """The logits of each action's distribution."""
     logits = nodes.reshape(step.takes[0], -1, step.settings["num_atoms"])
     if len(step.takes) == 1:
         return logits
@@ -295,7 +278,6 @@ def atoms(nodes: Nodes, step: Taken) -> str:
 
 
 def expectation(nodes: Nodes, step: Taken) -> str:
-    """The mean of each distribution over its atoms."""
     count = step.shapes[0][-1]
     support = np.linspace(step.settings["v_min"], step.settings["v_max"], count)
     weighted = nodes.add("Mul", nodes.add("Softmax", step.takes[0], axis=-1), support)
@@ -303,7 +285,6 @@ def expectation(nodes: Nodes, step: Taken) -> str:
 
 
 def one_hot(nodes: Nodes, step: Taken) -> str:
-    """Flattened actions as networks take them."""
     columns = []
     for k, choices in enumerate(step.settings["parts"]):
         column = nodes.slice(step.takes[0], k, k + 1)
@@ -358,7 +339,6 @@ def relative_attention(nodes: Nodes, step: Taken) -> Made:
 
 
 def gru_gate(nodes: Nodes, step: Taken) -> str:
-    """A residual connection behind a gate."""
     h, x = step.takes
     own = step.own
 
