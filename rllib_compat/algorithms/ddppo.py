@@ -335,16 +335,9 @@ class DDPPOTorchLearner(learners.GradientClippingLearner, PPOTorchLearner):  # t
     connected: bool = False
 
     def learn_with_others(self, episodes: list[Any], steps: int) -> Any:
-        """Learns from episodes in as many minibatches as all others do.
+        """Learns from episodes in as many minibatches as all others do; returns its metrics.
 
         A minibatch of a recurrent module has one sequence at least, however small it is to be.
-
-        Args:
-            episodes: What to learn from.
-            steps: How many steps all env runners have ever sampled.
-
-        Returns:
-            Its metrics.
         """
         config = self.config
         whole = config.steps_of_an_env_runner()

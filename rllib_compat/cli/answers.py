@@ -64,11 +64,7 @@ class Answers:
             self._make((number,))
 
     def given(self, path: PurePath) -> Given:
-        """What is known of a checkpoint.
-
-        Args:
-            path: The checkpoint, as globs name it: below the folder that is converted.
-        """
+        """What is known of a checkpoint."""
         names = [part.as_posix() for part in (path, *path.parents)]
         return self._make(
             tuple(

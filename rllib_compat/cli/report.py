@@ -58,12 +58,7 @@ def command(folder: str | Path, out: Path) -> int:
 
 
 def make_page(outcomes: Outcomes, folder: str | Path) -> Iterator[bytes]:
-    """The page in parts, as UTF-8.
-
-    Args:
-        outcomes: What became of each checkpoint.
-        folder: Where the new ones are: a path or an address.
-    """
+    """The page in parts, as UTF-8."""
     head, tail = (files(__package__) / "report_page.html").read_text("utf-8").split("DATA")
     groups, counts = answers.Groups(), Counter[str]()
     for outcome in outcomes:

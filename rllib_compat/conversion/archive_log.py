@@ -157,10 +157,7 @@ def _lines_in_store(folder: Store) -> Iterator[bytes]:
 def open_log(
     log: str | Path | None,
 ) -> Iterator[tuple[DiskTable, Callable[[Outcome], object]]]:
-    """Opens a log for one run.
-
-    Args:
-        log: Its path or address; None for a dry run, which writes nothing.
+    """Opens a log for one run; None is for a dry run, which writes nothing.
 
     Yields:
         The version of each checkpoint that earlier runs have converted, by its name; and a function

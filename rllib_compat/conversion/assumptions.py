@@ -111,13 +111,7 @@ def find_assumptions(
     networks: Mapping[str, Network],
     compared: Iterable[OutputDifference] = (),
 ) -> list[Assumption]:
-    """Lists the assumptions about networks.
-
-    Args:
-        checkpoint: The checkpoint of the networks.
-        networks: The known networks, by policy.
-        compared: The comparisons; outputs that agree with a recording prove their settings.
-    """
+    """Lists the assumptions about networks; a recording that agrees proves some of them."""
     recorded = [row for row in compared if row.kind == RECORDED and row.ok]
     rows = list[Assumption]()
     for policy_id, network in networks.items():

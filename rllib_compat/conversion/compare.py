@@ -186,12 +186,7 @@ def compare(
 ) -> list[OutputDifference]:
     """Compares the outputs of both networks for the same inputs; the new one may give more.
 
-    Args:
-        policy_id: The policy.
-        old: The outputs of the old network.
-        new: The outputs of the new one, which may have more.
-        errors: The error of each number in float32; None: 0.
-        kind: The kind of inputs.
+    `errors` has the error of each number in float32; None: 0.
 
     Raises:
         VerificationError: The new network lacks an output, or has it in another shape.
@@ -322,15 +317,7 @@ def compare_on_samples(
     samples: Samples,
     prepare: Callable[[Graph, Inputs], Inputs] = lambda _, batch: batch,
 ) -> list[OutputDifference]:
-    """Compares networks on random and given inputs.
-
-    Args:
-        checkpoint: The checkpoint of the networks.
-        networks: The old networks, by policy.
-        forwards: The new networks, as functions.
-        samples: The number of random inputs, and the given ones.
-        prepare: Converts a batch for the new networks.
-    """
+    """Compares networks on random and given inputs, which `prepare` converts for the new ones."""
     given = {
         policy_id: inputs_with(network.graph, samples.observations[policy_id])
         for policy_id, network in networks.items()
@@ -415,16 +402,7 @@ _TRIES = 4
 def float32_errors(
     network: Network, inputs: Mapping[str, Array], exact: Outputs
 ) -> dict[str, Array]:
-    """Measures the error of a network in float32.
-
-    Args:
-        network: The old network.
-        inputs: Its inputs.
-        exact: Its outputs in float64.
-
-    Returns:
-        The same as `measure_errors`.
-    """
+    """Measures the error of a network in float32, like `measure_errors`."""
     graph = network.graph
     choices = {name for step in graph.steps if step.op == "one_hot" for name in step.takes}
     plain = Compiled(graph, network.arrays, where=network.kind, dtype=np.float32)

@@ -259,12 +259,7 @@ def verify(
 
 
 def prepare(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpointable") -> Plan:
-    """Does all steps between reading and writing.
-
-    Args:
-        checkpoint: The checkpoint that a layout has read.
-        given: The caller's facts.
-        to: `checkpointable`, or the value of a form that needs no Ray.
+    """Does all steps between reading and writing for the form `to`.
 
     Raises:
         CheckpointError: A fact is missing, or a network is not known; `msgpack` and `safetensors`
@@ -307,17 +302,7 @@ def _new_target(plan: Plan, new: str | Path, *, overwrite: bool) -> Iterator[Pat
 
 
 def _write(plan: Plan, target: Path, *, state_format: str, budget: Budget) -> list[Finding]:
-    """Writes the form of a plan.
-
-    Args:
-        plan: The plan.
-        target: An empty folder.
-        state_format: The file format of a Checkpointable tree's states: `pkl` or `msgpack`.
-        budget: The limits of memory and time.
-
-    Returns:
-        A finding for each part.
-    """
+    """Writes the form of a plan into an empty folder; returns a finding for each part."""
     if plan.form is Form.MSGPACK:
         budget.start_clock()
         return msgpack.write(plan.checkpoint, target, budget)

@@ -103,12 +103,7 @@ def _valid_settings(settings: Mapping[str, Any], algorithm: str) -> dict[str, An
 
 
 def make_env_settings(env: Any, checkpoint: LegacyCheckpoint) -> EnvSettings:
-    """Returns the settings of an environment with the checkpoint's Ray's own wrappers.
-
-    Args:
-        env: A name, a class or a creator.
-        checkpoint: The checkpoint.
-    """
+    """Returns the settings of an environment with the checkpoint's Ray's own wrappers."""
     config, stored = checkpoint.config, read_stored_env(checkpoint.config, checkpoint.algorithm)
     if stored is not None and stored.settings is not None:
         return EnvSettings(env, **stored.settings)
@@ -134,10 +129,7 @@ def with_stored_env(
 
     An environment with a name is stored by it, with its settings as data.
 
-    Args:
-        translation: The translated config.
-        checkpoint: The checkpoint, which may have stored settings.
-        overrides: The caller's keys, which have precedence.
+    The caller's overrides have precedence.
     """
     stored = read_stored_env(checkpoint.config, checkpoint.algorithm)
     return _stored_by_name(_with_settings(translation, stored, overrides))
@@ -293,12 +285,7 @@ def _valid_env_config(sources: ConfigSources, checkpoint: LegacyCheckpoint) -> d
 
 
 def _unknown_env(name: str | None, why: str | None) -> Finding:
-    """Returns the row for an environment that this machine lacks.
-
-    Args:
-        name: Its name, if it has one.
-        why: The package that gymnasium lacks for it, if it has the environment.
-    """
+    """Returns the row for an environment that this machine lacks."""
     if name is None:
         message = "the checkpoint does not name its environment; it loads, and has the spaces"
         hint = "give it with --env, or to train on: rllib_compat.load(NEW, env=MyEnv)"

@@ -136,13 +136,10 @@ def identify(
     keep_unknown: bool = False,
     keep_weightless: bool = False,
 ) -> Identified:
-    """Identifies the networks of a checkpoint.
+    """Identifies the networks of a checkpoint that `complete` has returned.
 
-    Args:
-        checkpoint: The result of `complete`.
-        given: The caller's facts.
-        keep_unknown: Whether to keep weights without a known network.
-        keep_weightless: Whether to keep policies without weights.
+    `keep_unknown` keeps weights without a known network, `keep_weightless` policies without
+    weights.
 
     Raises:
         CheckpointError: A fact is missing, or a network is not known.
@@ -259,11 +256,7 @@ def add_spaces_of_network(
     If no other source has the observation space, it is derived from the network's inputs: a flat,
     unbounded Box.
 
-    Args:
-        policy: The policy.
-        inputs: The shape of the network's input.
-        config: The trainer's config.
-        choices: The number of discrete actions of a Q-network.
+    `choices` is the number of discrete actions of a Q-network.
 
     Returns:
         The policy with both spaces, and findings.

@@ -67,10 +67,7 @@ def make_module_source(
 ) -> ModuleSource:
     """Creates the source of a module for the custom model of a checkpoint's first policy.
 
-    Args:
-        checkpoint: The checkpoint that a layout has read.
-        given: The caller's facts, with the policy in `policies`.
-        recorded: The old Ray's recording, which shows the activation.
+    The old Ray's recording shows the activation.
 
     Raises:
         MissingInformationError: The spaces are not known.

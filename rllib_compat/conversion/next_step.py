@@ -24,11 +24,6 @@ _POLICIES = 4
 def describe_next_step(plan: Plan, target: str | Path, given: Given) -> str:
     """Returns the code that continues training from a checkpoint, or acts with it.
 
-    Args:
-        plan: The plan that was written.
-        target: The path or address of the new checkpoint.
-        given: The caller's facts, which have to be passed again if no file has them.
-
     Returns:
         Python code or a command, below a line with its purpose; empty for files for other
         libraries, and for unknown networks.

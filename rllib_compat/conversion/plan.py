@@ -70,12 +70,7 @@ class Plan:
 
 
 def make_plan(identified: Identified, given: Given, *, to: str) -> Plan:
-    """Decides what to write for a checkpoint.
-
-    Args:
-        identified: The checkpoint and its networks.
-        given: The caller's facts.
-        to: `checkpointable`, or the value of a form that needs no Ray.
+    """Decides what to write for a checkpoint in the form `to`.
 
     Raises:
         NotConvertibleError: The checkpoint cannot be written in this form.

@@ -44,11 +44,7 @@ _OLD_IDS = {"default_policy": ("default",)}
 
 
 def select_policies(checkpoint: LegacyCheckpoint, names: Sequence[str]) -> LegacyCheckpoint:
-    """Selects policies, with their new ids.
-
-    Args:
-        checkpoint: The checkpoint.
-        names: The policies' ids, old or new; empty: all.
+    """Selects policies by their old or new ids (empty: all), with their new ids.
 
     Raises:
         MissingInformationError: There is no policy with one of these ids.

@@ -54,12 +54,6 @@ def compare_written(
 ) -> list[OutputDifference]:
     """Compares the networks of a plan with files that this process has written.
 
-    Args:
-        plan: The plan.
-        target: The new checkpoint.
-        samples: The inputs for the comparison.
-        budget: The limits of memory and time.
-
     Returns:
         A row for each policy and output, and one for each policy's weights.
 

@@ -37,17 +37,10 @@ def run_in_processes(
     processes: int,
     limit: float,
 ) -> Iterator[DoneT]:
-    """Runs jobs in processes of this machine.
+    """Runs jobs in processes of this machine, and yields the results when they are ready.
 
-    Args:
-        work: The function for a job, at the top level of a module.
-        jobs: The jobs.
-        died: Returns the result for a job whose process was killed, and for the reason.
-        processes: The number of processes.
-        limit: The time limit of a job in s.
-
-    Yields:
-        The results of `work`, in the order in which they are ready.
+    `work` is at the top level of a module. `died` returns the result for a job whose process was
+    killed, and for the reason. The time limit of a job is in s.
     """
     waiting, workers = iter(jobs), list[_Process[JobT, DoneT]]()
     try:
@@ -74,18 +67,7 @@ def run_on_ray(
     address: str,
     limit: float,
 ) -> Iterator[DoneT]:
-    """Runs jobs as tasks of a cluster, one per CPU, on all nodes.
-
-    Args:
-        work: The function for a job.
-        jobs: The jobs.
-        died: Returns the result for a job whose task failed, and for the reason.
-        address: The cluster's address for `ray.init`.
-        limit: The time limit of a job in s.
-
-    Yields:
-        The results of `work`, in the order in which they are ready.
-    """
+    """Runs jobs as tasks of a cluster, one per CPU, on all nodes; see `run_in_processes`."""
     import ray
 
     from rllib_compat.ray_versions import startup

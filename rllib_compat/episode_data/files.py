@@ -26,14 +26,7 @@ _JSON = {b"encoding": b"json"}
 
 
 class EpisodeFiles:
-    """The writer of a trial's files.
-
-    Args:
-        filesystem: pyarrow's filesystem of the trial's results; None: this machine's.
-        trial: The trial's folder in it.
-        folder: The name of the folder in it.
-        kind: One of `FORMATS`.
-    """
+    """The writer of a trial's files in a pyarrow filesystem; None: this machine's."""
 
     def __init__(self, filesystem: Any, trial: str, folder: str, kind: str) -> None:
         self._filesystem, self._folder, self._kind = filesystem, f"{trial}/{folder}", kind
@@ -47,11 +40,6 @@ class EpisodeFiles:
         """Writes the episodes of an iteration, a JSON object each.
 
         Files of a run that was restored from an earlier checkpoint are replaced.
-
-        Args:
-            lines: A JSON object for each episode, without the following two values.
-            iteration: The training iteration.
-            evaluation: Whether they are episodes of an evaluation.
         """
         last, part = self._last.get(evaluation, (None, 0))
         part = part + 1 if last == iteration else 1

@@ -309,11 +309,7 @@ KINDS = ("running", "final", "media")
 
 
 class Series:
-    """A running value of an episode: statistics of all values, and the first values.
-
-    Args:
-        most: The largest number of values to keep.
-    """
+    """A running value of an episode: statistics of all values, and the first values (`most`)."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -349,11 +345,7 @@ class Series:
 
 
 class AgentData:
-    """The recorded data of an agent's episode.
-
-    Args:
-        most: The largest number of values of each running series and each media to keep.
-    """
+    """The recorded data of an agent's episode."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -79,13 +79,7 @@ def gradients_of(worker: LegacyWorker, batch: AnyBatch) -> tuple[Any, dict[str, 
 def send_weights(
     workers: LegacyWorkers, policies: Iterable[str], to: Sequence[Any] | None = None
 ) -> None:
-    """Sets the plan's progress in the local worker, and sends its weights to other workers.
-
-    Args:
-        workers: `trainer.workers`.
-        policies: The policies whose weights to send.
-        to: The workers to send to; None: all others.
-    """
+    """Sets the plan's progress in the local worker, and sends its weights to others (None: all)."""
     metrics, local = _get_shared_metrics(), workers.local_worker()
     known = _get_global_vars()
     local.set_global_vars(known)

@@ -85,9 +85,7 @@ class Enqueue:
 def Dequeue(input_queue: queue.Queue[Any], check: Callable[[], bool] = lambda: True) -> Any:  # noqa: N802
     """Returns the flow of a queue's items; other flows continue while it is empty.
 
-    Args:
-        input_queue: The queue.
-        check: Whether the producer is still alive.
+    `check` returns whether the producer is still alive.
 
     Raises:
         ConfigError: The queue is not a `queue.Queue`.

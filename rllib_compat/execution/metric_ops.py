@@ -124,11 +124,7 @@ class IntervalFilter:
 
 
 class OncePerTimeInterval(IntervalFilter):
-    """A predicate for `filter` that is true for the first item and then once in an interval.
-
-    Args:
-        delay: The interval in s.
-    """
+    """A predicate for `filter` that is true for the first item and then once in an interval."""
 
     def __init__(self, delay: float | None = None) -> None:
         super().__init__(delay, time.time)
@@ -136,12 +132,7 @@ class OncePerTimeInterval(IntervalFilter):
 
 
 class OncePerTimestepsElapsed(IntervalFilter):
-    """A predicate for `filter` that is true once in a number of steps.
-
-    Args:
-        delay_steps: The number of steps.
-        by_steps_trained: Whether to count trained steps instead of sampled ones.
-    """
+    """A predicate for `filter` that is true once in a number of steps."""
 
     def __init__(self, delay_steps: int | None, by_steps_trained: bool = False) -> None:
         super().__init__(delay_steps, partial(steps_so_far, trained=by_steps_trained))

@@ -74,10 +74,7 @@ class PolicyOptimizer:
     ) -> dict[str, Any]:
         """Returns a result of the episodes since the last call, with the statistics as `info`.
 
-        Args:
-            timeout_seconds: How long to wait for workers, in s.
-            min_history: The smallest number of episodes, filled up with earlier ones.
-            selected_workers: The remote workers to collect from; None: all.
+        Earlier episodes fill the result up to `min_history`.
         """
         import ray
         from ray.rllib.evaluation.metrics import summarize_episodes
@@ -165,12 +162,8 @@ class PolicyOptimizer:
 class SyncSamplesOptimizer(PolicyOptimizer):
     """An optimizer that trains on a batch of samples from all workers.
 
-    Args:
-        workers: The workers.
-        num_sgd_iter: The number of passes over a batch.
-        train_batch_size: The smallest number of steps in a batch.
-        sgd_minibatch_size: The number of steps in a minibatch; 0: all.
-        standardize_fields: The columns to scale to a mean of 0 and a deviation of 1.
+    A `sgd_minibatch_size` of 0 is the whole batch. `standardize_fields` are scaled to a mean of 0
+    and a deviation of 1.
     """
 
     def __init__(
@@ -215,17 +208,8 @@ class LocalMultiGPUOptimizer(SyncSamplesOptimizer):
 
     In old Rays, it was for TensorFlow only.
 
-    Args:
-        workers: The workers.
-        sgd_batch_size: The number of steps in a minibatch.
-        num_sgd_iter: The number of passes over a batch.
-        rollout_fragment_length: Ignored: the workers have it.
-        num_envs_per_worker: Ignored, likewise.
-        train_batch_size: The smallest number of steps in a batch.
-        num_gpus: Ignored: the config has it.
-        standardize_fields: The columns to scale to a mean of 0 and a deviation of 1.
-        shuffle_sequences: Ignored: minibatches are shuffled before each pass.
-        _fake_gpus: Ignored.
+    It ignores settings of workers and GPUs, which workers and config have, and shuffles minibatches
+    before each pass.
     """
 
     names_policies = True
@@ -265,17 +249,7 @@ class LocalMultiGPUOptimizer(SyncSamplesOptimizer):
 class SyncReplayOptimizer(PolicyOptimizer):
     """An optimizer with a replay buffer of steps.
 
-    Args:
-        workers: The workers.
-        learning_starts: The number of steps to sample before training.
-        buffer_size: The capacity of the buffer in steps.
-        prioritized_replay: Whether priorities are updated by TD errors.
-        prioritized_replay_alpha: The exponent of priorities.
-        prioritized_replay_beta: The exponent of importance weights.
-        prioritized_replay_eps: The value that is added to priorities.
-        train_batch_size: The number of steps in a train batch.
-        before_learn_on_batch: Returns a changed batch for (batch, policies, its size).
-        **_: Ignored: the schedule of beta, and the replay mode.
+    `before_learn_on_batch` returns a changed batch for (batch, policies, its size).
     """
 
     def __init__(
@@ -333,14 +307,7 @@ class SyncReplayOptimizer(PolicyOptimizer):
 
 
 class SyncBatchReplayOptimizer(PolicyOptimizer):
-    """An optimizer with a replay buffer of complete samples.
-
-    Args:
-        workers: The workers.
-        learning_starts: How many steps are sampled before anything is learned.
-        buffer_size: How many steps are kept.
-        train_batch_size: The smallest number of steps in a train batch.
-    """
+    """An optimizer with a replay buffer of complete samples."""
 
     def __init__(
         self,
@@ -375,12 +342,7 @@ class SyncBatchReplayOptimizer(PolicyOptimizer):
 
 
 class AsyncGradientsOptimizer(PolicyOptimizer):
-    """An optimizer that applies workers' gradients as they arrive, and sends them new weights.
-
-    Args:
-        workers: The workers, some of them remote.
-        grads_per_step: The number of gradients that a step applies.
-    """
+    """An optimizer that applies workers' gradients as they arrive, and sends them new weights."""
 
     def __init__(self, workers: Workers, grads_per_step: int = 100) -> None:
         super().__init__(workers)
@@ -427,14 +389,7 @@ def collect_samples(
     num_envs_per_worker: int,
     train_batch_size: int,
 ) -> Any:
-    """Samples with remote workers until there are enough steps, and returns one batch.
-
-    Args:
-        agents: The workers.
-        rollout_fragment_length: The number of steps in a sample, per environment.
-        num_envs_per_worker: The number of environments per worker.
-        train_batch_size: The smallest number of steps in the batch.
-    """
+    """Samples with remote workers until there are enough steps, and returns one batch."""
     import ray
     from ray.rllib.policy.sample_batch import concat_samples
 

@@ -11,17 +11,8 @@ if TYPE_CHECKING:
 class LocalReplayBuffer:
     """A prioritized replay buffer of steps by policy.
 
-    Args:
-        num_shards: The number of buffers, which divides `learning_starts` and `capacity`.
-        learning_starts: The number of steps before `replay` returns batches.
-        capacity: The largest number of steps, by its name since Ray 1.9.
-        buffer_size: `capacity`, by its name until Ray 1.8.
-        replay_batch_size: The number of steps in a batch.
-        prioritized_replay_alpha: The exponent of priorities.
-        prioritized_replay_beta: The exponent of importance weights.
-        prioritized_replay_eps: The value that is added to priorities.
-        replay_mode: `independent`, or `lockstep` for the steps of all policies together.
-        replay_sequence_length: The number of steps in a sequence.
+    `num_shards` divides `learning_starts` and the capacity, whose name was `buffer_size` until Ray
+    1.8. The `replay_mode` `lockstep` is for the steps of all policies together.
     """
 
     def __init__(

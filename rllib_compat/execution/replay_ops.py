@@ -13,12 +13,7 @@ from rllib_compat.ray_versions import old_stack
 
 
 class StoreToReplayBuffer:
-    """An operator that adds batches to a replay buffer.
-
-    Args:
-        local_buffer: A local buffer.
-        actors: Replay actors instead; each batch goes to one of them.
-    """
+    """An operator that adds batches to a local replay buffer, or each to one of several actors."""
 
     def __init__(self, *, local_buffer: Any = None, actors: Sequence[Any] | None = None) -> None:
         _one_of(local_buffer, actors)
@@ -37,13 +32,7 @@ class StoreToReplayBuffer:
 def Replay(  # noqa: N802
     *, local_buffer: object = None, actors: Sequence[Any] | None = None, num_async: int = 4
 ) -> Any:
-    """Returns the flow of a buffer's batches.
-
-    Args:
-        local_buffer: A local buffer.
-        actors: Replay actors instead.
-        num_async: The number of concurrent requests to each actor.
-    """
+    """Returns the flow of the batches of a local buffer, or of replay actors."""
     _one_of(local_buffer, actors)
     if actors:
         return old_stack.plan_iterator(lambda: _of_actors(actors, num_async))
@@ -78,11 +67,7 @@ def _one_of(local_buffer: object, actors: object) -> None:
 
 
 class WaitUntilTimestepsElapsed:
-    """A predicate for `filter` that is true after a number of sampled steps.
-
-    Args:
-        target_num_timesteps: The number, which must be exceeded.
-    """
+    """A predicate for `filter` that is true after more than a number of sampled steps."""
 
     def __init__(self, target_num_timesteps: int) -> None:
         self.target_num_timesteps = target_num_timesteps
@@ -94,11 +79,7 @@ class WaitUntilTimestepsElapsed:
 
 
 class SimpleReplayBuffer:
-    """A replay buffer of the newest complete batches.
-
-    Args:
-        num_slots: The largest number of batches.
-        replay_proportion: Ignored; `MixInReplay` has it.
+    """A replay buffer of the newest complete batches; `replay_proportion` is ignored.
 
     Attributes:
         replay_batches: The batches, the oldest first.
@@ -126,11 +107,7 @@ class SimpleReplayBuffer:
 
 
 class MixInReplay:
-    """An operator for `combine` that adds earlier batches to each new one.
-
-    Args:
-        num_slots: The number of batches in the buffer.
-        replay_proportion: The mean number of batches to add.
+    """An operator for `combine` that adds earlier batches to each new one: so many in the mean.
 
     Raises:
         ConfigError: `num_slots` is 0, and `replay_proportion` is not.

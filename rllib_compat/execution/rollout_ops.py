@@ -69,13 +69,6 @@ def synchronous_parallel_sample(
 ) -> Any:
     """Samples in all workers, once or until there are enough steps.
 
-    Args:
-        worker_set: `trainer.workers`.
-        max_agent_steps: The number of agent steps at which to stop.
-        max_env_steps: The number of environment steps at which to stop.
-        concat: Whether to concatenate the samples.
-        **more: Other arguments of Ray's own function.
-
     Returns:
         The batch, or a list of batches.
     """
@@ -170,14 +163,10 @@ _SIZES: dict[str, Callable[[Any], int]] = {
 
 
 class ConcatBatches:
-    """An operator for `combine` that concatenates batches to larger ones.
+    """An operator for `combine` that joins batches to larger ones of so many steps.
 
     Empty batches, which a policy server returns while it has no samples, are left out. As since Ray
     1.9, the plan's sampling time is that between two large batches.
-
-    Args:
-        min_batch_size: The smallest number of steps in a large batch.
-        count_steps_by: `env_steps` or `agent_steps`.
 
     Attributes:
         buffer: The batches so far.
@@ -224,9 +213,7 @@ class ConcatBatches:
 class SelectExperiences:
     """An operator that selects the batches of some policies.
 
-    Args:
-        policy_ids: The policies' ids.
-        local_worker: A worker instead, whose trained policies to select (Ray 1.4 – 1.13).
+    With a worker instead of ids, these are the policies that it trains (Ray 1.4 – 1.13).
 
     Raises:
         ConfigError: Both are None.
@@ -259,11 +246,7 @@ class SelectExperiences:
 
 
 class StandardizeFields:
-    """An operator that scales columns to a mean of 0 and a deviation of 1, in place.
-
-    Args:
-        fields: The columns' names; a batch may lack them.
-    """
+    """An operator that scales columns that batches have to a mean of 0 and a deviation of 1."""
 
     def __init__(self, fields: Collection[str]) -> None:
         self.fields = fields

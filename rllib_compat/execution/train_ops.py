@@ -29,13 +29,9 @@ if TYPE_CHECKING:
 
 
 class TrainOneStep:
-    """An operator that trains on a batch, at once or in minibatches.
+    """An operator that trains on a batch, at once or in minibatches (0: one of all steps).
 
-    Args:
-        workers: `trainer.workers`.
-        policies: The policies to train; None: those of the config.
-        num_sgd_iter: The number of passes over the batch.
-        sgd_minibatch_size: The number of steps in a minibatch; 0: all.
+    The policies are by default those that the config trains.
     """
 
     def __init__(
@@ -76,14 +72,7 @@ class TrainOneStep:
 
 
 class MultiGPUTrainOneStep(TrainOneStep):
-    """`TrainOneStep` by its name and arguments for several GPUs.
-
-    Args:
-        workers: `trainer.workers`.
-        sgd_minibatch_size: The number of steps in a minibatch.
-        num_sgd_iter: The number of passes over the batch.
-        **_: Ignored: how to split batches for devices, which torch policies do themselves.
-    """
+    """`TrainOneStep` by its name and arguments for several GPUs."""
 
     def __init__(
         self, workers: LegacyWorkers, *, sgd_minibatch_size: int, num_sgd_iter: int, **_: object
@@ -95,11 +84,7 @@ TrainTFMultiGPU = MultiGPUTrainOneStep
 
 
 class ComputeGradients:
-    """An operator that computes gradients of a batch in the local worker.
-
-    Args:
-        workers: `trainer.workers`.
-    """
+    """An operator that computes gradients of a batch in the local worker."""
 
     def __init__(self, workers: LegacyWorkers) -> None:
         self.workers = workers
@@ -115,10 +100,8 @@ class ComputeGradients:
 class ApplyGradients:
     """An operator that applies gradients in the local worker, and sends its weights to others.
 
-    Args:
-        workers: `trainer.workers`.
-        policies: The policies whose weights to send; None: those that the config trains.
-        update_all: Whether to send weights to all workers instead of only the gradients' worker.
+    These are all workers, or without `update_all` only the one of the gradients. The policies are
+    by default those that the config trains.
     """
 
     def __init__(
@@ -186,11 +169,7 @@ class UpdateTargetNetwork:
 
     It does so when the interval has passed, as Ray 1.13; older Rays waited for one more step.
 
-    Args:
-        workers: `trainer.workers`.
-        target_update_freq: The interval in steps.
-        by_steps_trained: Whether to count trained steps instead of sampled ones.
-        policies: The policies, of those that the config trains; None: all of these.
+    The policies are by default all that the config trains.
     """
 
     def __init__(
@@ -219,16 +198,7 @@ class UpdateTargetNetwork:
 
 
 def train_one_step(trainer: Any, train_batch: Any, policies_to_train: Any = None) -> dict[str, Any]:
-    """Trains on a batch with the settings of the trainer's config.
-
-    Args:
-        trainer: The trainer, whose counters and timers are updated.
-        train_batch: The batch.
-        policies_to_train: The ids of the policies to train; None: those of the config.
-
-    Returns:
-        The policies' statistics.
-    """
+    """Trains on a batch with the settings of the trainer's config, and returns statistics."""
     if not isinstance(trainer.config, dict):  # Ray's own algorithm
         return dict(old_stack.train_one_step(trainer, train_batch, policies_to_train))
     passes, size = (trainer.config.get(key, 0) for key in ("num_sgd_iter", "sgd_minibatch_size"))

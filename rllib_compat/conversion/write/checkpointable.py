@@ -55,12 +55,7 @@ if TYPE_CHECKING:
 
 
 def write(plan: Plan, target: Path, *, state_format: str = "pkl") -> list[Finding]:
-    """Writes a checkpoint into an empty folder.
-
-    Args:
-        plan: The plan, with the states of policies with spaces, their networks, and the config.
-        target: The folder.
-        state_format: `pkl`, or `msgpack` from Ray 2.41 on.
+    """Writes a checkpoint into an empty folder; `msgpack` needs Ray 2.41 or later.
 
     Returns:
         A finding for each part of the state.
@@ -92,11 +87,7 @@ def adapt_config(
 ) -> list[Finding]:
     """Adds the old networks, and settings to continue their training, to a config in place.
 
-    Args:
-        config: The config, which has the policies of the checkpoint.
-        checkpoint: The checkpoint, whose policies have spaces.
-        networks: Their networks.
-        others: The policies that only the config has; they get the algorithm's default module.
+    `others` are the policies that only the config has; they get the algorithm's default module.
 
     Returns:
         Findings about the state that the config now has.

@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 def write(plan: Plan, target: Path) -> list[Finding]:
     """Writes only the modules.
 
-    Args:
-        plan: The plan, with the reason.
-        target: The folder.
-
     Returns:
         Findings about the parts that the files lack.
     """

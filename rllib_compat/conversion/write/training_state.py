@@ -52,12 +52,6 @@ def set_in_algorithm(
 ) -> list[Finding]:
     """Sets weights, optimizers, filters, noise, counters and exploration.
 
-    Args:
-        algorithm: The algorithm to save.
-        config: The config to save, with its remote env runners.
-        checkpoint: The neutral state.
-        networks: The network of each policy.
-
     Returns:
         A finding for each, except the weights.
     """
@@ -171,13 +165,7 @@ def _target_entropy(policy: PolicyState, config: Any) -> float | None:
 
 
 def _set_for_policies(config: AlgorithmConfig, key: str, values: Mapping[str, Any]) -> None:
-    """Sets the most common value for all policies, and the others as overrides of modules.
-
-    Args:
-        config: The config.
-        key: An argument of `training()`.
-        values: The value of each policy.
-    """
+    """Sets the most common value for all policies, and the others as overrides of modules."""
     (common, _), *_ = Counter(values.values()).most_common(1)
     config.training(**{key: common})
     per_module = dict(config.algorithm_config_overrides_per_module)
@@ -212,13 +200,7 @@ def delay_learning(config: AlgorithmConfig, checkpoint: LegacyCheckpoint) -> lis
 def set_progress(
     algorithm: Algorithm, config: AlgorithmConfig, checkpoint: LegacyCheckpoint
 ) -> list[Finding]:
-    """Continues exploration at its step: its schedule depends on the sampled steps.
-
-    Args:
-        algorithm: The algorithm to save.
-        config: The config to save, with its remote env runners.
-        checkpoint: The neutral state.
-    """
+    """Continues exploration at its step: its schedule depends on the sampled steps."""
     steps = checkpoint.counters.env_steps or 0
     metrics.set_steps_of_env_runner(algorithm, steps, config.num_env_runners or 0)
     message = (
