@@ -116,10 +116,6 @@ class A3CConfig(A2CConfig):
     It has A2C's settings, but for batches: each fragment of `rollout_fragment_length` steps is one.
     """
 
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class)
-        self.microbatch_size = None
-
     def validate(self) -> None:
         """Checks all settings against each other.
 

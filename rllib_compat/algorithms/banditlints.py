@@ -21,9 +21,5 @@ class BanditLinTSConfig(BanditConfig):
         "that had it, or the `posterior`'s, which explores less the more it has learned."
     }
 
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class)
-        self.drawn_from = PRIOR
-
 
 register(BanditLinTS, BanditLinTSConfig)

@@ -130,11 +130,6 @@ class BanditConfig(RemovedAlgorithmConfig):
         "has a table of items.",
     }
 
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class)
-        self.alpha = 1.0
-        self.lambda_: float | None = None
-
     @property
     def _model_config_auto_includes(self) -> dict[str, Any]:
         return {**super()._model_config_auto_includes, "sampling": self.sampling}

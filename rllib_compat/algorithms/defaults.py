@@ -116,13 +116,14 @@ _DISTRIBUTED: Mapping[str, Any] = {
     },
 }
 
+#: What linear bandits explore with, and how they begin.
+_BANDIT: Mapping[str, Any] = {"alpha": 1.0, "lambda_": None}
+
 #: Algorithm → attribute of its config → default.
 DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
-        **{
-            name: _defaults(name)
-            for name in ("A2C", "A3C", "ARS", "BanditLinTS", "BanditLinUCB", "DDPPO", "ES", "PG")
-        },
+        **{name: _defaults(name) for name in ("A2C", "ARS", "DDPPO", "ES", "PG")},
+        "A3C": _defaults("A3C", microbatch_size=None),
         "APEX": _defaults(
             "APEX",
             "hiddens adam_epsilon categorical_distribution_temperature",
@@ -132,6 +133,8 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             worker_side_prioritization=True,
         ),
         "APEX_DDPG": _ddpg("APEX_DDPG", **_DISTRIBUTED, worker_side_prioritization=False),
+        "BanditLinTS": _defaults("BanditLinTS", **_BANDIT, drawn_from="prior"),
+        "BanditLinUCB": _defaults("BanditLinUCB", **_BANDIT),
         "CRR": _defaults("CRR", "num_rollout_workers"),
         "DDPG": _ddpg("DDPG"),
         "MADDPG": _defaults(
@@ -142,6 +145,10 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "QMIX": _defaults(
             "QMIX",
             "adam_epsilon store_buffer_in_checkpoints",
+            buffer_size=1000,
+            epsilon=[[0, 1.0], [40000, 0.01]],
+            lstm_cell_size=64,
+            max_seq_len=999_999,
             num_env_runners=0,
             train_batch_size=32,
         ),
@@ -152,6 +159,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             **_PRIORITIES,
             buffer_size=_buffer_capacity("R2D2"),
             burn_in=0,
+            epsilon=[[0, 1.0], [10000, 0.02]],
             per_worker_exploration=False,
         ),
         "RNNSAC": _defaults(
@@ -161,11 +169,12 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             **_PRIORITIES,
             buffer_size=1_000_000,
             burn_in=0,
+            epsilon=None,
             grad_clip=None,
             num_env_runners=0,
             per_worker_exploration=False,
         ),
-        "Random": {},
+        "Random": {"rollouts_per_iteration": 10},
         "TD3": _ddpg(
             "TD3",
             exploration_noise=_section("TD3", "exploration_config"),

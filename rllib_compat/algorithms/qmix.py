@@ -215,13 +215,6 @@ class QMIXConfig(RemovedAlgorithmConfig):
     #: Observations are no vectors, but what `GroupedObservations` makes of them.
     groups_observations = True
 
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class)
-        self.buffer_size = 1000
-        self.epsilon: Any = [[0, 1.0], [40000, 0.01]]
-        self.lstm_cell_size = 64
-        self.max_seq_len = 999_999
-
     def validate(self) -> None:
         """Checks all settings; a space that the config gives has to be one of a group, or of many.
 

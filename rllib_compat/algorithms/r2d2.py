@@ -59,7 +59,6 @@ class R2D2Config(SequenceReplayConfig):
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class)
-        self.epsilon: Any = [[0, 1.0], [10000, 0.02]]
         greedily = AlgorithmConfig.overrides(explore=False)
         self.evaluation(evaluation_config=greedily)
 

@@ -51,7 +51,6 @@ class RandomConfig(RemovedAlgorithmConfig):
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class)
-        self.rollouts_per_iteration = 10
         # What is drawn is an action already: nothing has to be stretched to the action space.
         self.environment(normalize_actions=False, clip_actions=False)
 

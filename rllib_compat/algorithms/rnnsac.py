@@ -54,10 +54,6 @@ class RNNSACConfig(SequenceReplayConfig):
     }
     schedules = {"epsilon": "epsilon"}
 
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class)
-        self.epsilon: Any = None
-
     settings = {
         "target_entropy": "The entropy that is aimed at, as a number, or `auto`: minus the number "
         "of a Box's parts, or 0.98 times the logarithm of the number of Discrete actions.",
