@@ -585,7 +585,7 @@ class TestAlgorithms:
         assert any(f.rule == "algorithm.assumed" for f in translation.report)
 
     def test_unknown(self):
-        with pytest.raises(ConfigError, match="never had an algorithm called 'PPPO'"):
+        with pytest.raises(ConfigError, match="never had an algorithm 'PPPO'"):
             find_algorithm({}, "PPPO")
 
     def test_removed_ones_are_refused_with_advice(self):
