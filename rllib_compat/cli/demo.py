@@ -28,7 +28,7 @@ from rllib_compat.cli import options, output
 )
 @options.verbose_option
 def command(keep: Path | None, old: Path | None, verbose: int) -> int:
-    """Converts a checkpoint that Ray 0.8.5 wrote (PPO, TensorFlow 1, CartPole), and trains on.
+    """Converts and trains a checkpoint that Ray 0.8.5 wrote (PPO, TensorFlow 1, CartPole).
 
     The new module is also compared with the outputs that Ray 0.8.5 itself computed for 16
     observations: they prove what the weights do not show, the activation for one.

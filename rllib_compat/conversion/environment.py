@@ -288,7 +288,7 @@ def _unknown_env(name: str | None, why: str | None) -> Finding:
     """Returns the row for an environment that this machine lacks."""
     if name is None:
         message = "the checkpoint does not name its environment; it loads, and has the spaces"
-        hint = "give it with --env, or to train on: rllib_compat.load(NEW, env=MyEnv)"
+        hint = "give it with --env, or to continue training: rllib_compat.load(NEW, env=MyEnv)"
     elif why is not None:
         message = f"the environment {name!r} can't be made here; the checkpoint loads, and has "
         message += f"its spaces: {why}"

@@ -35,7 +35,7 @@ def describe_next_step(plan: Plan, target: str | Path, given: Given) -> str:
     if plan.form is Form.MSGPACK and plan.networks:
         model = ["--model", given.model] if given.model else []
         command = shlex.join(["rllib-compat", "convert", str(target), f"{target}-trains", *model])
-        return f"to train on:\n  {command}"
+        return f"to continue training:\n  {command}"
     return ""
 
 
@@ -64,7 +64,7 @@ def _train(plan: Plan, target: str | Path, given: Given) -> str:
         f"algorithm = compat.load({', '.join(arguments)})",
         "algorithm.train()",
     ]
-    return "\n  ".join(["to train on, in Python:", *lines])
+    return "\n  ".join(["to continue training, in Python:", *lines])
 
 
 def _describe_spaces(policies: Mapping[str, PolicyState]) -> str:
@@ -88,7 +88,7 @@ def _act(plan: Plan, target: str | Path) -> str:
     ]
     if plan.reason.startswith("$.exploration_config "):
         old = plan.checkpoint.source.place
-        lines.append("# exploring as its algorithm does by itself, it trains on:")
+        lines.append("# to continue training with the exploration of its algorithm:")
         lines.append(f"# algorithm = compat.load({old!r}, exploration_config={{}})")
     why = f" ({plan.reason}, so nothing trains it)" if plan.reason else ""
     return "\n  ".join([f"to let it act{why}, in Python:", *lines])

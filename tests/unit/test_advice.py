@@ -162,7 +162,7 @@ OF_VERBS_ALONE = {
     "--run",
     "--num-workers",
 }
-OF_VERBS_ALONE |= {"--video-dir", "--write-model"}
+OF_VERBS_ALONE |= {"--best", "--video-dir", "--write-model"}
 
 
 def test_callers_of_python_read_arguments():

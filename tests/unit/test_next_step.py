@@ -52,7 +52,8 @@ def test_the_lines_give_all_that_the_plan_lacked(case, monkeypatch):
     scope = {"MyEnv": environment(spaces_of(plan.checkpoint)), "observation": None}
     scope["policy_of"] = lambda *_, **__: ""
     exec("\n".join(line.strip() for line in lines), scope)
-    assert head.startswith("to train on" if plan.form is Form.ALGORITHM else "to let it act")
+    todo = "to continue training" if plan.form is Form.ALGORITHM else "to let it act"
+    assert head.startswith(todo)
     lacking = ("environment", "policy-mapping", "offline-data")
     for again in loaded:
         left = [f for f in again.findings if f.severity is not Severity.INFO]
@@ -66,7 +67,7 @@ def test_what_is_no_checkpoint_of_today_is_a_command_or_nothing(tmp_path):
         for to in ("msgpack", "safetensors")
     }
     head, command = done["msgpack"].next_step.splitlines()
-    assert (head, done["safetensors"].next_step) == ("to train on:", "")
+    assert (head, done["safetensors"].next_step) == ("to continue training:", "")
     verb, old, new = command.split()[1:]
     assert (verb, Path(old)) == ("convert", tmp_path / "msgpack")
     assert compat.convert(old, new, dry_run=True).trains_on
