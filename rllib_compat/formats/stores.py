@@ -451,7 +451,7 @@ def _require_mark(store: Store, mark: bytes) -> None:
     """
     if store.read(MARK) != mark:
         raise TargetExistsError(
-            "Another run has begun to write there, and goes on.",
+            "Another run has started to write there, and continues.",
             where=store.shown,
             fix="Wait until it has ended. If it has died, write it again.",
         )
