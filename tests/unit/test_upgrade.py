@@ -360,6 +360,17 @@ def test_columns_of_data_frames_are_flat_and_lists_of_keys_are_seen():
     )
 
 
+def test_a_name_for_a_key_and_a_loop_over_keys_get_a_note():
+    source = """
+    METRIC = "episode_reward_mean"
+    for key in ("episode_len_mean", "timesteps_total", "mine"):
+        print(result.get(key))
+    """
+    after, left = rewritten(source, "native")
+    assert [change.line for change in left] == [1, 2]
+    assert after.count("# TODO(rllib-compat: result-keys) episode_") == 2
+
+
 def test_configs_become_chains_of_calls_and_what_is_computed_stays():
     check(
         """

@@ -97,6 +97,14 @@ class ResultKeys(Rule):
         )
         return cst.Subscript(updated_node.value, [index])
 
+    def visit_Assign(self, node: cst.Assign) -> None:
+        """Leaves a note at a name for a key, or for several."""
+        self._note(node.value)
+
+    def visit_For(self, node: cst.For) -> None:
+        """Leaves a note at a loop over keys."""
+        self._note(node.iter)
+
     def leave_DictElement(
         self, original_node: cst.DictElement, updated_node: cst.DictElement
     ) -> cst.DictElement:
@@ -147,6 +155,13 @@ class ResultKeys(Rule):
             return updated.with_changes(elements=elements)
         key = string_of(original)
         return quoted_as(original, self._path(original, key)) if key in KEYS else updated
+
+    def _note(self, node: cst.BaseExpression) -> None:
+        parts = [part.value for part in node.elements] if isinstance(node, _SEVERAL) else [node]
+        for key in map(string_of, parts):
+            if key in KEYS and len(KEYS[key]) > 1:
+                path = "/".join(KEYS[key])
+                self.todo(node, f"{key} is {path}: nested in a result, else a path")
 
     def _path(self, node: cst.CSTNode, key: str) -> str:
         path = "/".join(KEYS[key])
