@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -26,6 +27,13 @@ html_static_path = ["_static"]
 html_css_files = ["guide.css"]
 html_js_files = ["guide.js"]
 html_title = f"rllib-compat {release}"
+# Where the guide is built from a public repository, each page has a link to edit it there.
+if _repository := os.environ.get("GITHUB_REPOSITORY"):
+    html_theme_options = {
+        "source_repository": f"https://github.com/{_repository}/",
+        "source_branch": "main",
+        "source_directory": "migration_guide/",
+    }
 
 # Shell prompts are shown, and left out when a block is copied.
 copybutton_prompt_text = "$ "

@@ -1,8 +1,9 @@
 """Looks at the guide's built pages in a browser, at the widths of a phone and of two screens.
 
 `python -m tests.pages HTML_FOLDER` fails where a page, a table or a block of code is wider than its
-place, so that a reader would have to scroll sideways, and where the search for a config key does
-not find its rule first. It needs Chromium or Chrome; without one it says so and checks nothing.
+place, so that a reader would have to scroll sideways, where the search for a config key does not
+find its rule first, or where the switch between versions fails. It needs Chromium or Chrome;
+without one it says so and checks nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 from playwright.sync_api import Page, sync_playwright
 
@@ -50,6 +54,26 @@ def find_browser() -> str | None:
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
+def no_versions(page: Page, folder: Path) -> Iterator[str]:
+    """What is wrong with the switch between versions of a guide that is published."""
+    serve = partial(SimpleHTTPRequestHandler, directory=folder.parent)
+    SimpleHTTPRequestHandler.log_message = lambda *_: None
+    versions = [folder.name, "v0.1.0"]
+    with ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        page.route("**/versions.json", lambda route: route.fulfill(json=versions))
+        page.goto(f"http://127.0.0.1:{server.server_port}/{folder.name}/start/checkpoint.html")
+        choice = page.locator("#versions")
+        found = choice.locator("option").all_inner_texts() if choice.input_value() else []
+        if found != versions or choice.input_value() != folder.name:
+            yield f"the versions are {found}, not {versions}, or another one is chosen"
+        with page.expect_navigation():
+            choice.select_option("v0.1.0")
+        if not page.url.endswith("/v0.1.0/index.html"):
+            yield f"the version v0.1.0 is at {page.url}"
+        server.shutdown()
+
+
 def main(folder: Path) -> int:
     """The exit code; what is wrong goes to stdout."""
     if (browser := find_browser()) is None:
@@ -59,6 +83,7 @@ def main(folder: Path) -> int:
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         page = chromium.new_page()
         wrong = [*too_wide(page, folder), *not_found_first(page, folder)]
+        wrong += no_versions(page, folder)
         chromium.close()
     print("\n".join(wrong) or f"{len(WIDTHS)} widths: every page fits")
     return int(bool(wrong))

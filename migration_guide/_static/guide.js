@@ -17,4 +17,18 @@ document.addEventListener("DOMContentLoaded", () => {
       text.replaceWith(first, ...rest.flatMap((piece) => [document.createElement("wbr"), piece]));
     }
   }
+  // A published guide is a folder for each version, beside a list of all of them.
+  const above = new URL(`${document.documentElement.dataset.content_root}../`, document.baseURI);
+  if (!above.protocol.startsWith("http")) return;
+  fetch(new URL("versions.json", above)).then((answer) => answer.json()).then((versions) => {
+    const choice = document.createElement("select");
+    choice.id = "versions";
+    choice.ariaLabel = "version";
+    for (const version of versions) {
+      const here = location.href.startsWith(new URL(`${version}/`, above).href);
+      choice.add(new Option(version, version, here, here));
+    }
+    choice.onchange = () => location.assign(new URL(`${choice.value}/index.html`, above));
+    document.querySelector(".sidebar-brand").after(choice);
+  }).catch(() => {});  // a guide that was built alone has no such list
 });
