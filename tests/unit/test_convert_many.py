@@ -167,7 +167,7 @@ def test_an_interrupt_sums_up_and_the_same_command_converts_the_rest(
     monkeypatch.setattr(convert_many, "convert_many", interrupted)
     assert exit_code(command) == 2
     *_, last = capsys.readouterr().out.splitlines()
-    assert last == "next: run the same command again, which converts what is left"
+    assert last == "next: run the same command again, which converts the rest"
     monkeypatch.undo()
     assert exit_code(command) == 0
     assert capsys.readouterr().out.startswith("2 converted, 1 already converted")
