@@ -16,7 +16,8 @@ ENTRYPOINT ["rllib-compat"]
 
 FROM python:3.12-slim AS full
 COPY --from=wheel /source/dist/*.whl /source/constraints.txt /tmp/
-RUN pip install --no-cache-dir -c /tmp/constraints.txt "$(ls /tmp/*.whl)[all]" \
+RUN pip install --no-cache-dir -c /tmp/constraints.txt \
+    --extra-index-url https://download.pytorch.org/whl/cpu "$(ls /tmp/*.whl)[all]" \
     && rm /tmp/*.whl /tmp/constraints.txt && useradd --create-home user
 USER user
 WORKDIR /work
