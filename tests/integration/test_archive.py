@@ -1,0 +1,48 @@
+"""An archive is converted by tasks of Ray, and none of them takes the others along."""
+
+import os
+import shutil
+import sys
+import time
+
+import pytest
+from ray import cloudpickle
+
+from rllib_compat.conversion import convert_folder, find_jobs, run_on_ray
+from tests.legacy.cases import find
+from tests.marks import OTHERS_WARNINGS
+
+pytestmark = [pytest.mark.ray, pytest.mark.nightly, *OTHERS_WARNINGS]
+# Workers can't import this module.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+SMALL = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
+
+
+def work(job):
+    if job == "dies":
+        os._exit(3)
+    time.sleep(job)
+
+
+def test_what_takes_too_long_or_dies_costs_only_itself():
+    done = run_on_ray(work, [0, 600, "dies", 0], lambda *why: why, address="local", limit=1)
+    found = dict(filter(None, done))
+    assert found[600] == "it took longer than 1 seconds"
+    assert "WorkerCrashedError" in found["dies"]
+    assert len(found) == 2
+
+
+def test_checkpoints_are_converted_once(tmp_path):
+    folder = SMALL.checkpoint if SMALL.checkpoint.is_dir() else SMALL.checkpoint.parent
+    for name in ("a", "b"):
+        shutil.copytree(folder, tmp_path / "old" / name)
+    (tmp_path / "old/b/checkpoint-2").write_bytes(b"\x80\x02damaged")
+
+    def run():
+        jobs = find_jobs(tmp_path / "old", tmp_path / "new")
+        log = tmp_path / "new/conversions.jsonl"
+        done = convert_folder(jobs, log, ray_address="local", to="msgpack", inputs=5)
+        return {outcome.name.split("/")[0]: outcome.status for outcome in done}
+
+    assert run() == {"a": "converted", "b": "refused"}
+    assert run() == {"a": "already converted", "b": "refused"}
