@@ -220,7 +220,7 @@ def _convert_below(
 ) -> int:
     """Converts all checkpoints below a folder, with a bar, a table and a log; the exit code."""
     from contextlib import suppress
-    from dataclasses import asdict, replace
+    from dataclasses import replace
 
     from rllib_compat.conversion.archive_log import LOG, Outcomes, read_log
     from rllib_compat.conversion.convert_many import convert_many, find_jobs
@@ -250,7 +250,7 @@ def _convert_below(
         write_file(page, report.make_page(read_log(new), new))
         skeleton = answers.write_skeleton(groups, new if isinstance(new, Path) else Path())
     if as_json:
-        output.emit_json_list(map(asdict, outcomes))
+        output.emit_json_list(map(vars, outcomes))
     else:
         if verbose:
             columns = ("checkpoint", "status", "largest difference", "warnings", "what happened")

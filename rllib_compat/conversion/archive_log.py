@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, fields
+from dataclasses import fields
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -126,7 +126,7 @@ def read_log(folder: str | Path) -> Outcomes:
 
 
 def _line(outcome: Outcome) -> str:
-    return json.dumps(asdict(outcome), default=str) + "\n"
+    return json.dumps(vars(outcome), default=str) + "\n"
 
 
 def _outcomes(lines: Iterable[str | bytes]) -> Iterator[Outcome]:
