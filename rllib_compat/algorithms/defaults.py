@@ -84,6 +84,12 @@ def _buffer_capacity(algorithm: str) -> int:
     return capacity
 
 
+def _epsilon(algorithm: str) -> list[list[float]]:
+    """The schedule of how often an algorithm acts at random."""
+    old = _section(algorithm, "exploration_config")
+    return [[0, old["initial_epsilon"]], [old["epsilon_timesteps"], old["final_epsilon"]]]
+
+
 def _ddpg(algorithm: str, **own: Any) -> dict[str, Any]:
     settings = {
         "exploration_noise": _section("DDPG", "exploration_config"),
@@ -145,10 +151,9 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "QMIX": _defaults(
             "QMIX",
             "adam_epsilon store_buffer_in_checkpoints",
-            buffer_size=1000,
-            epsilon=[[0, 1.0], [40000, 0.01]],
-            lstm_cell_size=64,
-            max_seq_len=999_999,
+            **{key: _section("QMIX", "model")[key] for key in ("lstm_cell_size", "max_seq_len")},
+            buffer_size=_buffer_capacity("QMIX"),
+            epsilon=_epsilon("QMIX"),
             num_env_runners=0,
             train_batch_size=32,
         ),
@@ -159,7 +164,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             **_PRIORITIES,
             buffer_size=_buffer_capacity("R2D2"),
             burn_in=0,
-            epsilon=[[0, 1.0], [10000, 0.02]],
+            epsilon=_epsilon("R2D2"),
             per_worker_exploration=False,
         ),
         "RNNSAC": _defaults(

@@ -32,6 +32,13 @@ THEN = {
     "shuffle_batch_per_epoch": "shuffle_sequences",
 }
 
+#: Settings of this package's own.
+NEW = {
+    "BanditLinTS": ("alpha", "lambda_", "drawn_from"),
+    "BanditLinUCB": ("alpha", "lambda_"),
+    "Random": ("rollouts_per_iteration",),
+}
+
 #: A number that each reads.
 KEYS = dict.fromkeys(OURS, "lr") | {
     "APEX_DDPG": "critic_lr",
@@ -92,9 +99,23 @@ def test_defaults_are_those_of_the_last_ray_that_had_the_algorithm(name):
             f"{new}_lr": last["optimization"][f"{old}_learning_rate"]
             for old, new in {"actor": "actor", "critic": "critic", "entropy": "alpha"}.items()
         }
+    exploration = last["exploration_config"]
+    if name in ("QMIX", "R2D2"):
+        start, end = exploration["initial_epsilon"], exploration["final_epsilon"]
+        last["epsilon"] = [[0, start], [exploration["epsilon_timesteps"], end]]
+    if name == "QMIX":
+        last |= last["model"] | {"buffer_size": last["replay_buffer_config"]["capacity"]}
+    if name == "RNNSAC":
+        assert exploration["type"] == "StochasticSampling"
+        last["epsilon"] = None
+    if name == "A3C":  # it has A2C's settings
+        last["microbatch_size"] = default_config("A2C", LAST)["microbatch_size"]
     if registry.of(name).undistributed:
         last = as_one_dict(last, DEFAULTS.get(registry.of(name).undistributed, {}))
     for attribute, default in DEFAULTS[name].items():
+        if attribute in NEW.get(name, ()):
+            assert getattr(config, attribute) == default
+            continue
         then = last[THEN.get(attribute, attribute)]
         if attribute == "replay_buffer_config":  # of episodes today
             assert ("Prioritized" in default["type"]) == ("Prioritized" in then["type"])
