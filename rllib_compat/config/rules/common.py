@@ -86,6 +86,15 @@ def drop_section(_: object, __: Context) -> Outcome:
     return Outcome()
 
 
+def mapped(change: Callable[[Any], Any]) -> Convert:
+    """Sets the target to what a function returns for the value."""
+
+    def convert(value: object, context: Context) -> Outcome:
+        return Outcome({context.target: change(value)})
+
+    return convert
+
+
 def warn_unless(idle: Callable[[Any], bool], hint: str = "") -> Convert:
     """Drops a value: with a warning, unless it asked for nothing."""
 

@@ -74,11 +74,6 @@ def vf_share_layers(value: object, context: Context) -> Outcome:
     return Outcome({context.target: value})
 
 
-def squash_to_range(value: object, context: Context) -> Outcome:
-    """Whether actions are squashed into the bounds of their space."""
-    return Outcome({context.target: bool(value)})
-
-
 @for_new_stack
 def frames(value: object, context: Context) -> Outcome:
     """What becomes of Atari frames; other environments have none."""

@@ -287,11 +287,6 @@ def _usable_functions(functions: Mapping[str, Any], context: Context) -> dict[st
 # Evaluation
 
 
-def evaluation_interval(value: object, context: Context) -> Outcome:
-    """After how many iterations; 0 meant never."""
-    return Outcome({context.target: value or None})
-
-
 def evaluation_num_episodes(value: object, context: Context) -> Outcome:
     """A duration in episodes; since Ray 1.10 it has a unit of its own."""
     return Outcome({context.target: value, "evaluation.evaluation_duration_unit": "episodes"})

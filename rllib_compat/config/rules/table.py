@@ -50,6 +50,25 @@ SEQUENCES = ("R2D2", "RNNSAC")
 EVOLUTION = ("ES", "ARS")
 NO_LSTM = ("SAC", "CQL", "CRR", "MADDPG", *DDPG, *QMIX)
 
+#: Events of today whose functions are arguments of `callbacks()`.
+EVENTS = [
+    "on_algorithm_init",
+    "on_env_runners_recreated",
+    "on_checkpoint_loaded",
+    "on_environment_created",
+    "on_episode_created",
+    "on_episode_start",
+    "on_episode_step",
+    "on_episode_end",
+    "on_evaluate_start",
+    "on_evaluate_end",
+    "on_sample_end",
+    "on_train_result",
+    "on_offline_eval_runners_recreated",
+    "on_evaluate_offline_start",
+    "on_evaluate_offline_end",
+]
+
 # fmt: off
 FAMILIES = families(
     ("environment", "Environment", "The environment: its name and config, and what RLlib used to do around it.", (), (
@@ -108,7 +127,7 @@ FAMILIES = families(
         converted("num_gpus", v.CPUS | v.AUTO, "learners.num_gpus_per_learner", "GPUs belong to learners: up to one GPU for the local learner, else a learner for each", old="resources.*", convert=training.num_gpus),
         converted("gpu", v.FLAG, "learners.num_gpus_per_learner", "a switch before Ray 0.6; now the learner's share of GPUs", convert=training.gpu),
         converted("gpu_fraction", v.CPUS, "learners.num_gpus_per_learner", "the learner's share of a GPU, if `gpu` was on", convert=training.gpu_fraction),
-        converted("use_gpu_for_workers", v.FLAG, "env_runners.num_gpus_per_env_runner", "one GPU per env runner, or none", convert=training.use_gpu_for_workers),
+        converted("use_gpu_for_workers", v.FLAG, "env_runners.num_gpus_per_env_runner", "one GPU per env runner, or none", convert=common.mapped(lambda given: int(bool(given)))),
         renamed("num_cpus_per_worker", v.CPUS, "env_runners.num_cpus_per_env_runner"),
         renamed("num_gpus_per_worker", v.CPUS, "env_runners.num_gpus_per_env_runner"),
         renamed("custom_resources_per_worker", v.RESOURCES, "env_runners.custom_resources_per_env_runner"),
@@ -207,7 +226,7 @@ FAMILIES = families(
         wrapped("model.zero_mean", v.FLAG, "env.atari.*", "RLlib's own preprocessing shifts pixels, the DeepMind wrappers do not", old="training.model.*", convert=models.frames),
         wrapped("model.num_framestacks", v.STACKED_FRAMES, "env.atari.framestack", "so many frames are stacked where `framestack` is -1 (Ray 1.2 – 1.5)", old="", convert=models.num_framestacks),
         lost("model.extra_frameskip", "the DeepMind wrappers skip frames"),
-        moved("model.squash_to_range", v.FLAG, "environment.normalize_actions", "actions are squashed into the space's bounds by the env runner", convert=models.squash_to_range),
+        moved("model.squash_to_range", v.FLAG, "environment.normalize_actions", "actions are squashed into the space's bounds by the env runner", convert=common.mapped(bool)),
         dropped("model.no_final_linear", "RLModules always end in a linear layer", v.FLAG, old="training.model.*", convert=common.keep_on_old_stack),
         dropped("model._time_major model._disable_preprocessor_api model._disable_action_flattening model.always_check_shapes model._no_preprocessing", "an inner switch of the old models", v.FLAG, old="training.model.*"),
         dropped("model.encoder_latent_dim", "an inner switch of the old models", v.SIZE, old="training.model.*"),
@@ -289,24 +308,10 @@ FAMILIES = families(
         wrapped("callbacks_class", v.CALLBACKS, "callbacks.*", "an adapter calls it with what it expects", convert=sampling.callbacks),
         wrapped("callbacks.on_episode_start callbacks.on_episode_step callbacks.on_episode_end callbacks.on_sample_end", v.CODE, "callbacks.callbacks_class", "called with the old `info` dict"),
         wrapped("callbacks.on_train_result callbacks.on_postprocess_traj", v.CODE, "callbacks.callbacks_class", "called with the old `info` dict"),
-        renamed("callbacks_on_algorithm_init", v.CODES, "callbacks.on_algorithm_init", "a function for one event", convert=sampling.keep_function),
-        renamed("callbacks_on_env_runners_recreated", v.CODES, "callbacks.on_env_runners_recreated", "a function for one event", convert=sampling.keep_function),
-        renamed("callbacks_on_checkpoint_loaded", v.CODES, "callbacks.on_checkpoint_loaded", "a function for one event", convert=sampling.keep_function),
-        renamed("callbacks_on_environment_created", v.CODES, "callbacks.on_environment_created", "a function for one event", convert=sampling.keep_function),
-        renamed("callbacks_on_episode_created", v.CODES, "callbacks.on_episode_created", "a function for one event", convert=sampling.keep_function),
-        renamed("callbacks_on_episode_start", v.CODES, "callbacks.on_episode_start", "a function for one event", convert=sampling.keep_function),
-        renamed("callbacks_on_episode_step", v.CODES, "callbacks.on_episode_step", "a function for one event", convert=sampling.keep_function),
-        renamed("callbacks_on_episode_end", v.CODES, "callbacks.on_episode_end", "a function for one event", convert=sampling.keep_function),
-        renamed("callbacks_on_evaluate_start", v.CODES, "callbacks.on_evaluate_start", "a function for one event", convert=sampling.keep_function),
-        renamed("callbacks_on_evaluate_end", v.CODES, "callbacks.on_evaluate_end", "a function for one event", convert=sampling.keep_function),
-        renamed("callbacks_on_sample_end", v.CODES, "callbacks.on_sample_end", "a function for one event", convert=sampling.keep_function),
-        renamed("callbacks_on_train_result", v.CODES, "callbacks.on_train_result", "a function for one event", convert=sampling.keep_function),
-        renamed("callbacks_on_offline_eval_runners_recreated", v.CODES, "callbacks.on_offline_eval_runners_recreated", "a function for one event", convert=sampling.keep_function),
-        renamed("callbacks_on_evaluate_offline_start", v.CODES, "callbacks.on_evaluate_offline_start", "a function for one event", convert=sampling.keep_function),
-        renamed("callbacks_on_evaluate_offline_end", v.CODES, "callbacks.on_evaluate_offline_end", "a function for one event", convert=sampling.keep_function),
+        *(renamed(f"callbacks_{event}", v.CODES, f"callbacks.{event}", "a function for one event", convert=sampling.keep_function) for event in EVENTS),
     )),
     ("evaluation", "Evaluation", "Evaluation: when, how long, with which changes to the config.", (), (
-        kept("evaluation_interval", v.COUNT, "evaluation.*", convert=sampling.evaluation_interval),
+        kept("evaluation_interval", v.COUNT, "evaluation.*", convert=common.mapped(lambda given: given or None)),
         converted("evaluation_num_episodes", v.DURATION, "evaluation.evaluation_duration", "renamed in Ray 1.10, which also counts timesteps", convert=sampling.evaluation_num_episodes),
         renamed("evaluation_num_workers", v.PROCESSES, "evaluation.evaluation_num_env_runners"),
         wrapped("custom_eval_function", v.CODE, "evaluation.custom_evaluation_function", "it is called with the trainer and its evaluation workers, as before", convert=sampling.custom_evaluation),
@@ -421,7 +426,7 @@ FAMILIES = families(
     )),
     ("ppo", "PPO", "PPO and DDPPO.", (), (
         renamed("num_sgd_iter", v.POSITIVE, "training.num_epochs", "passes over each train batch; renamed in Ray 2.40", algorithms=(*PPO, "AlphaZero", "LeelaChessZero")),
-        moved("vf_share_layers", v.FLAG, "rl_module.model_config.*", "a key of the model since Ray 1.2", old="training.model.*", convert=training.vf_share_layers),
+        moved("vf_share_layers", v.FLAG, "rl_module.model_config.*", "a key of the model since Ray 1.2", old="training.model.*", convert=common.mapped(bool)),
         renamed("sgd_minibatch_size sgd_batchsize", v.POSITIVE, "training.minibatch_size", "what several GPUs shared; each learner's own since Ray 2.40", convert=training.sgd_minibatch_size),
         renamed("mini_batch_size_per_learner", v.POSITIVE, "training.minibatch_size", "renamed in Ray 2.40"),
         renamed("sgd_stepsize", v.NONNEGATIVE, "training.lr", "`lr` since Ray 0.5.3", algorithms=PPO),
@@ -525,7 +530,7 @@ FAMILIES = families(
         kept("tau", v.FACTOR, "training.*", convert=training.factor, algorithms=WITH_TARGETS),
         kept("target_network_update_freq", v.COUNT, "training.*", algorithms=WITH_TARGETS),
         kept("epsilon", v.SCHEDULED_FRACTION, "training.*", old="", convert=exploration.epsilon, algorithms=DQN),
-        moved("hiddens", v.LAYERS, "rl_module.model_config.head_fcnet_hiddens", "the layers of the advantage and value streams", old="training.*", convert=training.hiddens),
+        moved("hiddens", v.LAYERS, "rl_module.model_config.head_fcnet_hiddens", "the layers of the advantage and value streams", old="training.*", convert=common.for_new_stack(common.mapped(lambda given: list(given or [])))),
         moved("adam_epsilon", v.NONNEGATIVE, "training.learner_config_dict.legacy_optimizer.eps", "a learner of this package gives it to Adam; no setting of the new API stack does", old="training.*", convert=training.adam_epsilon),
         dropped("before_learn_on_batch", "a function on train batches runs on the old API stack only", v.CODE, old="training.*", needs_old=common.is_given, algorithms=DQN, hint="write it as a learner connector, or pass api_stack='old'"),
         dropped("categorical_distribution_temperature", "the new API stack takes the largest Q-value", v.NONNEGATIVE, old="training.*", convert=training.categorical_temperature, algorithms=DQN),
@@ -562,7 +567,7 @@ FAMILIES = families(
         kept("actor_lr critic_lr", v.SCHEDULED_RATE, "training.*", algorithms=(*SAC, "IQL")),
         kept("initial_alpha", v.NONNEGATIVE, "training.*", algorithms=SAC),
         kept("alpha_lr", v.SCHEDULED_RATE, "training.*", algorithms=SAC),
-        kept("target_entropy", v.TARGET_ENTROPY, "training.*", convert=training.target_entropy, algorithms=SAC),
+        kept("target_entropy", v.TARGET_ENTROPY, "training.*", convert=common.mapped(lambda given: "auto" if given is None else given), algorithms=SAC),
         converted("optimization", v.SECTION, "training.actor_lr", "one learning rate per network", convert=common.empty_section, algorithms=SAC, section=True),
         moved("optimization.actor_learning_rate", v.SCHEDULED_RATE, "training.actor_lr", "one learning rate per network", old="training.optimization_config.*"),
         moved("optimization.critic_learning_rate", v.SCHEDULED_RATE, "training.critic_lr", "one learning rate per network", old="training.optimization_config.*"),

@@ -93,11 +93,6 @@ def gpu_fraction(_: object, context: Context) -> Outcome:
     return gpu(context.get("gpu"), context)
 
 
-def use_gpu_for_workers(value: object, context: Context) -> Outcome:
-    """One GPU for each env runner, or none (a switch of Ray 0.5)."""
-    return Outcome({context.target: int(bool(value))})
-
-
 # The framework
 
 
@@ -325,11 +320,6 @@ def _never_read_rate(value: object) -> Outcome:
 # PPO
 
 
-def vf_share_layers(value: object, context: Context) -> Outcome:
-    """Whether policy and value function share layers: PPO's own key until Ray 1.2."""
-    return Outcome({context.target: bool(value)})
-
-
 def use_gae(value: object, context: Context) -> Outcome:
     """Whether advantages are estimated with GAE, as the new API stack always does."""
     cut = context.get("batch_mode") != "complete_episodes" and context.algorithm != "APPO"
@@ -474,12 +464,6 @@ def broadcast_interval(value: object, context: Context) -> Outcome:
 # DQN and R2D2
 
 
-@for_new_stack
-def hiddens(value: Any, context: Context) -> Outcome:
-    """The layers of the advantage and value streams."""
-    return Outcome({context.target: list(value or [])})
-
-
 def categorical_temperature(value: object, context: Context) -> Outcome:
     """What values are divided by; 1 changes nothing."""
     none = context.stack == "new" and value == 1.0
@@ -508,11 +492,6 @@ def loss_of_r2d2(value: object, context: Context) -> Outcome:
 
 
 # SAC, DDPG and ARS
-
-
-def target_entropy(value: object, context: Context) -> Outcome:
-    """A number; None is "auto", which takes the size of the action space."""
-    return Outcome({context.target: "auto" if value is None else value})
 
 
 def smooth_target_policy(value: object, context: Context) -> Outcome:
