@@ -58,7 +58,11 @@ def batch_of(policy, chunk):
     return SampleBatch(columns)
 
 
-@pytest.mark.parametrize("case", CASES)
+#: Batches of sequences are made by Ray's own collectors on the old stack.
+WITHOUT_STATES = [case for case in CASES if not case.endswith("-lstm")]
+
+
+@pytest.mark.parametrize("case", WITHOUT_STATES)
 def test_the_loss_is_that_of_the_old_ray(case):
     recorded = Recorded(case)
     policy = policy_of(recorded)
