@@ -138,8 +138,8 @@ def _lost(
 def _with_era(module: cst.Module, first: str | None, last: str | None) -> cst.Module:
     """A module that says behind its imports for which Rays it was written."""
     module = _with_imports(module, ["rllib_compat"])
-    told = {"first": first, "last": last}
-    arguments = ", ".join(f'{name}="{ray}"' for name, ray in told.items() if ray)
+    given = {"first": first, "last": last}
+    arguments = ", ".join(f'{name}="{ray}"' for name, ray in given.items() if ray)
     new = cst.parse_statement(f"rllib_compat.written_for({arguments})")
     places = [place for place, part in enumerate(module.body, 1) if _imports(part)]
     place = max(places, default=0)

@@ -22,7 +22,7 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.registry import old_names
 from rllib_compat.upgrade.rule import Target
 
-#: Modules that are used in the place of old ones, and that nobody imports by their own names.
+#: Modules that replace old ones, and are not imported by their own names.
 _LEGACY = "rllib_compat.legacy."
 
 

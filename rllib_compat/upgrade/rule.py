@@ -82,7 +82,7 @@ class Rule(cst.CSTTransformer):  # type: ignore[misc]  # libcst need not be inst
         self.changes.append(Change(self.id, self._line(node), message, done=True))
 
     def bring_back(self, node: cst.CSTNode, message: str) -> None:
-        """Imports what lets old names mean what they did; tells so where the file did not yet."""
+        """Imports what keeps old names valid, and says so unless the file did already."""
         if not self._has_legacy:
             self.changed(node, f"{message} by `import {LEGACY}`")
         self.imports[LEGACY] = None

@@ -35,7 +35,7 @@ class AlgorithmConfig(Rule):
         algorithm = self._algorithm(original_node)
         given = _arguments(original_node)
         if algorithm is None or "config" not in given or not isinstance(given["config"], cst.Dict):
-            return updated_node  # `trainers` tells it
+            return updated_node  # `trainers` reports it
         try:
             program = self._program(algorithm, given["config"], given.get("env"))
         except (CompatError, _Left) as error:

@@ -25,7 +25,7 @@ class GymApi(EnvClasses):
         self._made: set[str] = set()
 
     def split(self, value: cst.Tuple) -> cst.Tuple:
-        """Four values as five: nothing tells a truncation, so there is none."""
+        """Returns five values for four; old environments have no truncations."""
         return self.inserted(value, cst.Name("False"))
 
     def visit_Assign(self, node: cst.Assign) -> None:

@@ -31,5 +31,5 @@ class MultiAgentEnv(EnvClasses):
             )
 
     def split(self, value: cst.Tuple) -> cst.Tuple:
-        """Four dicts as five: nothing tells a truncation, so there is none."""
+        """Returns five dicts for four; old environments have no truncations."""
         return self.inserted(value, cst.parse_expression('{"__all__": False}'))

@@ -1,4 +1,4 @@
-"""Trainers, `tune.run` and callbacks: what has to be written anew for today's Ray alone.
+"""Trainers, `tune.run` and callbacks: what has to be rewritten for the installed Ray alone.
 
 Each place gets a note of what takes its place; none of it is rewritten by a program yet.
 """
