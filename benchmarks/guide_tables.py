@@ -1,10 +1,11 @@
-"""Tables that benchmarks write into the guide's page of removed algorithms."""
+"""Tables that benchmarks write into the guide's pages."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-PAGE = Path(__file__).parents[1] / "migration_guide" / "removed_algorithms.md"
+GUIDE = Path(__file__).parents[1] / "migration_guide"
+PAGE = GUIDE / "removed_algorithms.md"
 END = "<!-- until here -->\n"
 
 
@@ -13,8 +14,8 @@ def begin(script: str) -> str:
     return f"<!-- benchmarks/{script}.py -->\n"
 
 
-def put(script: str, table: str) -> None:
+def put(script: str, table: str, page: Path = PAGE) -> None:
     """Puts a table in the place of the one that the script had made before."""
-    before, rest = PAGE.read_text("utf-8").split(begin(script))
+    before, rest = page.read_text("utf-8").split(begin(script))
     _, after = rest.split(END, 1)
-    PAGE.write_text(before + begin(script) + table + "\n" + END + after, "utf-8")
+    page.write_text(before + begin(script) + table + "\n" + END + after, "utf-8")
