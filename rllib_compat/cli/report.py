@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rllib_compat.conversion.archive_log import Outcome, Outcomes
 
 #: How many characters a text has at most; and how many checkpoints that need no attention have
-#: details and a curve. A page with more of them would be too large for a browser.
-_LONGEST, _MOST_DETAILED = 2000, 20_000
+#: details and a curve, and a row. A page with more of them would be too large for a browser.
+_LONGEST, _MOST_DETAILED, _MOST_ROWS = 2000, 20_000, 200_000
 #: The file that `convert --recursive` writes into its output folder.
 NAME = "report.html"
 
@@ -60,22 +60,39 @@ def command(folder: str | Path, out: Path) -> int:
 def make_page(outcomes: Outcomes, folder: str | Path) -> Iterator[bytes]:
     """The page in parts, as UTF-8."""
     head, tail = (files(__package__) / "report_page.html").read_text("utf-8").split("DATA")
-    groups, counts = answers.Groups(), Counter[str]()
+    groups, counts, quiet = answers.Groups(), Counter[str](), 0
     for outcome in outcomes:
         groups.add(outcome)
         counts[_text(outcome.status)] += 1
+        quiet += _is_quiet(outcome)
+    said = f"Written into {describe_place(folder)}."
+    if quiet > _MOST_ROWS:
+        said += (
+            f" Of {quiet:,} that need no attention, {_MOST_ROWS:,} have a row; all are in the log."
+        )
     about = {
-        "about": f"Written into {describe_place(folder)}.",
+        "about": said,
         "totals": [("checkpoints", len(outcomes)), *counts.most_common()],
         "reasons": list(_reasons(groups)),
     }
     yield f'{head}{_json(about)[:-1]}, "rows": ['.encode()
-    for number, outcome in enumerate(outcomes):
+    quiet, separator = 0, ""
+    for outcome in outcomes:
+        is_quiet = _is_quiet(outcome)
+        quiet += is_quiet
+        if is_quiet and quiet > _MOST_ROWS:
+            continue
         row = _row(outcome)
-        if number >= _MOST_DETAILED and outcome.is_done and not outcome.warnings:
+        if is_quiet and quiet > _MOST_DETAILED:
             row |= {"curve": [], "details": "Its details are in the log."}
-        yield f"{',' if number else ''}{_json(row)}".encode()
+        yield f"{separator}{_json(row)}".encode()
+        separator = ","
     yield f"]}}{tail}".encode()
+
+
+def _is_quiet(outcome: Outcome) -> bool:
+    """Whether a checkpoint needs no attention."""
+    return outcome.is_done and not outcome.warnings
 
 
 def _json(value: object) -> str:

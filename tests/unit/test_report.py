@@ -53,6 +53,19 @@ def test_a_recursive_run_writes_a_page_with_each_checkpoint_and_reason(converted
     assert [reason["count"] for reason in data["reasons"]] == [1]
 
 
+def test_a_page_of_very_many_has_those_that_need_attention(converted, monkeypatch):
+    log = converted / "conversions.jsonl"
+    rows = [json.loads(line) | {"warnings": 0} for line in log.read_text().splitlines()]
+    log.write_text("\n".join(map(json.dumps, rows)))
+    monkeypatch.setattr("rllib_compat.cli.report._MOST_ROWS", 0)
+    with pytest.raises(SystemExit):
+        main(["report", str(converted), "--out", str(converted / "short.html")])
+    data = read(converted / "short.html")
+    assert [row["status"] for row in data["rows"]] == ["refused"]
+    assert data["totals"][0] == ["checkpoints", 2]
+    assert "Of 1 that need no attention, 0 have a row" in data["about"]
+
+
 def test_text_of_files_never_ends_the_script(converted):
     log = converted / "conversions.jsonl"
     rows = [json.loads(line) for line in log.read_text().splitlines()]
