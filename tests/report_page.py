@@ -21,16 +21,21 @@ from rllib_compat.cli.report import make_page
 from rllib_compat.conversion.archive_log import Outcome, Outcomes
 from tests.pages import find_browser
 
-ROWS, WIDTHS, SLOWEST = 10_000, (390, 1280, 1920), 400  # ms
+ROWS, WIDTHS, SLOWEST = 10_000, (390, 1100, 1210, 1920), 400  # ms
 HOSTILE = "</script><img src=x onerror=document.title='ran'>"
+#: Uses a part three times, which sorts as once does; the fastest counts, on a busy machine.
 _USE = """async ([id, value]) => {
-  const began = performance.now(), element = document.querySelector(id);
-  if (value === null) element.click();
-  else { element.value = value; element.dispatchEvent(new Event("input")); }
-  document.body.getBoundingClientRect();
-  const took = performance.now() - began;
+  const element = document.querySelector(id), took = [];
+  for (let time = 0; time < 3; time++) {
+    const began = performance.now();
+    if (value === null) element.click();
+    else { element.value = value; element.dispatchEvent(new Event("input")); }
+    document.body.getBoundingClientRect();
+    took.push(performance.now() - began);
+  }
   const names = [...document.querySelectorAll("#rows [data-name=checkpoint]")];
-  return [took, names.map((cell) => cell.textContent), document.querySelector("#count").innerText];
+  const count = document.querySelector("#count").innerText;
+  return [Math.min(...took), names.map((cell) => cell.textContent), count];
 }"""
 
 
@@ -56,6 +61,7 @@ def outcomes(count: int) -> Outcomes:
             "converted",
             "a Checkpointable tree",
             facts=facts,
+            warnings=number % 5 // 4,
             largest_difference=1e-9 * (number % 100),
             name=name,
             details=details,

@@ -120,7 +120,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "last": curve[-1][1] if curve else None,
         "curve": curve,
         "difference": _number(outcome.largest_difference),
-        "warnings": _number(outcome.warnings),
+        "warnings": _number(outcome.warnings) or None,
         "todo": _text(outcome.fix),
         "details": "\n".join(map(_text, details)),
     }
