@@ -143,6 +143,10 @@ def _connector_function(made: ast.expr | None) -> ast.Lambda:
     return function
 
 
+#: Settings that matter for environments other than gymnasium's, and for Atari games.
+_OF_OLD_RAYS = ("legacy_ray", "has_preprocessors", "has_env_check")
+
+
 @frozen
 class AdaptedEnv(Deferred):
     """A legacy environment behind the wrappers that its config asked for.
@@ -162,7 +166,7 @@ class AdaptedEnv(Deferred):
     def code(self, writer: Writer) -> ast.expr | None:
         """The call that wraps it; of what gymnasium has itself, and is no game, the name."""
         given = {k: v for k, v in self.settings.items() if k == "env" or not self._means_nothing(k)}
-        plain = not set(given) - {"env", "env_config", "old_stack"}
+        plain = not set(given) - {"env", "env_config", "old_stack", *_OF_OLD_RAYS}
         # The name of a game alone would leave out the wrappers that it gets here.
         if plain and isinstance(given["env"], str) and not may_be_atari(given["env"]):
             # Without gymnasium its names are unknown; the call below is right for any name.
@@ -180,9 +184,7 @@ class AdaptedEnv(Deferred):
     def _means_nothing(self, name: str) -> bool:
         """Whether a setting is what `EnvSettings` has by itself, or is for Atari games only."""
         value, env = self.settings[name], self.settings.get("env")
-        if name in ("preprocessor_pref", "legacy_ray") or (
-            name == "clip_rewards" and value is False
-        ):
+        if name == "preprocessor_pref" or (name == "clip_rewards" and value is False):
             return not may_be_atari(env) or value == getattr(EnvSettings, name)
         return value in (None, {}) or value == getattr(EnvSettings, name, None)
 

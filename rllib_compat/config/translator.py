@@ -17,6 +17,7 @@ from rllib_compat.config.defaults import TODAY
 from rllib_compat.config.deferred import AdaptedEnv, DeferredPolicy
 from rllib_compat.config.era import AUTO, Era, resolve
 from rllib_compat.config.rule import Context, Settings, nested
+from rllib_compat.config.rules.sampling import ray_of_env
 from rllib_compat.config.rules.training import NEWEST_WITHOUT_VTRACE
 from rllib_compat.config.steps import apply_first, apply_steps
 from rllib_compat.config.translation import Translation
@@ -28,7 +29,6 @@ from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 from rllib_compat.ray_versions import configs
 from rllib_compat.registry import keys as table
 from rllib_compat.registry.keys import find_algorithm
-from rllib_compat.runtime.atari import may_be_atari
 
 OnUnknown = Literal["error", "warn", "pass"]
 Stack = Literal["auto", "new", "old"]
@@ -133,8 +133,7 @@ def translate(
     wrapping = {"env": None, **nested(settings, "env"), **_agents(settings)}
     if stack == "old":
         wrapping["old_stack"] = True
-    elif ray is not None and may_be_atari(wrapping["env"]):
-        wrapping["legacy_ray"] = ray
+    wrapping |= ray_of_env(completed.config, ray)
     return Translation(
         target,
         legacy_algorithm,

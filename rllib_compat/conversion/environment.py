@@ -33,7 +33,8 @@ _ENV_KEYS = ("horizon", "soft_horizon", "no_done_at_end", "clip_rewards", "prepr
 _MODEL_KEYS = ("dim", "grayscale", "zero_mean")
 #: The largest valid number of stacked frames.
 _MOST_STACKED = 64
-_DATA = (*_ENV_KEYS, "atari", "legacy_ray")
+_FLAGS = ("has_preprocessors", "has_env_check")
+_DATA = (*_ENV_KEYS, "atari", "legacy_ray", *_FLAGS)
 
 
 @frozen
@@ -99,6 +100,7 @@ def _valid_settings(settings: Mapping[str, Any], algorithm: str) -> dict[str, An
             found["atari"]["zeros_first"] = True
     ray = settings.get("legacy_ray")
     found["legacy_ray"] = ray if is_version(ray) else None
+    found |= {flag: settings.get(flag) is not False for flag in _FLAGS}
     return found
 
 
@@ -107,7 +109,8 @@ def make_env_settings(env: Any, checkpoint: LegacyCheckpoint) -> EnvSettings:
     config, stored = checkpoint.config, read_stored_env(checkpoint.config, checkpoint.algorithm)
     if stored is not None and stored.settings is not None:
         return EnvSettings(env, **stored.settings)
-    keys = {key: config[key] for key in ("preprocessor_pref", "model") if key in config}
+    names = "preprocessor_pref", "model", "_disable_preprocessor_api", "disable_env_checking"
+    keys = {key: config[key] for key in names if key in config}
     model = keys.get("model")
     if isinstance(model, Mapping):
         keys["model"] = {key: model[key] for key in DEFAULTS if key in model}

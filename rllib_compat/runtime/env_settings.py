@@ -6,12 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
+from packaging.version import Version
+
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import public
 
 #: The key of an `env_config` in which a converted checkpoint has the environment's name and
 #: settings (`LegacyEnvByName`); the other keys are the environment's own.
 STORED = "__legacy_env__"
+#: The first Ray whose preprocessors checked observations, the first that checked environments, and
+#: the first that does neither: it has connectors.
+_PREPROCESSORS_CHECK, _ENVS_ARE_CHECKED, _CONNECTORS = map(Version, ("0.6", "1.12", "2.40"))
 
 
 @public("rllib_compat.adapters")
@@ -38,6 +43,8 @@ class EnvSettings:
         observation_fn: Returns the agents' observations for all those of the environment.
         old_stack: Whether the environment runs on the old API stack.
         validate_env: Checks each new environment, from (env, env context).
+        has_preprocessors: Whether the config's Ray was to preprocess observations.
+        has_env_check: Whether it was to check environments.
     """
 
     env: str | type | Callable[..., Any] | None
@@ -55,6 +62,8 @@ class EnvSettings:
     observation_fn: Callable[..., Mapping[Any, Any]] | None = None
     old_stack: bool = False
     validate_env: Callable[[Any, Any], object] | None = None
+    has_preprocessors: bool = True
+    has_env_check: bool = True
 
     @property
     def needs_adapter(self) -> bool:
@@ -67,7 +76,19 @@ class EnvSettings:
         return not (self.needs_adapter or self.multi_agent)
 
     @property
+    def checks_every_100th(self) -> bool:
+        """Whether the preprocessors of the config's Ray checked the first and every 100th one."""
+        return self.has_preprocessors and self._is_of_a_ray_since(_PREPROCESSORS_CHECK)
+
+    @property
+    def checks_first_two(self) -> bool:
+        """Whether the config's Ray checked what a new environment's `reset` and `step` return."""
+        return self.has_env_check and self._is_of_a_ray_since(_ENVS_ARE_CHECKED)
+
+    @property
     def checks_observations(self) -> bool:
-        """Whether the config's Ray checked observations, and the installed one does not."""
-        old = self.legacy_ray
-        return old is not None and not old.startswith("0.5.") and not self.old_stack
+        """Whether the config's Ray compared observations with their space."""
+        return self.checks_every_100th or self.checks_first_two
+
+    def _is_of_a_ray_since(self, first: Version) -> bool:
+        return self.legacy_ray is not None and first <= Version(self.legacy_ray) < _CONNECTORS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Callable, Hashable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -62,7 +63,7 @@ def adapt_single_agent(env: object, settings: EnvSettings) -> gymnasium.Env[Any,
     if settings.plain and isinstance(env, gymnasium.Env) and has_gymnasium_api(env):
         seen = spaces.from_object(env.observation_space)
         if settings.old_stack or not has_lists(seen):
-            if not settings.checks_observations:
+            if settings.old_stack or not settings.checks_observations:
                 return env
             space, cast = adapt_observation_space(env.observation_space, settings)
             return gymnasium.wrappers.TransformObservation(env, cast, space)
@@ -197,42 +198,74 @@ def clip(reward: float, limit: bool | float | None) -> float:
 
 def caster(space: gymnasium.Space[Any]) -> Any:
     """Returns a function that casts observations to a space: gym allowed lists and any dtype."""
-    if isinstance(space, gymnasium.spaces.Box):
-        dtype, shape = space.dtype, space.shape
-        return lambda obs: np.asarray(obs, dtype).reshape(shape)
+    if isinstance(space, _ARRAYS):
+        return partial(cast_array, space.dtype, space.shape)
     if isinstance(space, gymnasium.spaces.Tuple):
         casts = [caster(part) for part in space.spaces]
         return lambda obs: tuple(cast(part) for cast, part in zip(casts, obs, strict=True))
     if isinstance(space, gymnasium.spaces.Dict):
         by_key = {key: caster(part) for key, part in space.spaces.items()}
-        return lambda obs: {k: by_key[k](v) if k in by_key else v for k, v in obs.items()}
+        return lambda obs: {**obs, **{key: cast(obs[key]) for key, cast in by_key.items()}}
     return lambda obs: obs
+
+
+_ARRAYS = gymnasium.spaces.Box, gymnasium.spaces.MultiBinary, gymnasium.spaces.MultiDiscrete
+
+
+def cast_array(dtype: Any, shape: Any, obs: Any) -> Any:
+    """Casts an observation to an array of a space.
+
+    Raises:
+        ValueError: It has another shape, or values that are no integers of the space's dtype.
+    """
+    given = np.asarray(obs)
+    made = given.astype(dtype, copy=False)
+    if made.shape != shape:
+        raise ValueError(f"its shape is {made.shape}")
+    if made is not given and dtype.kind in "iu" and not np.array_equal(made, given):
+        raise ValueError(f"{dtype} can't represent its values")
+    return made
+
+
+class ObservationCheck:
+    """Says which observations to compare with their space: those that the config's Ray compared.
+
+    Args:
+        settings: The settings of the environment.
+        is_first: Whether Ray checked the environment's first observations.
+    """
+
+    def __init__(self, settings: EnvSettings, *, is_first: bool = True) -> None:
+        self._interval = 100 if settings.checks_every_100th else None
+        self._first = 2 if is_first and settings.checks_first_two else 0
+        self._count = -1
+
+    def is_due(self) -> bool:
+        """Whether to check the next observation."""
+        self._count += 1
+        return self._count < self._first or (
+            self._interval is not None and self._count % self._interval == 0
+        )
 
 
 class ObservationCaster:
     """Casts the observations of an environment to their space, and checks some of them.
 
-    Ray 0.6 – 2.x checked the first observation and every 100th (`Preprocessor.check_shape`).
-
     Args:
         space: The gymnasium space that the environment declares.
         cast: Casts an observation to it.
-        settings: The Ray whose checks to make. The old API stack has its own.
+        check: Says which to compare with the space.
         agent: The id of the agent whose observations these are, if there are several.
     """
-
-    _INTERVAL = 100
 
     def __init__(
         self,
         space: gymnasium.Space[Any],
         cast: Callable[[Any], Any],
-        settings: EnvSettings,
+        check: ObservationCheck,
         agent: Hashable = None,
     ) -> None:
-        self._space, self._cast, self._agent = space, cast, agent
-        # The number of observations until the next check; none is checked below 0.
-        self._unchecked = 0 if settings.checks_observations else -1
+        self._space, self._cast, self._check, self._agent = space, cast, check, agent
 
     def __call__(self, obs: Any) -> Any:
         """Returns the observation as the space has it.
@@ -243,12 +276,12 @@ class ObservationCaster:
         """
         try:
             made = self._cast(obs)
-        except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        except KeyError as error:
+            raise self._misfit(obs, f"does not fit it (there is no {error})") from error
+        except (AttributeError, TypeError, ValueError) as error:
             raise self._misfit(obs, f"does not fit it ({error})") from error
-        if self._unchecked == 0 and not self._space.contains(made):
+        if self._check.is_due() and not self._space.contains(made):
             raise self._misfit(obs, "is outside of it")
-        if self._unchecked >= 0:
-            self._unchecked = (self._unchecked or self._INTERVAL) - 1
         return made
 
     def _misfit(self, obs: object, how: str) -> ObservationError:
@@ -262,22 +295,24 @@ class ObservationCaster:
 
 
 def adapt_observation_space(
-    space: Space[Any], settings: EnvSettings, agent: Hashable = None
+    space: Space[Any],
+    settings: EnvSettings,
+    agent: Hashable = None,
+    check: ObservationCheck | None = None,
 ) -> tuple[gymnasium.Space[Any], ObservationCaster]:
     """Returns the gymnasium space of observations, and what casts them to it.
 
     Lists of varying length become vectors, except on the old API stack, which has a preprocessor
     for them and custom models that unpack them.
     """
+    check = check or ObservationCheck(settings)
     record = spaces.from_object(space)
     if record is None or settings.old_stack or not has_lists(record):
         made = to_gymnasium(space, "observation_space")
-        return made, ObservationCaster(made, caster(made), settings, agent)
+        return made, ObservationCaster(made, caster(made), check, agent)
     made = spaces.to_gymnasium(record)
     cast = caster(made)
-    return made, ObservationCaster(
-        made, lambda obs: cast(flatten_lists(record, obs)), settings, agent
-    )
+    return made, ObservationCaster(made, lambda obs: cast(flatten_lists(record, obs)), check, agent)
 
 
 def to_gymnasium(space: object, name: str) -> gymnasium.Space[Any]:

@@ -15,7 +15,12 @@ from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.ray_versions import connectors, environments
 from rllib_compat.runtime import gym_api
 from rllib_compat.runtime.env_settings import EnvSettings
-from rllib_compat.runtime.gym_api import LegacyEnvWrapper, metadata_of
+from rllib_compat.runtime.gym_api import (
+    LegacyEnvWrapper,
+    ObservationCaster,
+    ObservationCheck,
+    metadata_of,
+)
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT
 
 if TYPE_CHECKING:
@@ -101,7 +106,9 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
         self._continue_from: tuple[Any, dict[Any, Any]] | None = None
         self.observation_spaces: dict[Any, gymnasium.Space[Any]] = {}
         self.action_spaces: dict[Any, gymnasium.Space[Any]] = {}
-        self._casts: dict[Any, Any] = {}
+        self._casts: dict[Any, ObservationCaster] = {}
+        # As in old Rays, the agents of a policy share its checks.
+        self._checks: dict[str | None, ObservationCheck] = {}
         # The agents of the last observation in its order, which is also that of the actions.
         self._observing: list[Any] = []
         # What each has observed last in this episode, and who has acted since.
@@ -234,10 +241,14 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
         self.possible_agents.append(agent)
 
     def _update_spaces(self, agent: Hashable) -> None:
-        observation, action = _agent_spaces(self.env, agent, self._settings)
-        seen, cast = gym_api.adapt_observation_space(
-            observation, self._settings, None if self._one_agent else agent
-        )
+        settings = self._settings
+        mapping = settings.policy_mapping_fn
+        policy = call_mapping(mapping, agent) if mapping else None
+        observation, action = _agent_spaces(self.env, agent, policy, settings)
+        check = ObservationCheck(settings, is_first=self._one_agent)
+        check = self._checks.setdefault(policy, check)
+        named = None if self._one_agent else agent
+        seen, cast = gym_api.adapt_observation_space(observation, settings, named, check)
         self.observation_spaces[agent], self._casts[agent] = seen, cast
         self.action_spaces[agent] = gym_api.to_gymnasium(action, "action_space")
 
@@ -260,9 +271,10 @@ def _are_ids(agents: Iterable[Any]) -> bool:
     return all(isinstance(agent, (str, int)) for agent in agents)
 
 
-def _agent_spaces(env: object, agent: Hashable, settings: EnvSettings) -> tuple[Any, Any]:
+def _agent_spaces(
+    env: object, agent: Hashable, policy: str | None, settings: EnvSettings
+) -> tuple[Any, Any]:
     """Returns an agent's observation and action space: its own, its policy's or the shared one."""
-    policy = call_mapping(settings.policy_mapping_fn, agent) if settings.policy_mapping_fn else None
     of_policy = (None, None) if policy is None else settings.policy_spaces.get(policy, (None, None))
     found = []
     for name, policy_space in zip(("observation_space", "action_space"), of_policy, strict=True):

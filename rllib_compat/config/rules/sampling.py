@@ -25,7 +25,8 @@ from rllib_compat.neutral.report import Severity, Verdict
 from rllib_compat.neutral.spaces import from_object, parse_repr
 from rllib_compat.ray_versions import configs
 from rllib_compat.registry.keys import CALLBACK_EVENTS
-from rllib_compat.runtime.atari import atari_settings, may_be_atari
+from rllib_compat.runtime.atari import atari_settings
+from rllib_compat.runtime.env_settings import EnvSettings
 
 #: From this Ray on, `preprocessor_pref: None` meant no preprocessing at all.
 _NO_PREPROCESSING = Version("2.1")
@@ -354,6 +355,26 @@ def _is_above_zero(epsilon: object) -> bool:
     return any(e > 0 for _, e in epsilon) if isinstance(epsilon, list) else bool(epsilon)
 
 
+# A setting of an environment → the key that switches it off.
+_SWITCHES = {
+    "has_preprocessors": "_disable_preprocessor_api",
+    "has_env_check": "disable_env_checking",
+}
+
+
+def ray_of_env(config: Mapping[str, Any], ray: str | None) -> dict[str, Any]:
+    """The settings of an environment that say its Ray, and what that did with observations."""
+    if ray is None:
+        return {}
+    found: dict[str, Any] = {"legacy_ray": ray}
+    if EnvSettings(None, legacy_ray=ray).checks_observations:
+        connectors = config.get("enable_env_runner_and_connector_v2")
+        for name, key in _SWITCHES.items():
+            if connectors or config.get(key):
+                found[name] = False
+    return found
+
+
 def _changes_env(wrapper: Mapping[str, Any], context: Context) -> bool:
     """Whether evaluation has another environment than training, or wraps it otherwise."""
     name = wrapper.get("env")
@@ -365,8 +386,6 @@ def _env_of_evaluation(wrapper: Mapping[str, Any], context: Context) -> dict[str
     """The environment of training, with what the evaluation config changes."""
     keys = ("env", "horizon", "soft_horizon", "no_done_at_end", "preprocessor_pref")
     settings = {"env": None, **{k: context.config[k] for k in keys if k in context.config}}
-    if context.legacy_ray is not None and may_be_atari(wrapper.get("env", settings["env"])):
-        settings["legacy_ray"] = context.legacy_ray
-    settings |= wrapper
+    settings |= {**ray_of_env(context.config, context.legacy_ray), **wrapper}
     frames = atari_settings(context.get("model") or {}) | wrapper.get("atari", {})
     return {**settings, "atari": frames} if frames else settings

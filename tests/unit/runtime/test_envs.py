@@ -15,7 +15,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 
 from rllib_compat.adapters import EnvSettings, adapt_env
-from rllib_compat.errors import LegacyEnvError, ObservationError
+from rllib_compat.errors import LegacyEnvError
 from rllib_compat.neutral import spaces as records
 from rllib_compat.runtime import (
     find_creator,
@@ -289,81 +289,6 @@ def test_a_space_of_no_known_kind_is_an_error():
 
     with pytest.raises(LegacyEnvError, match="not a space of gym or gymnasium"):
         make(EnvSettings(Odd))
-
-
-class Observing(OldEnv):
-    """Returns the observations of its config, one after the other, and then the last of them."""
-
-    def reset(self):
-        super().reset()
-        return self.config["observations"][0]
-
-    def step(self, action):
-        self.steps += 1
-        seen = self.config["observations"]
-        return seen[min(self.steps, len(seen) - 1)], 1.0, False, {}
-
-
-class GymnasiumObserving(Observing, gymnasium.Env):
-    observation_space = spaces.Box(-1, 1, (2,), np.float32)
-
-    def reset(self, *, seed=None, options=None):  # its signature says which API it is
-        return super().reset(), {}
-
-    def step(self, action):
-        obs, reward, done, info = super().step(action)
-        return obs, reward, done, False, info
-
-
-INSIDE, OUTSIDE, WRONG = np.zeros(2, "f"), np.full(2, 7, "f"), np.zeros(3, "f")
-
-
-@pytest.mark.parametrize("env", [Observing, GymnasiumObserving])
-@pytest.mark.parametrize(
-    ("observations", "steps", "said"),
-    [
-        ([OUTSIDE], 0, "An observation is outside of it: array([7., 7.]"),
-        ([np.full(2, np.nan)], 0, "is outside of it: array([nan, nan])"),
-        ([None], 0, "does not fit it"),
-        ([WRONG], 0, "does not fit it (cannot reshape array of size 3 into shape (2,))"),
-        ([INSIDE, WRONG], 1, "does not fit it"),
-        ([INSIDE] * 100 + [OUTSIDE], 100, "is outside of it"),
-    ],
-)
-def test_observations_are_checked_as_the_old_ray_did(env, observations, steps, said):
-    made = make(EnvSettings(env, legacy_ray="1.13.0"), observations=observations)
-
-    def run():
-        made.reset()
-        for _ in range(steps):
-            made.step(0)
-
-    with pytest.raises(ObservationError) as raised:
-        run()
-    assert "observation_space is Box(-1.0, 1.0, (2,), float32)" in str(raised.value)
-    assert said in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("legacy_ray", "observations"),
-    [("0.5.3", [OUTSIDE]), (None, [OUTSIDE]), ("1.13.0", [INSIDE, OUTSIDE])],
-)
-def test_what_the_old_ray_did_not_check_passes(legacy_ray, observations):
-    made = make(EnvSettings(Observing, legacy_ray=legacy_ray), observations=observations)
-    made.reset()
-    assert made.step(0)[0].tolist() == [7, 7]
-
-
-def test_an_observation_outside_its_space_names_the_agent():
-    class Agents(OldMultiAgent):
-        observation_space, action_space = spaces.Discrete(2), spaces.Discrete(2)
-
-        def reset(self):
-            return {"left": 1, "right": 2}
-
-    made = make(EnvSettings(Agents, multi_agent=True, legacy_ray="0.8.5"))
-    with pytest.raises(ObservationError, match="An observation of 'right' is outside of it: 2"):
-        made.reset()
 
 
 class OldMultiAgent(MultiAgentEnv):
