@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 from pathlib import Path
+from typing import ClassVar
 from unittest import mock
 
 import numpy as np
@@ -12,11 +13,15 @@ import ray
 import torch
 from ray.rllib.models import ModelCatalog
 from ray.rllib.models.torch.fcnet import FullyConnectedNetwork
+from ray.rllib.models.torch.torch_modelv2 import TorchModelV2
+from ray.rllib.policy.policy import Policy
 from ray.rllib.policy.sample_batch import SampleBatch
+from ray.rllib.policy.view_requirement import ViewRequirement
 
 import rllib_compat as compat
 from rllib_compat import gym
-from rllib_compat.errors import GoneError
+from rllib_compat.errors import CompatError, GoneError
+from rllib_compat.trainer import policy_class
 from tests import legacy_api
 from tests.legacy.policies import calls, learning
 from tests.marks import OTHERS_WARNINGS, marked
@@ -154,3 +159,99 @@ def test_what_is_sampled_by_hand_is_no_part_of_a_train_batch():
         assert [result["timesteps_total"] for result in results] == [40, 80]
         assert [result["info"]["num_steps_trained"] for result in results] == [40, 80]
         assert [result["episodes_this_iter"] for result in results] == [8, 4]
+
+
+def test_weights_of_other_names_are_refused():
+    with trainer_of("ppo", "1.13.0") as trainer:
+        before = trainer.get_weights()
+        with pytest.raises(CompatError, match="no weights fc_1/kernel") as raised:
+            trainer.set_weights({"default_policy": {"fc_1/kernel": np.zeros((3, 4))}})
+        assert "get_weights()" in raised.value.fix
+        name = next(iter(before["default_policy"]))
+        trainer.set_weights({"default_policy": {name: before["default_policy"][name] + 1}})
+        after = trainer.get_weights()["default_policy"]
+        assert np.array_equal(after[name], before["default_policy"][name] + 1)
+
+
+@pytest.mark.parametrize("name", ["local_replay_buffer", "optimizer", "train_exec_impl"])
+def test_a_trainer_may_have_parts_of_its_own(name):
+    class Own(compat.PPOTrainer):
+        def __init__(self):
+            """No Ray builds it."""
+
+    trainer = Own()
+    setattr(trainer, name, "own")
+    assert getattr(trainer, name) == "own"
+
+
+class Looking(TorchModelV2, torch.nn.Module):
+    """A model that acts on the observation before the last, a view of its own name."""
+
+    def __init__(self, obs_space, action_space, num_outputs, model_config, name):
+        TorchModelV2.__init__(self, obs_space, action_space, num_outputs, model_config, name)
+        torch.nn.Module.__init__(self)
+        self.unused = torch.nn.Linear(1, 1)
+        views = ViewRequirement("obs", shift="-1:0", space=obs_space)
+        self.view_requirements["last_two"] = views
+
+    def forward(self, input_dict, state, seq_lens):
+        seen = input_dict["last_two"]
+        return 9 * torch.stack([-seen[:, 0, 0], seen[:, 0, 0], 0 * seen[:, 0, 0]], 1), state
+
+    def value_function(self):
+        return self.unused(torch.zeros(1, 1))[0]
+
+
+def test_a_view_in_the_input_reaches_the_model():
+    ModelCatalog.register_custom_model("looking", Looking)
+    with trainer_of("ppo", "1.13.0", model={"custom_model": "looking"}) as trainer:
+        obs = np.zeros(4, np.float32)
+        for first, action in ((1.0, 1), (-1.0, 0)):
+            seen = np.stack([np.full_like(obs, first), obs])
+            given = {"obs": obs, "last_two": seen}
+            found = trainer.compute_single_action(input_dict=given, explore=False)
+            assert found == action
+
+
+class Asking(Policy):
+    """A policy without a model, whose state is a list with an entry for each row."""
+
+    infos: ClassVar = []
+
+    def compute_actions(self, obs_batch, state_batches=None, info_batch=None, **_):
+        self.infos.extend(info_batch)
+        return [0] * len(obs_batch), [[[1.0, 2.0]] * len(obs_batch)], {}
+
+    def get_initial_state(self):
+        return [np.zeros(2)]
+
+    def learn_on_batch(self, samples):
+        return {"learner_stats": {"states": samples["state_in_0"].shape}}
+
+    def get_weights(self):
+        return {}
+
+    def set_weights(self, weights):
+        """There are none."""
+
+
+def test_a_policy_of_ones_own_gets_infos_and_may_return_a_state_as_a_list():
+    policies = {"own": (Asking, None, None, {})}
+    agents = {"policies": policies, "policy_mapping_fn": lambda *_, **__: "own"}
+    with trainer_of("ppo", "1.13.0", multiagent=agents) as trainer:
+        Asking.infos.clear()
+        batch = trainer.workers.local_worker().sample().policy_batches["own"]
+        assert {type(info) for info in Asking.infos} == {dict}
+        assert batch["state_out_0"].shape == (20, 2)
+
+
+def test_a_policy_of_another_algorithm_has_the_settings_that_it_reads():
+    classes = {"ppo": policy_class("PPOTorchPolicy"), "dqn": policy_class("DQNTorchPolicy")}
+    policies = {name: (given, None, None, {}) for name, given in classes.items()}
+    agents = {"policies": policies, "policy_mapping_fn": lambda *_, **__: "ppo"}
+    with trainer_of("ppo", "1.13.0", multiagent=agents) as trainer:
+        assert trainer.translation.api_stack == "old", "which nobody has to ask for"
+        ppo, dqn = trainer.get_policy("ppo"), trainer.get_policy("dqn")
+        assert "replay_buffer_config" not in ppo.config
+        assert "capacity" in dqn.config["replay_buffer_config"]
+        assert {name.partition(".")[0] for name in dqn.get_weights()} > {"advantage_module"}
