@@ -65,7 +65,8 @@ def adapt_single_agent(env: object, settings: EnvSettings) -> gymnasium.Env[Any,
         if settings.old_stack or not has_lists(seen):
             if settings.old_stack or not settings.checks_observations:
                 return env
-            space, cast = adapt_observation_space(env.observation_space, settings)
+            check = ObservationCheck(settings, env)
+            space, cast = adapt_observation_space(env.observation_space, settings, check)
             return gymnasium.wrappers.TransformObservation(env, cast, space)
     return GymAdapter(env, settings)
 
@@ -87,7 +88,7 @@ class GymAdapter(LegacyEnvWrapper, gymnasium.Env[Any, Any]):
         check(env, "reset", "step", "observation_space", "action_space")
         self.env = env
         self.observation_space, self._cast = adapt_observation_space(
-            env.observation_space, settings
+            env.observation_space, settings, ObservationCheck(settings, env)
         )
         self.action_space = to_gymnasium(env.action_space, "action_space")
         self.metadata = metadata_of(env)
@@ -232,12 +233,13 @@ class ObservationCheck:
 
     Args:
         settings: The settings of the environment.
-        is_first: Whether Ray checked the environment's first observations.
+        env: The environment of one agent, whose first observations Ray also checked.
     """
 
-    def __init__(self, settings: EnvSettings, *, is_first: bool = True) -> None:
+    def __init__(self, settings: EnvSettings, env: object = None) -> None:
         self._interval = 100 if settings.checks_every_100th else None
-        self._first = 2 if is_first and settings.checks_first_two else 0
+        is_tried = env is not None and not getattr(env, "_skip_env_checking", False)
+        self._first = 2 if is_tried and settings.checks_first_two else 0
         self._count = -1
 
     def is_due(self) -> bool:
@@ -295,17 +297,13 @@ class ObservationCaster:
 
 
 def adapt_observation_space(
-    space: Space[Any],
-    settings: EnvSettings,
-    agent: Hashable = None,
-    check: ObservationCheck | None = None,
+    space: Space[Any], settings: EnvSettings, check: ObservationCheck, agent: Hashable = None
 ) -> tuple[gymnasium.Space[Any], ObservationCaster]:
     """Returns the gymnasium space of observations, and what casts them to it.
 
     Lists of varying length become vectors, except on the old API stack, which has a preprocessor
     for them and custom models that unpack them.
     """
-    check = check or ObservationCheck(settings)
     record = spaces.from_object(space)
     if record is None or settings.old_stack or not has_lists(record):
         made = to_gymnasium(space, "observation_space")

@@ -245,10 +245,9 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
         mapping = settings.policy_mapping_fn
         policy = call_mapping(mapping, agent) if mapping else None
         observation, action = _agent_spaces(self.env, agent, policy, settings)
-        check = ObservationCheck(settings, is_first=self._one_agent)
-        check = self._checks.setdefault(policy, check)
-        named = None if self._one_agent else agent
-        seen, cast = gym_api.adapt_observation_space(observation, settings, named, check)
+        env, named = (self.env, None) if self._one_agent else (None, agent)
+        check = self._checks.setdefault(policy, ObservationCheck(settings, env))
+        seen, cast = gym_api.adapt_observation_space(observation, settings, check, named)
         self.observation_spaces[agent], self._casts[agent] = seen, cast
         self.action_spaces[agent] = gym_api.to_gymnasium(action, "action_space")
 

@@ -81,9 +81,8 @@ class VectorAdapter(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.env = env
         gym_api.check(env, "vector_reset", "vector_step", "reset_at", "num_envs")
         self.num_envs = int(env.num_envs)
-        check = gym_api.ObservationCheck(settings, is_first=False)
-        space = env.observation_space
-        seen, self._cast = gym_api.adapt_observation_space(space, settings, check=check)
+        check = gym_api.ObservationCheck(settings)
+        seen, self._cast = gym_api.adapt_observation_space(env.observation_space, settings, check)
         self.single_observation_space = seen
         self.single_action_space = gym_api.to_gymnasium(env.action_space, "action_space")
         self.observation_space = batch_space(seen, self.num_envs)

@@ -87,6 +87,13 @@ def test_the_old_api_stack_says_the_same():
     assert play(env) == 0
 
 
+def test_an_environment_may_ask_not_to_be_checked_at_its_start():
+    class Skipped(observing.make_env(gym, gym.spaces.Discrete(2), 0, 2, 1)):
+        _skip_env_checking = True  # its name in Ray 1.12 - 2.x
+
+    assert play(adapt_env(replace(settings_of("1.13.0"), env=Skipped))({})) is None
+
+
 class OfGymnasium(gymnasium.Env):
     observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
