@@ -225,6 +225,12 @@ def config_validators(trainer: LegacyTrainer) -> list[Callable[[dict[str, Any]],
     return [check for check in given if check is not None]
 
 
+def is_rllibs_own(hook: Callable[..., object]) -> bool:
+    """Whether a hook is a function of RLlib, such as `update_kl`."""
+    written_in = str(getattr(hook, "__module__", None))
+    return written_in.partition(".")[0] == __name__.partition(".")[0]
+
+
 def env_validator(cls: type[LegacyTrainer]) -> Callable[[Any, Any], object] | None:
     """The function of a trainer class that checks each environment, or None."""
     return cls.validate_env if is_overridden(cls, "validate_env") else cls.hooks.get("validate_env")

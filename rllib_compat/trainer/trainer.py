@@ -774,6 +774,10 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         raise missing(self, "trainer", name)
 
     def call_hook(self, name: str, *arguments: Any) -> None:
-        """Calls a hook of the class (`subclasses.HOOKS`), if it has it."""
-        if name in self.hooks:
-            self.hooks[name](self, *arguments)
+        """Calls a hook of the class (`subclasses.HOOKS`), if it has it.
+
+        RLlib's own functions are part of its algorithms, which call them themselves.
+        """
+        hook = self.hooks.get(name)
+        if hook is not None and (self.learns_once or not subclasses.is_rllibs_own(hook)):
+            hook(self, *arguments)

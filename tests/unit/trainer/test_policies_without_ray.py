@@ -21,6 +21,7 @@ from ray.rllib.policy.view_requirement import ViewRequirement
 import rllib_compat as compat
 from rllib_compat import gym
 from rllib_compat.errors import CompatError, GoneError
+from rllib_compat.legacy import lookup
 from rllib_compat.trainer import policy_class
 from tests import legacy_api
 from tests.legacy.policies import calls, learning
@@ -39,13 +40,13 @@ NOT_COMPARED = {"ppo-lstm": {"vf_explained_var"}, "sac": {"log_alpha_value"}}
 
 
 @contextlib.contextmanager
-def trainer_of(case, release, **more):
+def trainer_of(case, release, cls=compat.Trainer, **more):
     algorithm, config = calls.config_of(case)
     env = calls.make_env(gym)
     nothing = {"init": mock.DEFAULT, "cluster_resources": dict, "put": lambda value, **_: value}
     with mock.patch.multiple(ray, **nothing):
         config = {**config, "framework": "torch", **more}
-        made = compat.Trainer(config, env=env, algorithm=algorithm, legacy_ray=release)
+        made = cls(config, env=env, algorithm=algorithm, legacy_ray=release)
         yield made
         made.stop()
 
@@ -255,3 +256,16 @@ def test_a_policy_of_another_algorithm_has_the_settings_that_it_reads():
         assert "replay_buffer_config" not in ppo.config
         assert "capacity" in dqn.config["replay_buffer_config"]
         assert {name.partition(".")[0] for name in dqn.get_weights()} > {"advantage_module"}
+
+
+@pytest.mark.parametrize("api_stack", ["new", "old"])
+def test_a_hook_of_rllibs_own_is_part_of_its_algorithm(api_stack):
+    own = type("Own", (policy_class("PPOTorchPolicy"),), {})
+    made = compat.PPOTrainer.with_updates(
+        default_policy=None if api_stack == "new" else own,
+        after_optimizer_step=lookup("ray.rllib.agents.ppo.ppo", "update_kl"),
+    )
+    with trainer_of("ppo", "0.8.5", made, kl_target=100.0) as trainer:
+        assert trainer.translation.api_stack == api_stack
+        trainer.train()
+        assert trainer.get_policy().kl_coeff == pytest.approx(0.1), "half of 0.2, once"
