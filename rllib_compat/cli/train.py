@@ -189,7 +189,11 @@ def _experiments(files: list[str], given: dict[str, Any]) -> list[Experiment]:
     for file in files:
         found = experiments.read(file)
         if twice := specs.keys() & found.keys():
-            raise ConfigError(f"Two files define the experiment {twice.pop()!r}.", where=file)
+            raise ConfigError(
+                f"Two files define the experiment {twice.pop()!r}.",
+                where=file,
+                fix="Rename the experiment in one of the files.",
+            )
         specs |= found
     specs = specs or {given["experiment_name"] or "default": {}}
     keys = {**(given["config"] or {}), **_config_keys(given)}
@@ -254,7 +258,11 @@ def _run(experiments: list[Experiment], given: dict[str, Any]) -> list[dict[str,
         try:
             scheduler = create_scheduler(given["scheduler"], **given["scheduler_config"])
         except (TypeError, ValueError) as error:
-            raise ConfigError(str(error), where="--scheduler, --scheduler-config") from error
+            raise ConfigError(
+                str(error),
+                where="--scheduler, --scheduler-config",
+                fix="Correct the name of the scheduler and the names of its arguments.",
+            ) from error
         trials = tune.run_experiments(
             {experiment.name: experiment.spec for experiment in experiments},
             scheduler=scheduler,

@@ -133,7 +133,9 @@ def _require_extras() -> None:
 def _files(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         if not path.is_file():
-            raise CompatError("The path is neither a file nor a folder.", where=str(path))
+            raise CompatError(
+                "The path is neither a file nor a folder.", where=str(path), fix="Check the path."
+            )
         yield path
         return
     for folder, names, files in walk(path):

@@ -74,7 +74,9 @@ def read_data(source: str) -> Any:
         # A value that contains itself, or expands to millions of values, is no config.
         check_values(value, budget, source)
     except CompatError as error:
-        raise ConfigError(f"{source} can't be read: {error.found}", where=error.where) from error
+        raise ConfigError(
+            f"{source} can't be read: {error.found}", where=error.where, fix=_ANOTHER
+        ) from error
     return value
 
 
@@ -90,6 +92,7 @@ def _read_pickle(path: Path, budget: Budget) -> Any:
     return pickles.load(path, budget=budget).value
 
 
+_ANOTHER = "Correct the file, or pass another one."
 _READERS = {".json": _read_json, ".yaml": _read_yaml, ".yml": _read_yaml, ".pkl": _read_pickle}
 
 
@@ -99,7 +102,7 @@ def _python_dict(path: Path, name: str) -> Any:
             tree = ast.parse(file.read(), str(path))
     # Text that is none, null bytes, and what is nested too deeply for Python.
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ConfigError(f"{path} can't be read: {error}") from error
+        raise ConfigError(f"{path} can't be read: {error}", fix=_ANOTHER) from error
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         if any(isinstance(target, ast.Name) and target.id == name for target in targets):
@@ -111,16 +114,23 @@ def _python_dict(path: Path, name: str) -> Any:
         values = runpy.run_path(str(path), run_name=path.stem)
     except (Exception, SystemExit) as error:  # whatever the file does when it is run
         raise ConfigError(
-            f"{path} can't be run, as {name} is computed in it: {type(error).__name__}: {error}"
+            f"{path} can't be run, as {name} is computed in it: {type(error).__name__}: {error}",
+            fix=f"Correct the error, or assign constants to {name}: these are read without running "
+            "the file.",
         ) from error
     if name not in values:
-        raise ConfigError(f"{path} defines no {name!r}.")
+        known = [n for n, v in values.items() if n[:1] != "_" and isinstance(v, Mapping)]
+        named = " or ".join(f"{path}:{n}" for n in known) or "the name of a dict"
+        raise ConfigError(f"{path} defines no {name!r}.", fix=f"Pass {named}.")
     return values[name]
 
 
 def _experiments(name: str, value: object) -> list[Experiment]:
     if not isinstance(value, Mapping):
-        raise ConfigError(f"{name} holds a {type(value).__name__}, not a config.")
+        raise ConfigError(
+            f"{name} holds a {type(value).__name__}, not a config.",
+            fix="Pass a dict of settings, or a dict of experiments.",
+        )
     if _is_experiment(value):
         return [_experiment(name, value)]
     if value and all(_is_experiment(inner) for inner in value.values()):

@@ -80,7 +80,10 @@ def translate(
         ConfigError: The algorithm or `legacy_ray` is not known.
     """
     if not isinstance(config, Mapping):
-        raise ConfigError(f"A config is a dict, not {type(config).__name__}.")
+        raise ConfigError(
+            f"A config is a dict, not {type(config).__name__}.",
+            fix='Pass a dict, such as {"lr": 0.0001}.',
+        )
     given = {**(given or {}), **({} if env is None else {"env": env})}
     legacy_algorithm, how = find_algorithm({**config, **given}, algorithm)
     target = registry.of(legacy_algorithm).becomes or legacy_algorithm

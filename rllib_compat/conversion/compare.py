@@ -356,7 +356,6 @@ def require_equal(rows: list[OutputDifference]) -> None:
     raise VerificationError(
         f"Old and new differ: {listed}{more}.",
         where=f"policies.{worst.policy_id}",
-        fix="Nothing was written. Please report this checkpoint's network and Ray version.",
     )
 
 

@@ -173,7 +173,10 @@ def source_of(chain: Chain, activation: str | None, policy: PolicyState) -> str:
         node[last] = layer
     for name in tree:
         if not name.isidentifier() or keyword.iskeyword(name):
-            raise NotYetError(f"{name!r} can't be the name of a layer in Python.")
+            raise NotYetError(
+                f"{name!r} can't be the name of a layer in Python.",
+                fix="Write the RLModule yourself, and pass it with --model.",
+            )
     setup = [f"        self.{name} = {format_line(_layers(part))}" for name, part in tree.items()]
     about = f"""The custom model of policy {policy.policy_id}, as an RLModule.
 

@@ -102,7 +102,11 @@ def load(file: Path) -> dict[str, Array]:
         raise
     # numpy and zipfile raise many kinds of errors for damage: tokenize's, zlib's, RuntimeError, ….
     except Exception as error:
-        raise CheckpointError(f"Not a .npz of plain arrays: {error}", where=str(file)) from error
+        raise CheckpointError(
+            f"Not a .npz of plain arrays: {error}",
+            where=str(file),
+            fix="Write the file with the script of `rllib-compat recorder`, or with numpy.savez.",
+        ) from error
 
 
 def _require_bounded(data: memoryview, budget: Budget) -> None:

@@ -191,7 +191,11 @@ def read_bytes(path: Path, budget: Budget, where: str, largest: int | None = Non
         found = "No such file."
         raise CheckpointError(found, where=where, fix="Check the path.") from error
     except OSError as error:
-        raise CheckpointError(f"It can't be read: {error.strerror}.", where=where) from error
+        raise CheckpointError(
+            f"It can't be read: {error.strerror}.",
+            where=where,
+            fix="Check the path, and that you have the permission to read the file.",
+        ) from error
     if (size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise CorruptCheckpointError(
             "The file has changed while it was read.",

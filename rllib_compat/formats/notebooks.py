@@ -18,6 +18,7 @@ from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.frozen import frozen
 
 SUFFIX = ".ipynb"
+_NOTEBOOKS = "Pass a notebook that Jupyter has saved, with code in it."
 _LARGEST = 16 << 20  # bytes; pictures are in it
 _MARK = "# notebook:"
 _NEXT_CELL = re.compile(rf"^[ \t]*{_MARK} cell \d+\n", re.MULTILINE)
@@ -62,7 +63,10 @@ class Notebook:
         new, cells = Notebook(self.text, content), _NEXT_CELL.split(joined)
         before, *after = cells
         if len(after) != len(new._cells()):
-            raise CompatError(f"The notebook has {len(new._cells())} code cells, not {len(after)}.")
+            raise CompatError(
+                f"The notebook has {len(new._cells())} code cells, not {len(after)}.",
+                fix="Exclude the notebook, and please report it.",
+            )
         after[0] = before + after[0]
         for cell, code in zip(new._cells(), after, strict=True):
             lines = _ipython(code.removesuffix("\n"))
@@ -102,8 +106,10 @@ def read(path: Path) -> Notebook:
         if notebook.code():
             return notebook
     except (AttributeError, KeyError, TypeError) as error:
-        raise CompatError("The file is not a Jupyter notebook.", where=str(path)) from error
-    raise CompatError("The notebook has no code cells.", where=str(path))
+        raise CompatError(
+            "The file is not a Jupyter notebook.", where=str(path), fix=_NOTEBOOKS
+        ) from error
+    raise CompatError("The notebook has no code cells.", where=str(path), fix=_NOTEBOOKS)
 
 
 def left_out(code: str) -> list[str]:

@@ -305,6 +305,7 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
         raise CheckpointError(
             "This Ray's weights have no names, so they cannot be matched to the module's.",
             where=where,
+            fix=refusals.KEEPS,
         )
     if policy.observation_space is None or policy.action_space is None:
         raise refusals.needed(

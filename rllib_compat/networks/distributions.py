@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from rllib_compat.networks import refusals
 from rllib_compat.neutral.errors import NotYetError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import Box, DictSpace, Discrete, MultiDiscrete, Space, TupleSpace
@@ -254,7 +255,7 @@ def default_distribution(space: Space, *, where: str) -> Distribution:
             lambda made: dict(zip(keys, made, strict=True)),
             lambda actions: [actions[key] for key in keys],
         )
-    raise NotYetError(f"Not supported yet: actions of the space {space}.", where=where)
+    raise refusals.not_yet(f"actions of the space {space}", where)
 
 
 def distribution_from_settings(

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rllib_compat.networks import refusals
 from rllib_compat.networks.ops.in_numpy import OPS
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen
@@ -137,10 +138,14 @@ class Graph:
         for name, array in arrays.items():
             followed = name.removeprefix("target.")
             if followed.rpartition(".")[0] not in steps:
-                raise CheckpointError(f"No operation uses the array {name}.", where=where)
+                raise CheckpointError(
+                    f"No operation uses the array {name}.", where=where, fix=refusals.CHECK
+                )
             if followed != name and arrays[followed].shape != array.shape:
                 raise CheckpointError(
-                    f"The array {name} has another shape than {followed}.", where=where
+                    f"The array {name} has another shape than {followed}.",
+                    where=where,
+                    fix=refusals.CHECK,
                 )
         # Shapes are all that counts here: gigabytes of weights are not even looked at.
         shapes = {k: np.broadcast_to(np.float32(0), array.shape) for k, array in arrays.items()}
@@ -272,7 +277,11 @@ class Compiled:
         values: list[Any] = [None] * len(self._places)
         for name in self.inputs:
             if name not in inputs:
-                raise CheckpointError(f"The input {name!r} is missing.", where=self._where)
+                raise CheckpointError(
+                    f"The input {name!r} is missing.",
+                    where=self._where,
+                    fix=f"Pass all of {', '.join(self.inputs)}.",
+                )
             values[self._places[name]] = np.asarray(inputs[name], self._dtype)
         for operation, own, places, settings, place, next_states in self._calls:
             taken = [values[i] for i in places]
@@ -301,6 +310,7 @@ class Compiled:
             f"The arrays {shapes} do not fit the inputs "
             f"{', '.join(str(np.shape(v)) for v in taken)} ({error}).",
             where=self._where,
+            fix=refusals.CHECK,
         )
 
 

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rllib_compat.networks import refusals
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen
 
@@ -199,7 +200,9 @@ def from_canonical(table: Table, arrays: Mapping[str, Array]) -> dict[str, Array
     for name, array in arrays.items():
         move = row_to(table, name)
         if move is None:
-            raise CheckpointError(f"The target has no place for the array {name!r}.")
+            raise CheckpointError(
+                f"The target has no place for the array {name!r}.", fix=refusals.CHECK
+            )
         out[move.theirs] = move.change.back(array)
     return out
 
@@ -216,5 +219,7 @@ def require_same_names(found: Iterable[str], wanted: Iterable[str], *, where: st
         parts = [f"missing: {', '.join(missing)}"] if missing else []
         parts += [f"not expected: {', '.join(spare)}"] if spare else []
         raise CheckpointError(
-            f"The arrays do not fit the network: {'; '.join(parts)}.", where=where
+            f"The arrays do not fit the network: {'; '.join(parts)}.",
+            where=where,
+            fix=refusals.CHECK,
         )

@@ -37,7 +37,7 @@ from rllib_compat.networks.observations import scaling_findings
 from rllib_compat.networks.ops.in_numpy import OPS
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.neutral.spaces import Box, Space
 
@@ -83,9 +83,13 @@ def read_own(policy: PolicyState) -> Reading:
     try:
         graph = Graph.from_plain(model["graph"])
     except (KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"The module's graph is damaged ({error!r}).", where=where) from error
+        raise CorruptCheckpointError(
+            f"The module's graph is damaged ({error!r}).", where=where
+        ) from error
     if "obs" not in graph.inputs:
-        raise CheckpointError("The module's graph has no input for observations.", where=where)
+        raise CorruptCheckpointError(
+            "The module's graph has no input for observations.", where=where
+        )
     if unknown := {step.op for step in graph.steps} - OPS.keys():
         raise CheckpointError(
             f"The module has unknown operations: {', '.join(sorted(unknown))}.",
@@ -122,12 +126,12 @@ def _of_new_ddpg(policy: PolicyState, model: Mapping[str, Any]) -> Mapping[str, 
     where = f"policies.{policy.policy_id}"
     seen, actions = policy.observation_space, policy.action_space
     if seen is None or not isinstance(actions, Box):
-        raise CheckpointError("The module's spaces are not those of DDPG.", where=where)
+        raise CorruptCheckpointError("The module's spaces are not those of DDPG.", where=where)
     try:
         settings = ModelSettings.of_module(model, "DDPG")
         new = draw_network(settings, seen, actions, np.random.default_rng(0))
     except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(
+        raise CorruptCheckpointError(
             f"The module's settings are damaged ({error!r}).", where=where
         ) from error
     return new.target.model_config

@@ -16,7 +16,8 @@ from rllib_compat.neutral.spaces import Box, Space
 KEEPS = "`--to msgpack` keeps all the weights."
 
 _ANOTHER_CONFIG = f"Pass the right config with --config, or the right spaces. {KEEPS}"
-_CHECK = f"Check that the config (params.json) and the spaces belong to this checkpoint. {KEEPS}"
+#: What to check where arrays and network differ.
+CHECK = f"Check that the config (params.json) and the spaces belong to this checkpoint. {KEEPS}"
 
 #: How a space is given, by its kind.
 _GIVE = {
@@ -136,9 +137,9 @@ def no_fit(found: str, network: str, where: str, fits: int = 0, fix: str = "") -
         fix: What to do first.
     """
     count = "more than one" if fits > 1 else "no"
-    return CheckpointError(f"{found} fits {count} {network}.", where=where, fix=f"{fix}{_CHECK}")
+    return CheckpointError(f"{found} fits {count} {network}.", where=where, fix=f"{fix}{CHECK}")
 
 
 def missing(names: Sequence[str], where: str) -> CheckpointError:
     """Arrays that the network can't be without."""
-    return CheckpointError(f"The network has no {', '.join(names)}.", where=where)
+    return CheckpointError(f"The network has no {', '.join(names)}.", where=where, fix=CHECK)

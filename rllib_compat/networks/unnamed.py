@@ -237,6 +237,7 @@ def name_list(policy: PolicyState, arrays: Sequence[Array]) -> dict[str, Array]:
     raise CorruptCheckpointError(
         f"The {len(arrays)} unnamed arrays are not a fully connected network: {shapes}.",
         where=where_of(policy),
+        fix=refusals.CHECK,
     )
 
 

@@ -21,8 +21,9 @@
     └── GoneError (AttributeError)    a legacy attribute that can't exist any more
 
 An error says three things: what was found, where (a path inside the config or the checkpoint),
-and what to do about it. The CLI prints them on three lines and ends with `exit_code`. Advice names
-options of the command line (`--algorithm PPO`); `str` has the arguments of Python in their place.
+and what to do about it: its `fix`, or the `advice` of its class. The CLI prints them on three lines
+and ends with `exit_code`. Advice names options of the command line (`--algorithm PPO`); `str` has
+the arguments of Python in their place.
 """
 
 from __future__ import annotations
@@ -49,12 +50,14 @@ class CompatError(Exception):
     """
 
     exit_code = 2
+    #: What to do about errors of this class that come without a `fix`.
+    advice: str | None = None
 
     def __init__(self, found: str, *, where: str | None = None, fix: str | None = None) -> None:
         super().__init__(found, where, fix)
         self.found = with_addresses(found)
         self.where = where and with_addresses(where)
-        self.fix = fix and with_addresses(fix)
+        self.fix = with_addresses(fix) if fix else self.advice
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Ray carries errors between processes; the default would call the class with `args` only.
@@ -117,6 +120,8 @@ class UnknownKeysError(ConfigError):
 class RefusedKeysError(ConfigError):
     """Keys that are known, but can't mean anything on the installed Ray."""
 
+    advice = "Remove these keys from the config, or change them as their lines say."
+
 
 class CheckpointError(CompatError):
     """Something about a checkpoint on disk."""
@@ -128,6 +133,11 @@ class UnknownLayoutError(CheckpointError):
 
 class CorruptCheckpointError(CheckpointError):
     """A file is damaged, truncated or contradicts itself; `where` holds the file and the offset."""
+
+    advice = (
+        "Copy the file again from where it was written. If it is the same there, use another file: "
+        "damaged data cannot be repaired."
+    )
 
 
 class MissingFileError(CorruptCheckpointError):
@@ -142,6 +152,8 @@ class MissingFileError(CorruptCheckpointError):
 
 class BudgetExceededError(CorruptCheckpointError):
     """A file asks for more bytes, depth or objects than any honest checkpoint does."""
+
+    advice = "Check the path: what RLlib writes is smaller and less deep."
 
 
 class NotYetError(CheckpointError):
@@ -169,6 +181,8 @@ class FileSystemError(CheckpointError):
 
 class VerificationError(CheckpointError):
     """The old and the new network compute different numbers."""
+
+    advice = "Nothing was written. Please report this checkpoint's network and Ray version."
 
 
 class LegacyEnvError(CompatError):

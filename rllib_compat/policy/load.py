@@ -12,7 +12,7 @@ from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.identify import drop_weightless, identify_networks, require_facts
 from rllib_compat.formats import layouts
-from rllib_compat.networks import AnyNetwork, ModelSettings, Network, custom
+from rllib_compat.networks import AnyNetwork, ModelSettings, Network, custom, refusals
 from rllib_compat.networks.actions import find_fitting, make_chooser
 from rllib_compat.networks.observation_filter import can_hold, with_filter
 from rllib_compat.neutral.advice import for_python
@@ -89,7 +89,9 @@ def load_policy(
         raise
     if state.policy_id not in networks:
         raise NotConvertibleError(
-            "The policy has no weights: it acted randomly.", where=f"policies.{state.policy_id}"
+            "The policy has no weights: it acted randomly.",
+            where=f"policies.{state.policy_id}",
+            fix="Draw its actions with `action_space.sample()`.",
         )
     state, network = checkpoint.policies[state.policy_id], networks[state.policy_id]
     policy = _policy(checkpoint, state, network, explore)
@@ -142,5 +144,6 @@ def _with_filter(network: Network, policy: PolicyState, where: str) -> Network:
             f"Not supported yet: an observation filter of {len(found.stats)} parts on observations "
             f"of the shape {network.inputs}.",
             where=f"{where}.observation_filter",
+            fix=refusals.KEEPS,
         )
     return with_filter(network, found)

@@ -230,6 +230,7 @@ class Policy:
             raise CheckpointError(
                 f"{name} must have the shape {shape[1:]} per observation, not {given.shape[1:]}.",
                 where=self._where,
+                fix=f"Pass an array of the shape {shape}.",
             )
         return given
 

@@ -235,7 +235,10 @@ def nearest_release(ray: str) -> str:
     older = [v for v in versions() if Version(v).release[:2] <= wanted.release[:2]]
     not_newer = [v for v in older if Version(v) <= wanted]
     if not older:
-        raise ConfigError(f"Ray {ray} is older than any that this package knows ({versions()[0]}).")
+        raise ConfigError(
+            f"Ray {ray} is older than any that this package knows.",
+            fix=f"Pass '{versions()[0]}' or a newer version.",
+        )
     return (not_newer or older)[-1]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partialmethod
 from typing import Any
@@ -26,7 +27,11 @@ def trainer_class(name: str) -> type[Trainer]:
         return Trainer
     algorithm = registry.class_names().get(name)
     if algorithm is None:
-        raise ConfigError(f"RLlib had no trainer called {name!r}.")
+        known = registry.class_names()
+        near = difflib.get_close_matches(name, known) or ["PPOTrainer"]
+        raise ConfigError(
+            f"RLlib had no trainer called {name!r}.", fix=f"Use one of {', '.join(near)}, …"
+        )
     members: dict[str, object] = {
         "__doc__": f"The Trainer of {algorithm}.",
         "__module__": "rllib_compat",  # where pickle finds it again

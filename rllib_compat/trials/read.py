@@ -139,7 +139,11 @@ def read_trial(file: Path, *, axis: str = "steps", more: tuple[str, ...] = ()) -
                 iterations.popitem()
             iterations[iteration] = list(_points(row, axis, more))
     if not iterations:
-        raise CheckpointError("The file has no results.", where=str(file))
+        raise CheckpointError(
+            "The file has no results.",
+            where=str(file),
+            fix="Pass the folder of a trial that has trained at least one iteration.",
+        )
     for points in iterations.values():
         for name, point in points:
             trial.curves.setdefault(name, []).append(point)

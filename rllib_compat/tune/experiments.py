@@ -31,6 +31,8 @@ from rllib_compat.tune import CHECKPOINT_CONFIG, DROPPED, RENAMED
 if TYPE_CHECKING:
     from rllib_compat.config.translator import OnUnknown
 
+_EXAMPLE = "see the example of `rllib-compat train --help`"
+
 #: Keys of a spec that only Ray's own release tests read.
 OF_RAYS_TESTS = ("pass_criteria",)
 
@@ -79,12 +81,12 @@ def read(file: str) -> dict[str, dict[str, Any]]:
     if isinstance(found, Mapping) and isinstance(found.get("run"), str):
         found = {Path(file).stem: found}
     if not isinstance(found, Mapping) or not found:
-        raise ConfigError(
-            f"{file} has no experiments.", fix="see the example of `rllib-compat train --help`"
-        )
+        raise ConfigError(f"{file} has no experiments.", fix=_EXAMPLE)
     for name, spec in found.items():
         if not isinstance(spec, Mapping) or not isinstance(spec.get("config") or {}, Mapping):
-            raise ConfigError(f"{name} in {file} is not an experiment.", where=f"{file}: {name}")
+            raise ConfigError(
+                f"{name} in {file} is not an experiment.", where=f"{file}: {name}", fix=_EXAMPLE
+            )
     return {str(name): _with_inputs(dict(spec), local_path(file)) for name, spec in found.items()}
 
 

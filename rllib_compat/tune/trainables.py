@@ -15,7 +15,7 @@ import ray.tune
 
 from rllib_compat.formats.files import read_text
 from rllib_compat.formats.layouts.folder import Folder
-from rllib_compat.neutral.errors import CheckpointError
+from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
 
 #: The file in a checkpoint with the path that `_save` returned.
 _SAVED = ".saved_path"
@@ -35,7 +35,7 @@ def _saved_path(folder: Path) -> str:
     files = Folder(folder)
     place = read_text(files.path(_SAVED), files.budget, _SAVED, _LONGEST)
     if not _is_inside(place) or "\0" in place:
-        raise CheckpointError(
+        raise CorruptCheckpointError(
             "The saved path is outside of the checkpoint.", where=str(folder / _SAVED)
         )
     return os.path.normpath(files.path(place))

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import rllib_compat
 import rllib_compat.cli
-from rllib_compat import Given
+from rllib_compat import Given, errors
 from rllib_compat.errors import CompatError
 from rllib_compat.neutral.advice import ARGUMENTS, for_python
 from rllib_compat.registry import old_names
@@ -71,15 +71,49 @@ def meant(node, named):
         yield node
 
 
+#: Arguments and attributes that hold advice.
+HOLD_ADVICE = ("fix", "hint", "advice")
+TREES = {
+    file.relative_to(PACKAGE): ast.parse(file.read_text("utf-8"))
+    for file in sorted(PACKAGE.rglob("*.py"))
+}
+NODES = [(file, node) for file, tree in TREES.items() for node in ast.walk(tree)]
+
+
+def places_of_advice():
+    """Name of a function → which of its positional arguments is advice."""
+    for _, node in NODES:
+        if isinstance(node, ast.FunctionDef):
+            names = [a.arg for a in node.args.args if a.arg not in ("self", "cls")]
+            if found := [names.index(name) for name in HOLD_ADVICE if name in names]:
+                yield node.name, found[0]
+
+
+def values_of_advice():
+    """The expressions that are advice, each with its file."""
+    places = dict(places_of_advice())
+    for file, node in NODES:
+        name = node.arg if isinstance(node, ast.keyword) else None
+        if isinstance(node, ast.Assign):
+            name = ast.unparse(node.targets[0])
+        if name in HOLD_ADVICE:
+            yield file, node.value
+        elif isinstance(node, ast.Call):
+            place = places.get(called(node), len(node.args))
+            yield from ((file, value) for value in node.args[place : place + 1])
+
+
+def called(node):
+    """The last part of the name of what a call calls."""
+    return ast.unparse(node.func).rpartition(".")[2]
+
+
 def advice():
-    for file in sorted(PACKAGE.rglob("*.py")):
-        tree = ast.parse(file.read_text("utf-8"))
-        named = assigned(tree)
-        for node in ast.walk(tree):
-            asked = isinstance(node, ast.keyword) and node.arg in ("fix", "hint")
-            for value in meant(node.value, named) if asked else ():
-                if text := texts(value):
-                    yield f"{file.relative_to(PACKAGE)}:{value.lineno}", text
+    named = {file: assigned(tree) for file, tree in TREES.items()}
+    for file, node in values_of_advice():
+        for value in meant(node, named[file]):
+            if text := texts(value):
+                yield f"{file}:{value.lineno}", text
     for name, text in old_names.REMOVED.items():
         yield name, text
 
@@ -123,7 +157,24 @@ def flags():
 
 
 def test_there_is_advice():
-    assert len(ADVICE) > 300
+    assert len(ADVICE) > 450
+
+
+#: Errors whose text alone is read, as the reason of a finding.
+REASONS = {Path("networks/optimizers.py"): "an optimizer state that is not carried over"}
+
+
+def test_every_error_says_what_to_do():
+    """With a `fix`; an error of a kind about which one thing can be done has it of its class."""
+    kinds = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type)}
+    without = set()
+    for file, node in NODES:
+        kind = kinds.get(called(node)) if isinstance(node, ast.Call) else None
+        if kind and issubclass(kind, CompatError) and not kind.advice:
+            fixes = [ast.unparse(word.value) for word in node.keywords if word.arg == "fix"]
+            if fixes in ([], ["None"], ["''"]):
+                without.add(file)
+    assert without == set(REASONS)
 
 
 def test_pages_of_the_guide_that_advice_names_are_there():

@@ -102,7 +102,9 @@ class Counted:
             copies = 2 if self._has_target() and not scope else 1
             alike = len(arrays) // copies if self.parts else 1
             if len(arrays) > alike * copies:
-                raise CheckpointError(f"There are {len(arrays)} layers called {base}.")
+                raise CheckpointError(
+                    f"There are {len(arrays)} layers called {base}.", fix=refusals.CHECK
+                )
             for i, group in enumerate(arrays):
                 copy, number = divmod(i, alike)
                 target = scope.startswith("target_") or copy == 1

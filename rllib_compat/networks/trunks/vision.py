@@ -88,7 +88,9 @@ def filters_for(model: Mapping[str, Any], image: tuple[int, ...]) -> list[Filter
         ]
     except (TypeError, ValueError) as error:
         raise CheckpointError(
-            f"{given!r} is not a list of [channels, kernel, stride].", where="model.conv_filters"
+            f"{given!r} is not a list of [channels, kernel, stride].",
+            where="model.conv_filters",
+            fix="Pass the right config with --config.",
         ) from error
 
 

@@ -152,7 +152,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _body(self) -> bytes:
         if self.headers.get("Origin"):  # a web page may send requests to any local address
             raise CorruptCheckpointError(
-                "The request is from a web page, which is not accepted.", where="Origin"
+                "The request is from a web page, which is not accepted.",
+                where="Origin",
+                fix="connect with a PolicyClient of Ray 0.5 - 2.x",
             )
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit() and int(length) <= MOST_BYTES):
