@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from packaging.version import Version
 
@@ -24,6 +24,7 @@ from rllib_compat.config.translation import Translation
 from rllib_compat.config.validation import validate_config
 from rllib_compat.config.values.validator import Origin
 from rllib_compat.networks import fresh
+from rllib_compat.neutral.choices import require_one_of
 from rllib_compat.neutral.errors import ConfigError, UnknownKeysError
 from rllib_compat.neutral.report import Finding, Report, Severity, Verdict
 from rllib_compat.ray_versions import configs
@@ -84,6 +85,8 @@ def translate(
             f"A config is a dict, not {type(config).__name__}.",
             fix='Pass a dict, such as {"lr": 0.0001}.',
         )
+    require_one_of(get_args(OnUnknown), on_unknown=on_unknown)
+    require_one_of(get_args(Stack), api_stack=api_stack)
     given = {**(given or {}), **({} if env is None else {"env": env})}
     legacy_algorithm, how = find_algorithm({**config, **given}, algorithm)
     target = registry.of(legacy_algorithm).becomes or legacy_algorithm

@@ -45,6 +45,8 @@ class Form(Enum):
 
 #: The forms for the installed Ray.
 OF_RAY = (Form.ALGORITHM, Form.MODULES)
+#: What `to` can be.
+FORMS = ("checkpointable", *(form.value for form in Form if form not in OF_RAY))
 
 
 @frozen
