@@ -300,13 +300,14 @@ class DDPPOConfig(RemovedAlgorithmConfig, PPOConfig):  # type: ignore[misc]
                 self.torch_distributed_backend not in BACKENDS,
                 "torch_distributed_backend",
                 f"torch does not average with {self.torch_distributed_backend!r}.",
-                f"It is one of {', '.join(BACKENDS)}.",
+                f"Set it to one of {', '.join(BACKENDS)}.",
             ),
             (
                 bool(self.num_learners or self.num_gpus_per_learner),
                 "num_learners",
                 "Env runners of DDPPO learn themselves; other learners have nothing to do.",
-                "Leave it as it is; num_gpus_per_env_runner gives GPUs to env runners.",
+                "num_learners=0, num_gpus_per_learner=0; num_gpus_per_env_runner gives GPUs to env "
+                "runners",
             ),
             (
                 (self.minibatch_size or 0) > self.steps_of_an_env_runner(),
