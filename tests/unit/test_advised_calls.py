@@ -80,7 +80,17 @@ def can_be_made(call, known):
     for name in path:
         found = [getattr(owner, name) for owner in found if hasattr(owner, name)]
     given = {word.arg for word in call.keywords if word.arg}
-    return any(given <= names_of(function) for function in found)
+    places = [None] * len(call.args)
+    return any(given <= names_of(function) and takes(function, places) for function in found)
+
+
+def takes(function, places):
+    """Whether a function has places for so many arguments."""
+    try:
+        inspect.signature(function).bind_partial(*places)
+    except TypeError:
+        return False
+    return True
 
 
 def names_of(function):
@@ -112,6 +122,7 @@ def test_calls_that_advice_shows_can_be_made():
         "config.training(nothing=1)",
         "PPOTrainer.with_updates(nothing=1)",
         "rllib_compat.load(OLD, nothing=1)",
+        "rllib_compat.load(OLD, NEW)",
         "trainer.nothing()",
         "nothing()",
     ):
