@@ -398,7 +398,7 @@ def million(figures: dict[str, Any]) -> str:
     log = checkpoints * figures["a driver of 100,000"]["row"] / 1e9
     memory = [figures[f"a driver of {count:,}"]["MB"] for count in (LISTED[0], LISTED[-1])]
     rows = [
-        f"| {step} | {' | '.join(f'{time / 60:,.0f} minutes' for time in times)} |"
+        f"| {step} | {' | '.join(f'{time / 60:,.0f} min' for time in times)} |"
         for step, times in steps.items()
     ]
     return "\n".join(

@@ -292,7 +292,9 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "an array without a place in the target is dropped",
-            '            raise CheckpointError(f"The target has no place for the array {name!r}.")',
+            "            raise CheckpointError(\n"
+            '                f"The target has no place for the array {name!r}.", fix=refusals.CHECK\n'
+            "            )",
             "            continue",
         ),
     ),

@@ -35,7 +35,8 @@ def refused(made, **more):
         functions = {frame.name for frame in traceback.extract_tb(error.__traceback__)}
         checked = bool(functions & {"check_shape", "check_env"})
         at = observing.Showing.newest.given - 1
-        return [at, checked, type(error).__name__, str(error).partition("\n")[0][:80]]
+        said = str(error).partition("\n")[0].partition(" at /")[0]  # torch adds a path of its own
+        return [at, checked, type(error).__name__, said[:80]]
     return None
 
 
