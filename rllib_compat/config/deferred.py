@@ -23,7 +23,7 @@ from rllib_compat.neutral.deferred import PUBLIC, Deferred, Writer, build
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import configs, old_policies
 from rllib_compat.runtime.atari import may_be_atari
-from rllib_compat.runtime.env_settings import EnvSettings
+from rllib_compat.runtime.env_settings import SWITCHES, EnvSettings
 from rllib_compat.runtime.offline.files import Recording
 
 #: Bounds of more numbers than this are not written one by one.
@@ -144,7 +144,7 @@ def _connector_function(made: ast.expr | None) -> ast.Lambda:
 
 
 #: Settings that matter for environments other than gymnasium's, and for Atari games.
-_OF_OLD_RAYS = ("legacy_ray", "has_preprocessors", "has_env_check")
+_OF_OLD_RAYS = ("legacy_ray", *SWITCHES)
 
 
 @frozen

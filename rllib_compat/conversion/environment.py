@@ -26,15 +26,14 @@ from rllib_compat.neutral.records import GlobalRef, StandIn
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.ray_versions import tune
 from rllib_compat.runtime.atari import DEFAULTS
-from rllib_compat.runtime.env_settings import STORED, EnvSettings
+from rllib_compat.runtime.env_settings import STORED, SWITCHES, EnvSettings
 
 #: Settings that are plain data → their keys in a legacy config.
 _ENV_KEYS = ("horizon", "soft_horizon", "no_done_at_end", "clip_rewards", "preprocessor_pref")
 _MODEL_KEYS = ("dim", "grayscale", "zero_mean")
 #: The largest valid number of stacked frames.
 _MOST_STACKED = 64
-_FLAGS = ("has_preprocessors", "has_env_check")
-_DATA = (*_ENV_KEYS, "atari", "legacy_ray", *_FLAGS)
+_DATA = (*_ENV_KEYS, "atari", "legacy_ray", *SWITCHES)
 
 
 @frozen
@@ -100,7 +99,7 @@ def _valid_settings(settings: Mapping[str, Any], algorithm: str) -> dict[str, An
             found["atari"]["zeros_first"] = True
     ray = settings.get("legacy_ray")
     found["legacy_ray"] = ray if is_version(ray) else None
-    found |= {flag: settings.get(flag) is not False for flag in _FLAGS}
+    found |= {flag: settings.get(flag) is not False for flag in SWITCHES}
     return found
 
 
@@ -109,7 +108,7 @@ def make_env_settings(env: Any, checkpoint: LegacyCheckpoint) -> EnvSettings:
     config, stored = checkpoint.config, read_stored_env(checkpoint.config, checkpoint.algorithm)
     if stored is not None and stored.settings is not None:
         return EnvSettings(env, **stored.settings)
-    names = "preprocessor_pref", "model", "_disable_preprocessor_api", "disable_env_checking"
+    names = "preprocessor_pref", "model", *SWITCHES.values()
     keys = {key: config[key] for key in names if key in config}
     model = keys.get("model")
     if isinstance(model, Mapping):

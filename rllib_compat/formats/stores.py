@@ -18,13 +18,11 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
@@ -54,6 +52,8 @@ from rllib_compat.neutral.extras import import_optional
 from rllib_compat.neutral.frozen import frozen
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     from pyarrow import fs
 
 #: What is in a folder that is being written.
@@ -164,6 +164,8 @@ class Store:
         Some are listed before their turn: a store takes its time to answer. What is taken out of
         the names is not walked, and what is to replace a folder is not in them.
         """
+        from concurrent.futures import ThreadPoolExecutor  # files of this machine need none
+
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             waiting = [_list_ahead(pool, [self])]
             while waiting:
@@ -200,7 +202,7 @@ class Store:
 def _list_ahead(
     pool: ThreadPoolExecutor, places: Iterable[Store]
 ) -> Iterator[tuple[Store, Future[list[fs.FileInfo]]]]:
-    begun = deque[tuple[Store, Future[list["fs.FileInfo"]]]]()
+    begun: deque[tuple[Store, Future[list[fs.FileInfo]]]] = deque()
     for place in places:
         begun.append((place, pool.submit(place.entries)))
         if len(begun) == _AT_ONCE:
@@ -416,7 +418,8 @@ def _publish(folder: Path, store: Store) -> None:
     came first ends, and before the manifest everything is read back, so that no file of the other
     one stays.
     """
-    import platform  # reading needs none
+    import platform  # reading needs none of them
+    import secrets
 
     by = {"host": platform.node(), "process": os.getpid(), "since": time.time()}
     mark = json.dumps({**by, "run": secrets.token_hex(8)}).encode("ascii")

@@ -14,6 +14,11 @@ from rllib_compat.neutral.public import public
 #: The key of an `env_config` in which a converted checkpoint has the environment's name and
 #: settings (`LegacyEnvByName`); the other keys are the environment's own.
 STORED = "__legacy_env__"
+#: The settings that a legacy key switches off → that key.
+SWITCHES: Mapping[str, str] = {
+    "has_preprocessors": "_disable_preprocessor_api",
+    "has_env_check": "disable_env_checking",
+}
 #: The first Ray whose preprocessors checked observations, the first that checked environments, and
 #: the first that does neither: it has connectors.
 _PREPROCESSORS_CHECK, _ENVS_ARE_CHECKED, _CONNECTORS = map(Version, ("0.6", "1.12", "2.40"))

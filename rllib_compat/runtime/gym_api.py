@@ -61,9 +61,10 @@ OTHER_KINDS = {
 def adapt_single_agent(env: object, settings: EnvSettings) -> gymnasium.Env[Any, Any]:
     """Wraps `env`, unless it is a gymnasium environment and no setting needs an adapter."""
     if settings.plain and isinstance(env, gymnasium.Env) and has_gymnasium_api(env):
-        seen = spaces.from_object(env.observation_space)
-        if settings.old_stack or not has_lists(seen):
-            if settings.old_stack or not settings.checks_observations:
+        if settings.old_stack:
+            return env
+        if not has_lists(spaces.from_object(env.observation_space)):
+            if not settings.checks_observations:
                 return env
             check = ObservationCheck(settings, env)
             space, cast = adapt_observation_space(env.observation_space, settings, check)

@@ -246,7 +246,9 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
         policy = call_mapping(mapping, agent) if mapping else None
         observation, action = _agent_spaces(self.env, agent, policy, settings)
         env, named = (self.env, None) if self._one_agent else (None, agent)
-        check = self._checks.setdefault(policy, ObservationCheck(settings, env))
+        if policy not in self._checks:
+            self._checks[policy] = ObservationCheck(settings, env)
+        check = self._checks[policy]
         seen, cast = gym_api.adapt_observation_space(observation, settings, check, named)
         self.observation_spaces[agent], self._casts[agent] = seen, cast
         self.action_spaces[agent] = gym_api.to_gymnasium(action, "action_space")

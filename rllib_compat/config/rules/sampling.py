@@ -26,7 +26,7 @@ from rllib_compat.neutral.spaces import from_object, parse_repr
 from rllib_compat.ray_versions import configs
 from rllib_compat.registry.keys import CALLBACK_EVENTS
 from rllib_compat.runtime.atari import atari_settings
-from rllib_compat.runtime.env_settings import EnvSettings
+from rllib_compat.runtime.env_settings import SWITCHES, EnvSettings
 
 #: From this Ray on, `preprocessor_pref: None` meant no preprocessing at all.
 _NO_PREPROCESSING = Version("2.1")
@@ -355,13 +355,6 @@ def _is_above_zero(epsilon: object) -> bool:
     return any(e > 0 for _, e in epsilon) if isinstance(epsilon, list) else bool(epsilon)
 
 
-# A setting of an environment → the key that switches it off.
-_SWITCHES = {
-    "has_preprocessors": "_disable_preprocessor_api",
-    "has_env_check": "disable_env_checking",
-}
-
-
 def ray_of_env(config: Mapping[str, Any], ray: str | None) -> dict[str, Any]:
     """The settings of an environment that say its Ray, and what that did with observations."""
     if ray is None:
@@ -369,7 +362,7 @@ def ray_of_env(config: Mapping[str, Any], ray: str | None) -> dict[str, Any]:
     found: dict[str, Any] = {"legacy_ray": ray}
     if EnvSettings(None, legacy_ray=ray).checks_observations:
         connectors = config.get("enable_env_runner_and_connector_v2")
-        for name, key in _SWITCHES.items():
+        for name, key in SWITCHES.items():
             if connectors or config.get(key):
                 found[name] = False
     return found
