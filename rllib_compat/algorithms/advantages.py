@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+import tree
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.columns import Columns
 from ray.rllib.evaluation.postprocessing import Postprocessing
@@ -25,6 +27,12 @@ if TYPE_CHECKING:
 
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+#: Columns that are no tensors, and that no critic looks at.
+_NOT_SEEN = (Columns.INFOS,)
+#: Of how many steps values are computed at once, where a config has no minibatches; and of how many
+#: numbers in observations, where these steps have fewer.
+_STEPS, _NUMBERS = 128, 2**20
 
 
 class Advantages(ConnectorV2):  # type: ignore[misc]  # Ray has no types
@@ -44,8 +52,6 @@ class Advantages(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         self, *, rl_module: Any, batch: Mapping[str, Any], episodes: list[Any], **_: object
     ) -> Any:
         """Adds both columns to the batch of each module."""
-        import torch
-
         chunks = list(self.single_agent_episode_iterator(episodes, agents_that_stepped_only=False))
         for module_id, columns in batch.items():
             module = rl_module[module_id].unwrapped()
@@ -53,14 +59,38 @@ class Advantages(ConnectorV2):  # type: ignore[misc]  # Ray has no types
             lengths = [len(chunk) for chunk in chunks if chunk.module_id in (None, module_id)]
             computed = None
             if getattr(config, "use_critic", False):
-                with torch.no_grad():
-                    computed = module.compute_values(columns)
+                computed = values(module, columns, config.minibatch_size or _STEPS)
             for name, column in _columns(config, columns, lengths, computed).items():
                 if module.is_stateful():
                     column = _pad(column, lengths, module)
                 device = columns[Columns.REWARDS].device
                 columns[name] = torch.as_tensor(column, dtype=torch.float32, device=device)
         return batch
+
+
+def values(module: Any, columns: Mapping[str, Any], steps: int) -> torch.Tensor:
+    """What a critic expects before each step of a batch, computed by parts.
+
+    Activations of a whole batch of images would take gigabytes.
+
+    Args:
+        module: It computes values, on its device.
+        columns: The batch, on any device.
+        steps: How many steps a part has at least; of small observations it has more.
+    """
+    device = next(module.parameters()).device
+    taken = {name: c for name, c in columns.items() if name not in _NOT_SEEN}
+    parts = tree.flatten(taken[Columns.OBS])
+    numbers = sum(part[:1].numel() for part in parts)  # of a row: a step, or a sequence of steps
+    size = max(1, steps // taken[Columns.REWARDS][:1].numel(), _NUMBERS // max(numbers, 1))
+    with torch.no_grad():
+        computed = [
+            module.compute_values(
+                tree.map_structure(lambda c, at=at: c[at : at + size].to(device), taken)
+            ).to(parts[0].device)
+            for at in range(0, len(parts[0]), size)
+        ]
+    return torch.cat(computed)
 
 
 def _columns(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -22,12 +23,15 @@ from ray.rllib.evaluation.postprocessing import Postprocessing
 from rllib_compat.algorithms.advantages import Advantages
 from rllib_compat.algorithms.legacy_training import LegacyTraining
 from rllib_compat.algorithms.objectives import clipped_surrogate, explained_variance
-from rllib_compat.ray_versions import configs, learners, training_steps
+from rllib_compat.ray_versions import configs, connectors, learners, training_steps
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AlgorithmConfig
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+#: Columns with more bytes stay on the host: on a GPU, a batch of images took more than networks.
+_LARGE = 2**24
 
 #: What is logged of each minibatch, by the names of Ray's learner.
 TERMS = ("total_loss", "policy_loss", "vf_loss", "vf_explained_var", "entropy", "mean_kl_loss")
@@ -56,6 +60,7 @@ class LegacyPPOLearner(learners.OptimizerStepLearner):
 
     legacy: ClassVar[LegacyTraining]
     config: Any
+    device: Any
     module: Any
     metrics: Any
     _learner_connector: Any
@@ -67,28 +72,38 @@ class LegacyPPOLearner(learners.OptimizerStepLearner):
         self._terms: dict[str, list[Any]] = {}
         pipeline = self._learner_connector
         if pipeline is not None and self.config.add_default_connectors_to_learner_pipeline:
+            connectors.make_tensors_on_host(pipeline)
             pipeline.remove("GeneralAdvantageEstimation")
             pipeline.append(Advantages(self.config))
 
     def _update(self, batch: Mapping[str, Any], **kwargs: object) -> Any:
-        """Makes all passes over a train batch, for one policy after the other."""
+        """Makes all passes over a train batch, for one policy after the other.
+
+        What is large in a batch, such as images, goes to the device by minibatches.
+        """
         outputs: dict[str, Any] = {}
         losses: dict[str, Any] = {}
         logged: dict[Any, Any] = {}
         for module_id in batch:
-            rows, lengths = real_rows(dict(batch[module_id]))
+            columns, real, lengths = real_rows(dict(batch[module_id]))
             config = self.config.get_config_for_module(module_id)
-            prepare(rows, config)
+            prepare(columns, config)
+            columns = tree.map_structure(self._unless_large, columns)
             size = config.minibatch_size or int(lengths.sum())
             for begin_of_pass, chosen in passes(lengths, size, config.num_epochs, self.legacy):
                 if begin_of_pass and self.legacy.reports_last_epoch:
                     self._terms.pop(module_id, None)
-                taken = torch.as_tensor(chosen, device=rows[Columns.REWARDS].device)
-                minibatch = tree.map_structure(lambda column, at=taken: column[at], rows)
+                minibatch = tree.map_structure(partial(self._rows, at=real[chosen]), columns)
                 found = super()._update({module_id: minibatch}, **kwargs)  # type: ignore[misc]
                 for whole, part in zip((outputs, losses, logged), found, strict=True):
                     whole.update(part)
         return outputs, losses, logged
+
+    def _unless_large(self, column: torch.Tensor) -> torch.Tensor:
+        return column if column.nbytes > _LARGE else column.to(self.device)
+
+    def _rows(self, column: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        return column[at.to(column.device)].to(self.device, non_blocking=True)
 
     def compute_loss_for_module(
         self,
@@ -165,30 +180,32 @@ def _means(terms: list[torch.Tensor]) -> dict[str, float]:
     return dict(zip(TERMS, torch.stack(terms).nanmean(dim=0).tolist(), strict=True))
 
 
-def real_rows(columns: dict[str, Any]) -> tuple[dict[str, Any], Array]:
-    """What was sampled, without the step added to each chunk; and how many steps each row has.
+def real_rows(columns: dict[str, Any]) -> tuple[dict[str, Any], torch.Tensor, Array]:
+    """Which rows of a learner's batch were sampled: a step is added to each chunk of an episode.
 
     A row of a learner's batch is a step, or a padded sequence of steps.
+
+    Returns:
+        The columns that are tensors, the places of those rows, and how many steps each has.
     """
     columns.pop(Columns.INFOS, None)  # no tensors
-    mask = columns.get(Columns.LOSS_MASK)
-    if mask is None:  # the pipeline is the user's own
-        mask = torch.ones_like(columns[Columns.REWARDS], dtype=torch.bool)
+    if Columns.LOSS_MASK not in columns:  # the pipeline is the user's own
+        columns[Columns.LOSS_MASK] = torch.ones_like(columns[Columns.REWARDS], dtype=torch.bool)
+    mask = columns[Columns.LOSS_MASK]
     lengths = mask.reshape(len(mask), -1).sum(dim=1)
-    (kept,) = lengths.nonzero(as_tuple=True)
-    rows = {name: tree.map_structure(lambda c: c[kept], column) for name, column in columns.items()}
-    if mask.dim() == 1:  # each is a step
-        rows.pop(Columns.LOSS_MASK, None)
-    return rows, lengths[kept].cpu().numpy()
+    (real,) = lengths.nonzero(as_tuple=True)
+    return columns, real, lengths[real].cpu().numpy()
 
 
-def prepare(rows: dict[str, Any], config: AlgorithmConfig) -> None:
+def prepare(columns: dict[str, Any], config: AlgorithmConfig) -> None:
     """Keeps what the critic said, and standardizes advantages over the whole batch, in place."""
-    gains, mask = rows[Postprocessing.ADVANTAGES], rows.get(Columns.LOSS_MASK, ...)
+    gains, mask = columns[Postprocessing.ADVANTAGES], columns[Columns.LOSS_MASK]
     if config.use_critic:
-        rows["vf_preds"] = rows[Postprocessing.VALUE_TARGETS] - gains
+        columns["vf_preds"] = columns[Postprocessing.VALUE_TARGETS] - gains
     deviation, center = torch.std_mean(gains[mask], correction=0)
-    rows[Postprocessing.ADVANTAGES] = (gains - center) / deviation.clamp(min=1e-4)
+    columns[Postprocessing.ADVANTAGES] = (gains - center) / deviation.clamp(min=1e-4)
+    if mask.dim() == 1:  # each row is a step
+        del columns[Columns.LOSS_MASK]
 
 
 def passes(

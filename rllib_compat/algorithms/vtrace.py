@@ -190,7 +190,8 @@ class LegacyVTraceLearner:
 
 def sequences(columns: dict[str, Any]) -> dict[str, Any]:
     """Sequences of steps that were sampled, as long as the longest, and padded with zeros."""
-    rows, lengths = real_rows(columns)
+    columns, real, lengths = real_rows(columns)
+    rows = tree.map_structure(lambda column: column[real], columns)
     mask, longest = rows[Columns.LOSS_MASK], int(lengths.max())
     # What a sequence has once; lengths come with the advantages of learners without V-trace.
     once = {n: rows.pop(n) for n in (Columns.STATE_IN, Columns.SEQ_LENS) if n in rows}
