@@ -18,7 +18,7 @@ from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, TargetNetworkAPI, Va
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
 from torch import Tensor, nn
 
-from rllib_compat.networks.graph import Graph
+from rllib_compat.networks.graph import Graph, Step
 from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, row_to
 from rllib_compat.networks.modules.distributions import Deterministic
 from rllib_compat.networks.modules.exploration import DrawsNoise, noised
@@ -53,6 +53,7 @@ class GraphNet(DrawsNoise):
     ) -> None:
         super().__init__()
         self.graph = graph
+        self._plans: dict[tuple[str, ...], list[tuple[Step, list[str]]]] = {}
         self.is_noisy = any(step.op == NOISY for step in graph.steps)
         self._parts: dict[str, list[str]] = {step.name: [] for step in graph.steps}
         #: Canonical name → its own one, and whether it keeps the matrix transposed.
@@ -73,10 +74,13 @@ class GraphNet(DrawsNoise):
     def forward(
         self, inputs: Mapping[str, Tensor], outputs: Iterable[str] | None = None
     ) -> dict[str, Tensor]:
-        """Computes outputs (None: all) and next states of those passed; see `Graph.evaluate`."""
+        """Computes outputs (None: all) and next states of those passed; see `Graph.evaluate`.
+
+        A value is let go after the last step that takes it: those of images are large.
+        """
         wanted = tuple(self.graph.outputs if outputs is None else outputs)
         values: dict[str, Any] = {k: v.to(torch.float32) for k, v in inputs.items()}
-        for step in self.graph.needed(wanted):
+        for step, over in self._plan(wanted):
             own = {part: self._array(f"{step.name}.{part}") for part in self._parts[step.name]}
             if self.noise and step.op == NOISY:
                 own = dict(zip(("kernel", "bias"), noised(**own), strict=True))
@@ -85,9 +89,23 @@ class GraphNet(DrawsNoise):
                 made, states = made
                 values |= {f"{step.name}.{k}": v for k, v in states.items()}
             values[step.name] = made
+            for name in over:
+                del values[name]
         out = {name: values[self.graph.outputs[name]] for name in wanted}
         reached = {k: v for k, v in self.graph.states.items() if v in values}
         return out | {name: values[value] for name, value in reached.items()}
+
+    def _plan(self, wanted: tuple[str, ...]) -> list[tuple[Step, list[str]]]:
+        """The steps that outputs need, each with the values that no step takes after it."""
+        if wanted not in self._plans:
+            kept = {self.graph.outputs[name] for name in wanted} | {*self.graph.states.values()}
+            plan: list[tuple[Step, list[str]]] = []
+            for step in reversed(self.graph.needed(wanted)):
+                over = [name for name in dict.fromkeys(step.takes) if name not in kept]
+                kept.update(over)
+                plan.append((step, over))
+            self._plans[wanted] = plan[::-1]
+        return self._plans[wanted]
 
     def only_for(self, outputs: Iterable[str]) -> list[str]:
         """Its layers with parameters that nothing but these outputs depends on."""
@@ -257,11 +275,28 @@ class ActorCriticModule(ActorModule, ValueFunctionAPI):  # type: ignore[misc]
     """Computes a legacy policy network and its value function.
 
     It is what `Algorithm.from_checkpoint` and `RLModule.from_checkpoint` build for a converted
-    checkpoint.
+    checkpoint. Where policy and value function share layers, a training pass computes both at once,
+    and its `embeddings` are the value predictions.
     """
 
-    def compute_values(self, batch: dict[str, Any], embeddings: object = None) -> Any:  # noqa: ARG002 (Ray passes it by name)
+    def setup(self) -> None:
+        """Builds the network; Ray calls it once."""
+        super().setup()
+        trained = {name.rpartition(".")[0] for name in self.model_config["shapes"]}
+        policy, critic = ({s.name for s in self.graph.needed([o])} for o in (LOGITS, VALUES))
+        self._shares_layers = bool(trained & policy & critic)
+
+    def _forward_train(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
+        if not self._shares_layers:
+            return self._forward(batch)
+        out = self.net(self._inputs(batch), [LOGITS, VALUES])
+        values = out.pop(VALUES)
+        return {**self._named(out), Columns.EMBEDDINGS: values}
+
+    def compute_values(self, batch: dict[str, Any], embeddings: Tensor | None = None) -> Any:
         """The value predictions `[B]`, or `[B, T]` for a network with states."""
+        if embeddings is not None:
+            return embeddings
         return self.net(self._inputs(batch), [VALUES])[VALUES]
 
 

@@ -78,3 +78,19 @@ def test_gradients_reach_every_parameter(case):
     out = module.forward_train(batch)
     (out["action_dist_inputs"].sum() + module.compute_values(batch).sum()).backward()
     assert all(p.grad is not None for p in module.parameters())
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_training_pass_computes_shared_layers_once(case):
+    network, module = built(case)
+    batch = batch_of(network, sample_inputs(network.graph, None, 100), as_vector=False)
+    with torch.no_grad():
+        alone = module.compute_values(batch)
+    passes = []
+    module.net.register_forward_hook(lambda *_: passes.append(1))
+    out = module.forward_train(batch)
+    values = module.compute_values(batch, out["embeddings"])
+    assert len(passes) == 1
+    torch.testing.assert_close(values.detach(), alone)
+    values.sum().backward()
+    assert any(p.grad is not None and p.grad.any() for p in module.parameters())
