@@ -25,7 +25,7 @@ from rllib_compat.algorithms.objectives import (
     summed_actor_critic_terms,
 )
 from rllib_compat.algorithms.ppo import real_rows
-from rllib_compat.ray_versions import configs, modules
+from rllib_compat.ray_versions import configs, connectors, modules
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AlgorithmConfig, RLModule
@@ -77,6 +77,16 @@ class LegacyVTraceLearner:
     config: Any
     module: Any
     metrics: Any
+    _learner_connector: Any
+
+    def build(self) -> None:
+        """Builds the learner, whose batches wait on the host until a thread takes them to a GPU.
+
+        Ray makes them there, where as many as 80 wait for that thread.
+        """
+        super().build()  # type: ignore[misc]  # of the real learner
+        if self._traces() and self._learner_connector is not None:
+            connectors.make_tensors_on_host(self._learner_connector)
 
     def _update(self, batch: Mapping[str, Any], **kwargs: object) -> Any:
         """Updates once, from sequences that are padded as the old ones were."""
@@ -256,14 +266,12 @@ class LegacyAPPOLearner(LegacyVTraceLearner):
     With `vtrace: False` it is that of PPO, without what PPO does to advantages and to the critic.
     """
 
-    _learner_connector: Any
-
     def _traces(self) -> bool:
         return self.legacy.vtrace
 
     def build(self) -> None:
         """Builds the learner, with the advantages of old policies where V-trace finds none."""
-        super().build()  # type: ignore[misc]  # of the real learner
+        super().build()
         if not self._traces() and self._learner_connector is not None:
             self._learner_connector.append(Advantages(self.config))
 

@@ -71,6 +71,15 @@ def has_learner_connectors(config: AlgorithmConfig) -> bool:
     return own or not config.add_default_connectors_to_learner_pipeline
 
 
+def make_tensors_on_host(pipeline: ConnectorPipeline) -> None:
+    """Lets a learner's pipeline leave its batches on the host, whatever the learner computes on."""
+    from ray.rllib.connectors.common import NumpyToTensor
+
+    for piece in pipeline.connectors:
+        if isinstance(piece, NumpyToTensor):
+            piece._device = None
+
+
 def make_connectors(factory: Callable[..., Any] | None, *arguments: object) -> list[Any]:
     """The connectors that a user's factory makes, as a list; none without a factory.
 
