@@ -109,7 +109,8 @@ class BanditLearner(GradientFreeLearner):
         """Adds steps, as `steps_of` gives them, to the posterior of each module."""
         for module_id, (seen, actions, rewards, _) in steps.items():
             if self.should_module_be_updated(module_id):
-                arrays = tree.map_structure(torch.as_tensor, (seen, actions, rewards))
+                given = (seen, actions, rewards)
+                arrays = tree.map_structure(partial(torch.as_tensor, device=self.device), given)
                 self.module[module_id].unwrapped().learn(*arrays)
 
 

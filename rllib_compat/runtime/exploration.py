@@ -82,7 +82,8 @@ class ParameterNoise(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         deviation = self._deviations.setdefault(name, settings["initial_stddev"])
         if episode.is_done and len(episode) and module.weight_noise is not None:
             seen = np.asarray(episode.get_observations(slice(0, len(episode))))
-            batch = {Columns.OBS: torch.from_numpy(seen)}
+            device = next(module.parameters()).device
+            batch = {Columns.OBS: torch.as_tensor(seen, device=device)}
             self._deviations[name] = module.adapted(deviation, batch)
         elif not episode.t or module.weight_noise is None:
             module.renew_weight_noise(deviation)

@@ -153,15 +153,16 @@ class PolicyLearning:
             rows = [np.arange(s, s + n) for s, n in zip(starts, lengths, strict=True)]
             rest = {name: _padded(column, rows) for name, column in rest.items()}
             columns = {name: columns[name][starts] for name in states}
-        lengths = torch.as_tensor(np.asarray(lengths)).long()
+        device = next(self.module.parameters()).device
+        lengths = torch.as_tensor(np.asarray(lengths), device=device).long()
         cut = {n: c.reshape(len(lengths), -1, *c.shape[1:]) for n, c in rest.items()}
         steps = next(iter(cut.values())).shape[1]
-        mask = torch.arange(steps)[None] < lengths[:, None]
+        mask = torch.arange(steps, device=device)[None] < lengths[:, None]
         ordered = sorted(states, key=lambda name: int(name.rpartition("_")[2]))
         given = [columns[name] for name in ordered]
         if not given:
-            template = self.module.get_initial_state()
-            return {**cut, "state_in": _repeated(template, len(lengths)), "loss_mask": mask}
+            states_in = _repeated(self.module.get_initial_state(), len(lengths), device)
+            return {**cut, "state_in": states_in, "loss_mask": mask}
         return {**cut, "state_in": nest_state(self.module, given), "loss_mask": mask}
 
 
@@ -207,11 +208,11 @@ def _padded(column: torch.Tensor, rows: Iterable[Array]) -> torch.Tensor:
     return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True).flatten(0, 1)
 
 
-def _repeated(state: Any, count: int) -> Any:
+def _repeated(state: Any, count: int, device: torch.device) -> Any:
     import tree
 
     return tree.map_structure(
-        lambda part: torch.as_tensor(part)[None].repeat_interleave(count, 0), state
+        lambda part: torch.as_tensor(part, device=device)[None].repeat_interleave(count, 0), state
     )
 
 

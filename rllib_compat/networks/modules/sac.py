@@ -110,7 +110,7 @@ class LegacyNetworks:
         net = self._net([k for k in (Q_VALUES, TWIN_Q_VALUES) if k in self.graph.outputs])
         ours = self.net.state_dict()
         net.load_state_dict({name: ours[name] for name in net.state_dict()})
-        net.requires_grad_(False)
+        net.requires_grad_(False).to(next(self.net.parameters()).device)
         self.target_net = net
         self.target_qf_encoder, self.target_qf = Part(net, CRITIC, Q_VALUES), Nothing()
         if self.twin_q:
