@@ -130,3 +130,24 @@ def count_gpus() -> float:
     import torch
 
     return max(float(torch.cuda.device_count()), float(ray.cluster_resources().get("GPU", 0)))
+
+
+def may_grow() -> bool:
+    """Whether nodes may join the running Ray.
+
+    None joins one that this process has started for itself without an autoscaler. Of others that is
+    unknown: somebody may start a node by hand.
+    """
+    from ray._private import worker
+
+    node = worker._global_node
+    return node is None or not node.is_head() or bool(node._ray_params.autoscaling_config)
+
+
+def lacks_promised_gpus() -> bool:
+    """Whether Ray was told of GPUs, and torch sees none on the only node."""
+    import ray
+    import torch
+
+    promised = ray.cluster_resources().get("GPU", 0) if ray.is_initialized() else 0
+    return bool(promised) and len(ray.nodes()) == 1 and not torch.cuda.device_count()

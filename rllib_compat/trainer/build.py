@@ -24,7 +24,7 @@ from rllib_compat.runtime.learners import use_reporting_learner
 from rllib_compat.runtime.placeholders import placeholder_env
 from rllib_compat.trainer import refusals, subclasses
 from rllib_compat.trainer.defaults import merge
-from rllib_compat.trainer.waiting import warn_of_missing_resources
+from rllib_compat.trainer.waiting import with_resources
 
 if TYPE_CHECKING:
     import gymnasium
@@ -99,7 +99,7 @@ class AlgorithmBuilder:
         """
         config = self._algorithm_config()
         try:
-            with warn_of_missing_resources(config):
+            with with_resources(config, self.config):
                 algorithm = algorithms.build_algorithm(config)
         except Exception as error:
             if (why := self._reason(error)) is not None:

@@ -19,7 +19,7 @@ from rllib_compat.ray_versions import algorithms, startup
 from rllib_compat.registry.keys import TODAY
 from rllib_compat.runtime.default_policy import with_default_policy
 from rllib_compat.runtime.envs import resolve_env_name
-from rllib_compat.trainer import subclasses
+from rllib_compat.trainer import subclasses, waiting
 from rllib_compat.trainer.build import Origin
 from rllib_compat.trainer.defaults import common_config, defaults_of, merge
 
@@ -98,8 +98,9 @@ def prepare(
     given, findings = fit_gpus(
         given, defaults, legacy_ray=origin.legacy_ray, gpus=startup.count_gpus()
     )
+    given, fewer = fit_workers(given, defaults, legacy_ray=origin.legacy_ray, cpus=free_cpus())
     translation = translate(without(own, given), **asked)
-    translation.report.extend([*era.findings(), *findings])
+    translation.report.extend([*era.findings(), *findings, *fewer])
     env = translation.env_settings.env
     if isinstance(env, str) and (note := resolve_env_name(env)[1]):
         translation.report.add("env.name", Verdict.NOTE, "$.env", note)
@@ -207,6 +208,45 @@ def _as_json(bundle: Mapping[str, float], prefix: str) -> dict[str, Any]:
 def _whole(amount: float) -> float:
     """A whole number of CPUs or GPUs as an integer, as the config has it."""
     return int(amount) if amount == int(amount) else amount
+
+
+def fit_workers(
+    given: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    *,
+    legacy_ray: str | None,
+    cpus: float | None,
+) -> tuple[dict[str, Any], list[Finding]]:
+    """A config with no more workers than there are CPUs for, and rows of the report about it.
+
+    APEX had 32 by default. A number that the config itself says is not changed.
+
+    Args:
+        given: The config, as it was given.
+        defaults: Those of its Ray.
+        legacy_ray: That Ray, if it is known; if it is not, no default of an old Ray counts.
+        cpus: How many there are; None if that is unknown, or more may come.
+    """
+    if cpus is None or legacy_ray is None or _COUNTS & given.keys():
+        return dict(given), []
+    key = next((key for key in sorted(_COUNTS) if defaults.get(key)), None)
+    each = given.get("num_cpus_per_worker", defaults.get("num_cpus_per_worker", 1)) or 1
+    if key is None or defaults[key] * each <= cpus:
+        return dict(given), []
+    most = max(int(cpus / each) - 1, 1)  # one for what learns
+    message = f"there are {cpus:g} CPUs; it was {defaults[key]}"
+    finding = Finding.warning("resources.cpus", Verdict.RESET, f"$.{key}", message)
+    return {**given, key: most}, [finding]
+
+
+#: The names of the number of workers.
+_COUNTS = frozenset({"num_workers", "num_rollout_workers", "num_env_runners"})
+
+
+def free_cpus() -> float | None:
+    """The CPUs of the running Ray; None in a trial, and where nodes may join."""
+    available = waiting.available_resources()
+    return None if available is None or startup.may_grow() else available.get("CPU", 0)
 
 
 #: The keys that ask for GPUs, and their values that ask for none.

@@ -1,7 +1,7 @@
 """Compares the resources that an algorithm needs with those of Ray, while it is built.
 
 Ray waits for missing resources forever and silently, since nodes may join; Ray 1.x named them
-within seconds.
+within seconds. Where no node can join, the missing ones are an error.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rllib_compat.neutral.errors import ConfigError
+from rllib_compat.ray_versions import startup
 from rllib_compat.ray_versions.algorithms import resource_request
 
 if TYPE_CHECKING:
@@ -22,22 +24,43 @@ logger = logging.getLogger(__name__)
 
 #: The seconds between two warnings.
 _EVERY = 30.0
+#: Resource → the keys that ask for it; the first one is named where a config has none of them.
 _KEYS = {
-    "GPU": "num_gpus (and num_gpus_per_worker)",
-    "CPU": "num_workers (and num_cpus_per_worker)",
+    "GPU": (
+        *("num_gpus", "gpu", "num_learners", "num_gpus_per_learner"),
+        *("num_gpus_per_learner_worker", "num_gpus_per_worker", "num_gpus_per_env_runner"),
+    ),
+    "CPU": (
+        *("num_workers", "num_rollout_workers", "num_env_runners", "num_cpus_per_worker"),
+        *("num_cpus_per_env_runner", "num_learners", "evaluation_num_workers"),
+    ),
 }
 
 
 @contextmanager
-def warn_of_missing_resources(config: AlgorithmConfig) -> Iterator[None]:
-    """Warns before the block, and until its end, if Ray lacks resources that a config asks for.
+def with_resources(config: AlgorithmConfig, legacy: Mapping[str, Any]) -> Iterator[None]:
+    """Checks, before the block, that Ray has the resources that a config asks for.
 
-    In a trial there is no warning: Tune has reserved all of them.
+    Where nodes may join that have them, it warns, and again until the block ends. In a trial there
+    is neither: Tune has reserved all of them.
+
+    Args:
+        config: The translated config.
+        legacy: The config whose keys an error names.
+
+    Raises:
+        ConfigError: Ray lacks resources, and no node can join; or it was told of GPUs that are not
+            there.
     """
-    text = describe_missing_resources(_asked_by(config), _available())
-    if text is None:
+    available = available_resources()
+    lack = describe_missing_resources(_asked_by(config), available, legacy)
+    if lack is None:
+        _require_devices(config, legacy)
         yield
         return
+    if not startup.may_grow():
+        raise lack
+    text = f"{lack.found} It waits until nodes with more join; if none will: {lack.fix}"
     logger.warning("%s", text)
     done = Event()
     Thread(target=_repeat, args=(text, done), name="rllib_compat: waiting", daemon=True).start()
@@ -48,22 +71,66 @@ def warn_of_missing_resources(config: AlgorithmConfig) -> Iterator[None]:
 
 
 def describe_missing_resources(
-    asked: Mapping[str, float], available: Mapping[str, float] | None
-) -> str | None:
-    """A sentence about missing resources, and the keys that ask for them; None if there are none.
+    asked: Mapping[str, float], available: Mapping[str, float] | None, legacy: Mapping[str, Any]
+) -> ConfigError | None:
+    """An error about missing resources, and the keys that ask for them; None if there are none.
 
     Args:
         asked: How much of each resource is asked for, beside the algorithm's own process.
         available: How much Ray has; None if that is unknown.
+        legacy: The config whose keys are named.
     """
     lacking = [] if available is None else [n for n in asked if asked[n] > available.get(n, 0)]
     if available is None or not lacking:
         return None
-    parts = [f"{asked[name]:g} {name}s, and Ray has {available.get(name, 0):g}" for name in lacking]
-    keys = ", ".join(_KEYS.get(name, f"what asks for {name}") for name in lacking)
-    return (
-        f"The config asks for {' and '.join(parts)}. It waits until nodes with more join; if none "
-        f"will, lower {keys}."
+    parts, fixes, named = [], [], []
+    for name in lacking:
+        keys = _said(name, legacy)
+        there, said = available.get(name, 0), ", ".join(f"{key}={legacy.get(key)}" for key in keys)
+        parts.append(f"{asked[name]:g} {name}s ({said}), and Ray has {there:g}")
+        fixes.append(_fix(name, keys, asked[name], there, legacy))
+        named += keys
+    return ConfigError(
+        f"The config asks for {' and '.join(parts)}.", where=named[0], fix=" ".join(fixes)
+    )
+
+
+def _said(resource: str, legacy: Mapping[str, Any]) -> list[str]:
+    """The keys of a config that ask for a resource."""
+    known = _KEYS.get(resource, (f"custom_resources ({resource})",))
+    return [key for key in known if legacy.get(key)] or [known[0]]
+
+
+def _fix(
+    resource: str, keys: list[str], asked: float, there: float, legacy: Mapping[str, Any]
+) -> str:
+    """What to set the first key to, so that what is asked for is there."""
+    key, each = keys[0], 1.0
+    given = legacy.get(key)
+    if resource == "CPU":
+        each = float(legacy.get("num_cpus_per_worker") or 1)
+    number = given if isinstance(given, (int, float)) else asked
+    most = max(int(number - (asked - there) / each), 0)
+    more = f"start Ray with more: ray.init(num_{resource.lower()}s={asked:g})"
+    return f"Set {key} to {most}" + (f", or {more}." if resource == "CPU" else ".")
+
+
+def _require_devices(config: AlgorithmConfig, legacy: Mapping[str, Any]) -> None:
+    """Checks that there is a device where Ray was told of GPUs.
+
+    Raises:
+        ConfigError: A GPU is asked for, and torch sees none.
+    """
+    asks = sum(bundle.get("GPU", 0) for bundle in resource_request(config).bundles)
+    if not asks or not startup.lacks_promised_gpus():
+        return
+    keys = _said("GPU", legacy)
+    said = ", ".join(f"{key}={legacy.get(key)}" for key in keys)
+    raise ConfigError(
+        f"The config asks for a GPU ({said}). Ray was started with GPUs, and torch finds no CUDA "
+        "device.",
+        where=keys[0],
+        fix=f"Set {keys[0]} to 0. If there is a GPU, check torch.cuda.is_available().",
     )
 
 
@@ -76,7 +143,7 @@ def _asked_by(config: AlgorithmConfig) -> Mapping[str, float]:
     return asked
 
 
-def _available() -> dict[str, float] | None:
+def available_resources() -> dict[str, float] | None:
     """The resources of all nodes; None without Ray, and in a trial, which has reserved its own."""
     import ray
 

@@ -15,7 +15,7 @@ from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError
 from rllib_compat.registry import keys
 from rllib_compat.trainer import refusals, waiting
-from rllib_compat.trainer.preparation import fit_gpus
+from rllib_compat.trainer.preparation import fit_gpus, fit_workers
 from tests.marks import OTHERS_WARNINGS
 
 pytestmark = OTHERS_WARNINGS
@@ -176,31 +176,74 @@ def test_gpus_of_workers_may_come_with_a_node_and_fake_ones_need_none(given):
     assert fit_gpus(given, {}, legacy_ray="1.13.0", gpus=0) == (given, [])
 
 
+def test_workers_that_an_old_default_asks_for_are_as_many_as_there_are_cpus_for():
+    defaults = keys.default_config("APEX", "1.13.0")
+    assert defaults["num_workers"] == 32
+    fitted, (finding,) = fit_workers({"lr": 1}, defaults, legacy_ray="1.13.0", cpus=8)
+    assert fitted == {"lr": 1, "num_workers": 7}
+    assert finding.path == "$.num_workers"
+    for given, cpus in (({"num_workers": 32}, 8), ({}, 64), ({}, None)):
+        assert fit_workers(given, defaults, legacy_ray="1.13.0", cpus=cpus) == (given, [])
+
+
 CARTPOLE = {"env": "CartPole-v1"}
+LACKING = [
+    ({"num_workers": 64}, {"CPU": 2.0}, ["64 CPUs (num_workers=64)", "has 2", "num_workers to 2"]),
+    (
+        {"num_workers": 4, "num_cpus_per_worker": 2},
+        {"CPU": 5.0},
+        ["8 CPUs", "has 5", "num_workers to 2"],
+    ),
+    ({"num_gpus": 2, "num_workers": 0}, {"CPU": 8.0, "GPU": 1.0}, ["2 GPUs", "num_gpus to 1"]),
+    (
+        {"num_workers": 1, "num_gpus_per_worker": 1},
+        {"CPU": 8.0},
+        ["1 GPUs (num_gpus_per_worker=1)", "has 0", "num_gpus_per_worker to 0"],
+    ),
+]
+ENOUGH = [
+    ({"num_workers": 2}, {"CPU": 2.0}),
+    ({"num_workers": 0}, {"CPU": 1.0}),
+    ({"num_workers": 64}, None),
+]
 
 
-@pytest.mark.parametrize(
-    ("keys", "there", "said"),
-    [
-        ({"num_workers": 64}, {"CPU": 2.0}, ["64 CPUs", "has 2", "num_workers"]),
-        ({"num_gpus": 4, "num_workers": 0}, {"CPU": 8.0}, ["4 GPUs", "has 0", "num_gpus"]),
-        ({"num_workers": 2}, {"CPU": 2.0}, None),
-        ({"num_workers": 0}, {"CPU": 1.0}, None),
-        ({"num_workers": 64}, None, None),
-    ],
-)
-def test_what_is_lacking_is_named_before_and_while_it_waits(keys, there, said, caplog, monkeypatch):
-    """`num_gpus: 4` on a machine without GPUs waited forever, silently."""
+@pytest.mark.parametrize(("keys", "there", "said"), LACKING)
+def test_what_is_lacking_is_an_error_that_says_what_to_set(keys, there, said, monkeypatch):
+    """`num_gpus: 2` on a machine with one GPU waited forever."""
     config = translate({**CARTPOLE, **keys}, algorithm="PPO").algorithm_config
-    monkeypatch.setattr(waiting, "_available", lambda: there)
+    monkeypatch.setattr(waiting, "available_resources", lambda: there)
+    monkeypatch.setattr(waiting.startup, "may_grow", lambda: False)
+    with pytest.raises(ConfigError) as error, waiting.with_resources(config, keys):
+        pass
+    assert all(part in str(error.value) for part in said), error.value
+
+
+@pytest.mark.parametrize(("keys", "there"), [*(row[:2] for row in LACKING), *ENOUGH])
+def test_where_nodes_may_join_it_is_named_before_and_while_it_waits(
+    keys, there, caplog, monkeypatch
+):
+    config = translate({**CARTPOLE, **keys}, algorithm="PPO").algorithm_config
+    monkeypatch.setattr(waiting, "available_resources", lambda: there)
+    monkeypatch.setattr(waiting.startup, "may_grow", lambda: True)
     monkeypatch.setattr(waiting, "_EVERY", 0.01)
-    with caplog.at_level(logging.WARNING), waiting.warn_of_missing_resources(config):
+    with caplog.at_level(logging.WARNING), waiting.with_resources(config, keys):
         before = [r.message for r in caplog.records if r.message.startswith("The config")]
         time.sleep(0.1)
     repeated = [r.message for r in caplog.records if "Still waiting" in r.message]
-    if said is None:
-        assert (before, repeated) == ([], [])
-    else:
-        assert len(before) == 1
-        assert len(repeated) > 1
-        assert all(part in before[0] for part in said)
+    lacks = (keys, there) not in ENOUGH
+    assert (len(before) == 1, len(repeated) > 1) == (lacks, lacks)
+
+
+@pytest.mark.parametrize("keys", [{"num_gpus": 0.5}, {"num_gpus": 2}, {"num_gpus_per_worker": 1}])
+def test_gpus_that_ray_was_told_of_and_that_are_not_there_are_an_error(keys, monkeypatch):
+    """torch said that local_gpu_idx 0 is not a valid GPU ID."""
+    given = {"num_workers": 1, **keys}
+    config = translate({**CARTPOLE, **given}, algorithm="PPO").algorithm_config
+    monkeypatch.setattr(waiting, "available_resources", lambda: {"CPU": 8.0, "GPU": 2.0})
+    monkeypatch.setattr(waiting.startup, "lacks_promised_gpus", lambda: True)
+    checked = waiting.with_resources(config, given)
+    with pytest.raises(ConfigError, match="no CUDA device") as error, checked:
+        pass
+    (key,) = keys
+    assert error.value.where == key
