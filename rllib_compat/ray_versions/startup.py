@@ -129,6 +129,8 @@ def count_gpus() -> float:
     import ray
     import torch
 
+    if lacks_promised_gpus():
+        return 0.0
     return max(float(torch.cuda.device_count()), float(ray.cluster_resources().get("GPU", 0)))
 
 
@@ -145,7 +147,7 @@ def may_grow() -> bool:
 
 
 def lacks_promised_gpus() -> bool:
-    """Whether Ray was told of GPUs, and torch sees none on the only node."""
+    """Whether Ray was started with GPUs, and torch finds none on the only node."""
     import ray
     import torch
 

@@ -49,8 +49,8 @@ def with_resources(config: AlgorithmConfig, legacy: Mapping[str, Any]) -> Iterat
         legacy: The config whose keys an error names.
 
     Raises:
-        ConfigError: Ray lacks resources, and no node can join; or it was told of GPUs that are not
-            there.
+        ConfigError: Ray lacks resources, and no node can join; or it was started with GPUs that
+            are not there.
     """
     available = available_resources()
     lack = describe_missing_resources(_asked_by(config), available, legacy)
@@ -104,8 +104,8 @@ def _said(resource: str, legacy: Mapping[str, Any]) -> list[str]:
 def _fix(
     resource: str, keys: list[str], asked: float, there: float, legacy: Mapping[str, Any]
 ) -> str:
-    """What to set the first key to, so that what is asked for is there."""
-    key, each = keys[0], 1.0
+    """What to set the key that asks for most to, so that what is asked for is there."""
+    key, each = max(keys, key=lambda name: float(legacy.get(name) or 0)), 1.0
     given = legacy.get(key)
     if resource == "CPU":
         each = float(legacy.get("num_cpus_per_worker") or 1)
@@ -116,7 +116,7 @@ def _fix(
 
 
 def _require_devices(config: AlgorithmConfig, legacy: Mapping[str, Any]) -> None:
-    """Checks that there is a device where Ray was told of GPUs.
+    """Checks that there is a device where Ray was started with GPUs.
 
     Raises:
         ConfigError: A GPU is asked for, and torch sees none.

@@ -200,6 +200,11 @@ LACKING = [
         {"CPU": 8.0},
         ["1 GPUs (num_gpus_per_worker=1)", "has 0", "num_gpus_per_worker to 0"],
     ),
+    (
+        {"num_workers": 2, "num_learners": 5},
+        {"CPU": 3.0},
+        ["7 CPUs (num_workers=2, num_learners=5)", "has 3", "num_learners to 1"],
+    ),
 ]
 ENOUGH = [
     ({"num_workers": 2}, {"CPU": 2.0}),
@@ -236,7 +241,7 @@ def test_where_nodes_may_join_it_is_named_before_and_while_it_waits(
 
 
 @pytest.mark.parametrize("keys", [{"num_gpus": 0.5}, {"num_gpus": 2}, {"num_gpus_per_worker": 1}])
-def test_gpus_that_ray_was_told_of_and_that_are_not_there_are_an_error(keys, monkeypatch):
+def test_gpus_that_ray_was_started_with_and_that_are_not_there_are_an_error(keys, monkeypatch):
     """torch said that local_gpu_idx 0 is not a valid GPU ID."""
     given = {"num_workers": 1, **keys}
     config = translate({**CARTPOLE, **given}, algorithm="PPO").algorithm_config
