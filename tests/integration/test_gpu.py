@@ -72,8 +72,7 @@ OTHERS = (
         case_of("DDPG", says)
         for says in ("noise on weights", "correlated noise", "noise on actions")
     ),
-    *(case_of(name, "curiosity") for name in ("PPO", "A2C", "IMPALA")),
-    *(case_of(name, "random encoder") for name in ("PPO", "SAC")),
+    *(case_of(name, "curiosity") for name in ("PPO", "A2C")),
     *(case_of(name, "custom model") for name in ("PPO", "DQN", "IMPALA")),
     *(case_of(name, "two policies") for name in ("PPO", "DQN", "SAC", "IMPALA", "TD3")),
     *(case_of(name, "worker") for name in ("PPO", "IMPALA", "APPO", "A3C", "DQN")),
