@@ -26,6 +26,7 @@ from ray.rllib.models import ModelCatalog
 import rllib_compat as compat
 from rllib_compat.errors import CompatError
 from rllib_compat.formats import read_checkpoint
+from rllib_compat.ray_versions import env_runners
 from rllib_compat.ray_versions.learners import local_learner
 from rllib_compat.runtime import critic_modules
 from tests import matrix_inputs, training_matrix
@@ -405,14 +406,11 @@ def test_a_worker_with_a_share_of_a_gpu_acts_there(algorithm):
     try:
         trainer.train()
         trainer.train()
-        found = trainer.algorithm.env_runner_group.foreach_env_runner(
-            _devices_of_runner, local_env_runner=False
-        )
+        group = trainer.algorithm.env_runner_group
+        found = env_runners.foreach_env_runner(group, _devices_of_runner)[1:]
         assert found == [{DEVICE if RUNNERS_HAVE_DEVICES else "cpu"}]
         if algorithm in ("A3C", "DDPPO"):
-            learns = trainer.algorithm.env_runner_group.foreach_env_runner(
-                _devices_of_learner, local_env_runner=False
-            )
+            learns = env_runners.foreach_env_runner(group, _devices_of_learner)[1:]
             assert learns == [{DEVICE}]
     finally:
         trainer.stop()
