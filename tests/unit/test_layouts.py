@@ -218,6 +218,20 @@ def test_a_policy_in_a_folder_of_any_name_has_its_own_id_and_optimizer(tmp_path)
         assert (policy.optimizer is None) is (within.optimizer is None)
 
 
+def test_policies_in_a_folder_of_any_name_have_different_ids(tmp_path):
+    (whole,) = find(ray="2.3.1", variant="threepolicies")
+    policies = whole.checkpoint / "policies"
+    moved = shutil.copytree(policies, tmp_path / "exports")
+    assert read_checkpoint(moved).policies.keys() == read_checkpoint(policies).policies.keys()
+
+
+def test_exports_of_one_policy_have_the_names_of_their_folders(tmp_path):
+    folder = next(f for f in POLICY_FOLDERS if "2.7.2" in f.parts)
+    for name in ("early", "late"):
+        shutil.copytree(folder, tmp_path / name)
+    assert set(read_checkpoint(tmp_path).policies) == {"early", "late"}
+
+
 def test_adam_of_tensorflow_goes_on_from_an_exported_policy(tmp_path):
     (case,) = [c for c in find(ray="2.3.1") if c.path.name == "ppo-tf-hiddens24x16"]
     folder = case.checkpoint / "policies" / "default_policy"

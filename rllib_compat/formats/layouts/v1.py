@@ -171,12 +171,16 @@ def _read_policies_alone(path: Path, outer: Folder, inner: list[Folder]) -> Lega
         state_file = one.state_file("policy_state", _ENDINGS) or "policy_state.pkl"
         metadata = _read_metadata(one, state_file)
         path_of_one = one.root.resolve()
-        id_by_folder = path_of_one.name if path_of_one.parent.name == "policies" else ONLY_POLICY
+        is_named = path_of_one.parent.name == "policies" or len(inner) > 1
+        id_by_folder = path_of_one.name if is_named else ONLY_POLICY
         policy = _read_policy(one, PolicyId(id_by_folder), outer)
         read.append(replace(policy, policy_id=_id_of(policy)))
         _check_filter(read[-1], outer)
         version = _name_version(metadata, policy.extra, state_file)
-    ids = outer.policy_ids([policy.policy_id for policy in read], "policies")
+    names = [policy.policy_id for policy in read]
+    if len(set(names)) < len(names):  # the same policy, exported several times
+        names = [one.root.relative_to(path).as_posix() for one in inner]
+    ids = outer.policy_ids(names, "policies")
     policies = dict[str, PolicyState]()
     for policy_id, policy in zip(ids, read, strict=True):
         policies[policy_id] = replace(policy, policy_id=policy_id, found_as=ids.found_as(policy_id))
