@@ -297,4 +297,6 @@ def _show(trials: list[dict[str, Any]]) -> None:
         )
         click.echo(f"{kind} of {trial['trial']}: {what}")
         if kind == "checkpoint":
-            click.echo(f"  rllib-compat evaluate {shlex.quote(what)}")
+            # A checkpoint's own name of a class is not imported.
+            named = f" --env {shlex.quote(trial['env'])}" if ":" in trial["env"] else ""
+            click.echo(f"  rllib-compat evaluate {shlex.quote(what)}{named}")

@@ -95,12 +95,15 @@ def make_env(actor: Actor, *, render_mode: str | None = None) -> Any:
         return make_or_refuse(EnvSettings(env=str(actor.env)), context)
     made = creator(EnvContext(context, 0))
     if isinstance(made, (Placeholder, MultiAgentPlaceholder)):
+        name = str(made.name)
         raise LegacyEnvError(
             f"The checkpoint's environment {made.name!r} is not known on this machine."
             if made.name
             else "The checkpoint does not name its environment.",
             where="--env",
-            fix="give its name, or module:Class of its class",
+            fix=f"if the class is yours: --env {name}"
+            if ":" in name
+            else "give its name, or module:Class of its class",
         )
     if is_multi_agent(made) or hasattr(made, "wraps_legacy_env"):
         return made

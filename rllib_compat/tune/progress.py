@@ -92,6 +92,7 @@ def summary(trial: Trial) -> dict[str, Any]:
     checkpoint = trial.checkpoint.path if trial.checkpoint else None
     return {
         "trial": str(trial),
+        "env": str((trial.config or {}).get("env", "")),
         "status": trial.status,
         "stopped_by": stopped_by(trial.stopping_criterion, result),
         **_values(result),

@@ -6,11 +6,16 @@ import shelve
 import shutil
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from rllib_compat.cli import main
+from rllib_compat.errors import LegacyEnvError
+from rllib_compat.neutral.spaces import Discrete
+from rllib_compat.runtime.placeholders import placeholder_env
+from rllib_compat.trainer import rollouts
 from tests.legacy.cases import find
 
 PPO = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
@@ -219,3 +224,10 @@ def test_rollout_is_the_same_verb(capsys):
     with pytest.raises(SystemExit):
         main(["rollout", "--help"])
     assert "--track-progress" in capsys.readouterr().out
+
+
+def test_a_class_that_only_a_checkpoint_names_is_not_imported_and_the_option_names_it():
+    placeholder, told = placeholder_env("walk:Walk", Discrete(3), Discrete(2))
+    actor = SimpleNamespace(env=placeholder, env_config=told)
+    with pytest.raises(LegacyEnvError, match='env="walk:Walk"'):
+        rollouts.make_env(actor)
