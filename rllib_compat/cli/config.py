@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,23 +53,23 @@ def command(
     """
     from rllib_compat.config import find_algorithm, translate
     from rllib_compat.config.era import resolve
-    from rllib_compat.config.files import read_experiments
-    from rllib_compat.config.requirements import find_evidence
+    from rllib_compat.config.files import read_evidence, read_experiments
 
     how.pop("check")
     if file.rpartition(":")[0].endswith(".py"):
         named_modules.activate_old_imports()
     legacy_ray = how.pop("legacy_ray")
-    beside = find_evidence(Path(file.partition(".py:")[0]).parent)
     lost = False
     translated: list[tuple[Experiment, Translation]] = []
-    for experiment in read_experiments(file):
+    experiments = read_experiments(file)
+    evidence = read_evidence(file)
+    for experiment in experiments:
         name, _ = find_algorithm(experiment.config, algorithm or experiment.algorithm)
         translation = translate(
             experiment.config,
             algorithm=algorithm or experiment.algorithm,
             env=env or experiment.env,
-            legacy_ray=resolve(legacy_ray, experiment.config, name, beside),
+            legacy_ray=resolve(legacy_ray, experiment.config, name, evidence),
             **how,
         )
         lost = lost or translation.lost

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
@@ -99,6 +100,17 @@ def of_call(method: str) -> Iterator[Evidence]:
     if method in _METHODS:
         first, last = _METHODS[method]
         yield Evidence(f"the call of `.{method}()`", first, last)
+
+
+def of_code(program: ast.Module) -> Iterator[Evidence]:
+    """What the imports and calls of a program show."""
+    for node in ast.walk(program):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from of_import(node.module, [alias.name for alias in node.names])
+        elif isinstance(node, ast.Import):
+            yield from (e for alias in node.names for e in of_import(alias.name))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield from of_call(node.func.attr)
 
 
 def _still_there(what: str, first: str | None, last: str) -> Evidence:

@@ -9,6 +9,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from rllib_compat.config.evidence import Evidence, of_code
+from rllib_compat.config.requirements import find_evidence
 from rllib_compat.formats import files, pickles
 from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.budget import Budget
@@ -96,14 +98,27 @@ _ANOTHER = "Correct the file, or pass another one."
 _READERS = {".json": _read_json, ".yaml": _read_yaml, ".yml": _read_yaml, ".pkl": _read_pickle}
 
 
-def _python_dict(path: Path, name: str) -> Any:
+def read_evidence(source: str) -> tuple[Evidence, ...]:
+    """What shows which Ray the file of `read_experiments` was written for.
+
+    Its imports and calls, if it is Python, and what its project asks for.
+    """
+    path, is_python, _ = source.partition(".py:")
+    beside = find_evidence(local_path(path).parent)
+    return (*of_code(_program(local_path(f"{path}.py"))), *beside) if is_python else beside
+
+
+def _program(path: Path) -> ast.Module:
     try:
         with files.open_regular(path) as file:
-            tree = ast.parse(file.read(), str(path))
+            return ast.parse(file.read(), str(path))
     # Text that is none, null bytes, and what is nested too deeply for Python.
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ConfigError(f"{path} can't be read: {error}", fix=_ANOTHER) from error
-    for node in tree.body:
+
+
+def _python_dict(path: Path, name: str) -> Any:
+    for node in _program(path).body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         if any(isinstance(target, ast.Name) and target.id == name for target in targets):
             try:

@@ -13,7 +13,7 @@ from libcst.codemod.visitors import AddImportsVisitor
 from libcst.metadata import MetadataWrapper
 
 from rllib_compat.config.era import AUTO
-from rllib_compat.config.evidence import Evidence, limits, of_call, of_import
+from rllib_compat.config.evidence import Evidence, limits, of_code
 from rllib_compat.config.requirements import find_evidence
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.frozen import frozen
@@ -116,15 +116,7 @@ def _parsed(source: bytes, path: str) -> ast.Module:
 
 def _evidence(program: ast.Module, path: str) -> tuple[Evidence, ...]:
     """What shows which Ray a program was written for."""
-    found: list[Evidence] = []
-    for node in ast.walk(program):
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found += of_import(node.module, [alias.name for alias in node.names])
-        elif isinstance(node, ast.Import):
-            found += (e for alias in node.names for e in of_import(alias.name))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            found += of_call(node.func.attr)
-    return (*found, *find_evidence(Path(path).parent))
+    return (*of_code(program), *find_evidence(Path(path).parent))
 
 
 def _lost(

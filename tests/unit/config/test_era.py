@@ -191,6 +191,17 @@ def test_verbs_read_the_files_beside_what_they_are_given(tmp_path, capsys, argum
     assert ("actor_lr=0.0003" in told) is shown
 
 
+@pytest.mark.parametrize("value", ["{'gamma': 0.9}", "dict(gamma=0.9)"], ids=["read", "run"])
+def test_config_reads_the_imports_of_the_file(tmp_path, capsys, value):
+    file = tmp_path / "train.py"
+    file.write_text(f"from ray.rllib.agents.ppo import DEFAULT_CONFIG\nCONFIG = {value}\n")
+    with pytest.raises(SystemExit):
+        main(["config", f"{file}:CONFIG", "--algorithm", "PPO"])
+    shown = capsys.readouterr().out
+    assert "taken as written for Ray 1.13.0" in shown
+    assert "the import of `ray.rllib.agents`" in shown
+
+
 def test_upgrade_reads_the_imports_of_the_file_and_the_files_beside_it(tmp_path):
     from rllib_compat.upgrade import Target, upgrade
 
