@@ -107,9 +107,9 @@ class OldName:
         return OldCall(getattr, (self, name))
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        import importlib
+        import pydoc  # old imports replace the functions of `importlib`, which clients have not
 
-        return getattr, (OldCall(importlib.import_module, (self.module,)), self.name)
+        return pydoc.locate, (f"{self.module}.{self.name}",)
 
 
 class OldCall:

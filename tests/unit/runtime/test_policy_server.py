@@ -18,6 +18,7 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.algorithms.ppo.ppo_torch_policy import PPOTorchPolicy
 from ray.rllib.env.external_env import ExternalEnv
 
+from rllib_compat import legacy
 from rllib_compat.adapters import CompatRolloutWorker
 from rllib_compat.errors import ConfigError
 from rllib_compat.runtime.external import PolicyServer, PolicyServerInput, write_answer
@@ -231,10 +232,18 @@ def test_answers_are_read_by_any_python():
 #: What answers may name: all Pythons from 3.6 on have it, and so has every numpy.
 EVERYWHERE = {
     *("builtins getattr", "builtins bytearray", "builtins AttributeError"),
-    *("importlib import_module", "numpy ndarray", "operator itemgetter", "types SimpleNamespace"),
+    *("pydoc locate", "numpy ndarray", "operator itemgetter", "types SimpleNamespace"),
 }
 
 
+@pytest.fixture
+def old_imports():
+    legacy.activate()
+    yield
+    legacy.deactivate()
+
+
+@pytest.mark.usefixtures("old_imports")
 @pytest.mark.parametrize("ray", ["0.8.5", "1.0.1", "1.13.0", "2.0.1", "2.8.1"])
 def test_clients_with_local_inference_get_names_and_plain_data(ray):
     trainer = Trainer(training={"model": {"vf_share_layers": True, "fcnet_hiddens": [8]}})
@@ -247,9 +256,10 @@ def test_clients_with_local_inference_get_names_and_plain_data(ray):
             strings.append(value)
         if opcode.name == "STACK_GLOBAL":
             found.add(" ".join(strings[-2:]))
+    assert b"rllib_compat" not in answer
     assert {name for name in found if "." not in name.split()[0]} <= EVERYWHERE
-    assert "PPOTorchPolicy" in strings
-    assert ("ray.rllib.agents.callbacks" in strings) == (ray < "2")
+    assert any(name.endswith(".PPOTorchPolicy") for name in strings)
+    assert ("ray.rllib.agents.callbacks.DefaultCallbacks" in strings) == (ray < "2")
     weights = pickle.loads(trainer.post(command("GET_WEIGHTS"))[1])
     assert set(weights["weights"]) == {"default_policy"}
     trainer.server._client_ray = None
