@@ -24,6 +24,7 @@ _USES = (
     ("convert, verify, Trainer, load, train, evaluate, demo, run", "ray"),
     ("convert --to onnx", "onnx"),
     ("convert --to safetensors, policy or hub", "safetensors"),
+    ("custom models of TensorFlow", "tensorflow"),
     ("evaluate --render, --video-dir", "video"),
     ("upgrade", "upgrade"),
     ("plot", "plot"),

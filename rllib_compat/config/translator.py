@@ -18,6 +18,7 @@ from rllib_compat.config.deferred import AdaptedEnv, DeferredPolicy
 from rllib_compat.config.era import AUTO, Era, resolve
 from rllib_compat.config.rule import Context, Settings, nested
 from rllib_compat.config.rules.sampling import ray_of_env
+from rllib_compat.config.rules.tensorflow import about_model
 from rllib_compat.config.rules.training import NEWEST_WITHOUT_VTRACE
 from rllib_compat.config.steps import apply_first, apply_steps
 from rllib_compat.config.translation import Translation
@@ -134,7 +135,7 @@ def translate(
         hint = "leave api_stack as it is by default"
         new_only = "algorithm.new_stack_only"
         report.extend([_row(new_only, Severity.ERROR, Verdict.REFUSED, message, hint)])
-    report.extend([*era.findings(), *findings])
+    report.extend([*era.findings(), *about_model(settings, context), *findings])
 
     wrapping = {"env": None, **nested(settings, "env"), **_agents(settings)}
     if stack == "old":

@@ -22,7 +22,7 @@ from rllib_compat.config import era
 from rllib_compat.config.era import AUTO
 from rllib_compat.config.evidence import of_import
 from rllib_compat.legacy import import_hooks, old_ray_examples
-from rllib_compat.ray_versions import worker_start
+from rllib_compat.ray_versions import tensorflow, worker_start
 from rllib_compat.registry import old_names
 from rllib_compat.runtime.user_envs import TODAYS_GYM, OldGymApi
 
@@ -62,6 +62,7 @@ def activate(
     import_hooks.user_packages.update(packages)
     if not is_active():
         import_hooks.install_finders()
+        tensorflow.prefer_legacy_keras()
         _restore_removed_names()  # functions that Ray has pickled find numpy without an import
         builtins.__import__ = _import
         importlib.import_module = _import_module

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from ray.rllib.models.catalog import ModelCatalog as _Todays
-from ray.rllib.models.tf.tf_modelv2 import TFModelV2 as _TodaysTFModel
 
 from rllib_compat.neutral.errors import GoneError
 
-__all__ = ["ModelCatalog", "TFModelV2"]
+__all__ = ["ModelCatalog"]
 
 
 class ModelCatalog(_Todays):  # type: ignore[misc]  # Ray has no types
@@ -35,15 +34,24 @@ class ModelCatalog(_Todays):  # type: ignore[misc]  # Ray has no types
         )
 
 
-class TFModelV2(_TodaysTFModel):  # type: ignore[misc]  # Ray has no types
-    """A TensorFlow model: old code can derive from it, but not make one."""
+class _RegistersVariables:
+    """A model of TensorFlow that may register variables, as it had to until Ray 0.8.
 
-    def __init__(self, *_: object, **__: object) -> None:
-        raise GoneError(
-            f"{type(self).__name__} is a model for TensorFlow, and policies are torch's.",
-            where=type(self).__name__,
-            fix="write it with torch (TorchModelV2), and leave the rest of the config as it is",
-        )
+    Ray finds a model's variables by its attributes, and takes registered ones for missing.
+    """
+
+    def register_variables(self, variables: Iterable[Any]) -> None:
+        """Adds variables to those that Ray finds."""
+        registered = self.__dict__.setdefault("_registered", {})
+        registered.update(dict.fromkeys(variable.ref() for variable in variables))
+
+    def variables(self, as_dict: bool = False) -> Any:
+        """Returns all variables as a list, or as a dict by name."""
+        named: dict[str, Any] = super().variables(as_dict=True)  # type: ignore[misc]
+        known = {variable.ref() for variable in named.values()}
+        others = [ref.deref() for ref in self.__dict__.get("_registered", {}) if ref not in known]
+        named |= {variable.name: variable for variable in others}
+        return named if as_dict else list(named.values())
 
 
 def _with_custom_options(model: Any) -> Any:
@@ -64,5 +72,6 @@ def _with_custom_options(model: Any) -> Any:
         super(made, self).__init__(*given, *args, **kwargs)
 
     names = {"__module__": model.__module__, "__qualname__": model.__qualname__}
-    made: Any = type(model.__name__, (model,), {**names, "__init__": init})
+    bases = (_RegistersVariables, model) if hasattr(model, "register_variables") else (model,)
+    made: Any = type(model.__name__, bases, {**names, "__init__": init})
     return made

@@ -23,7 +23,7 @@ class _Missing:
         raise CompatError(
             f"TensorFlow is not installed, and this code uses its `{name}`.",
             where=f"tf.{name}",
-            fix="pip install tensorflow-cpu; or write the model with torch (TorchModelV2)",
+            fix="pip install 'rllib-compat[tensorflow]', or use torch (TorchModelV2)",
         )
 
 

@@ -286,14 +286,36 @@ def eager_variables(variables: list[StandIn], policy: PolicyState) -> dict[str, 
         CheckpointError: There are no values; `found` is the reason.
     """
     plain: dict[str, Array] = {}
-    for variable in variables:
-        call = getattr(variable.ref, "state", None)  # of a partial: function, args, kwargs, …
-        if call is None or "initial_value" not in call[2]:
-            raise CheckpointError("its variables have no values in the checkpoint")
-        given = call[2]
+    for given in map(_arguments_of_variable, variables):
         name = plain_name(policy, given["name"].removeprefix("Adam/"))
         plain[name] = np.asarray(given["initial_value"])
     return plain
+
+
+def eager_values(stored: object) -> list[Array] | None:
+    """The values of TensorFlow 2's variables, which Keras lists in a class of its own.
+
+    Returns:
+        None: they are none of TensorFlow's.
+
+    Raises:
+        CheckpointError: There are no values; `found` is the reason.
+    """
+    variables = stored.items if isinstance(stored, StandIn) else stored
+    if not isinstance(variables, list) or not variables:
+        return None
+    if not all(isinstance(variable, StandIn) for variable in variables):
+        return None
+    return [np.asarray(_arguments_of_variable(one)["initial_value"]) for one in variables]
+
+
+def _arguments_of_variable(variable: StandIn) -> Mapping[str, Any]:
+    """The arguments of the call that would make a variable."""
+    call = getattr(variable.ref, "state", None)  # of a partial: function, args, kwargs, …
+    if call is None or "initial_value" not in call[2]:
+        raise CheckpointError("its variables have no values in the checkpoint")
+    found: Mapping[str, Any] = call[2]
+    return found
 
 
 def _split(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rllib_compat.ray_versions import tensorflow
 from rllib_compat.ray_versions.connectors import running_stat_state
 from rllib_compat.ray_versions.episodes import callbacks_of
 
@@ -46,8 +47,11 @@ def set_state_of_old_stack(
     """
     own = algorithm.env_runner.filters
     known = algorithm.env_runner.policy_map
+    states = {name: dict(state) for name, state in policies.items() if name in known}
+    for name, state in states.items():
+        tensorflow.make_optimizer_variables(known[name], state)
     worker = {
-        "policy_states": {name: dict(state) for name, state in policies.items() if name in known},
+        "policy_states": states,
         "filters": {name: _with_statistics(own[name], filters.get(name)) for name in own},
     }
     state = {"worker": worker, "counters": defaultdict(int, counters)}

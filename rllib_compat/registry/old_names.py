@@ -188,7 +188,6 @@ IN_RLLIB = {
     "ModelCatalog": "rllib_compat.legacy.model_catalog:ModelCatalog",
     "ParallelPettingZooEnv": "rllib_compat.legacy.pettingzoo_env:ParallelPettingZooEnv",
     "PettingZooEnv": "rllib_compat.legacy.pettingzoo_env:PettingZooEnv",
-    "TFModelV2": "rllib_compat.legacy.model_catalog:TFModelV2",
     "try_import_tf": "rllib_compat.legacy.tensorflow:try_import_tf",
     "Agent": "rllib_compat.trainer.trainer:Trainer",
     "Algorithm": "rllib_compat.legacy.algorithm:Algorithm",

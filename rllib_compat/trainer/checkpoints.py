@@ -30,6 +30,7 @@ from rllib_compat.formats.paths import is_address, local_path
 from rllib_compat.formats.stores import source_path, target_directory
 from rllib_compat.formats.zip_errors import DAMAGED_ZIP
 from rllib_compat.networks.named import BUFFERS
+from rllib_compat.networks.optimizers import eager_values
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import (
@@ -394,6 +395,8 @@ def _read_old_stack(path: Path) -> dict[str, Any]:
     for policy, file in states.items():
         state = folder.pickle(file)
         state = {name: state[name] for name in old_stack.POLICY_STATE if name in state}
+        if (values := eager_values(state.get("_optimizer_variables"))) is not None:
+            state["_optimizer_variables"] = values
         policies[policy] = tree.as_data(state, file, budget)
     whole = as_mapping(folder.pickle("algorithm_state.pkl"))
     listed = as_mapping(whole.get("worker")).get("policy_ids") or ()

@@ -30,7 +30,7 @@ _RLLIBS_POLICY = re.compile(
 )
 
 
-def _fields(spec: object) -> dict[str, Any]:
+def fields_of(spec: object) -> dict[str, Any]:
     """The parts of a policy, given as a tuple of 0 to 4 entries, a dict, or a PolicySpec."""
     if isinstance(spec, (tuple, list)):
         return dict(zip(_FIELDS, spec, strict=False))
@@ -75,7 +75,7 @@ def _another_algorithm(given: object, context: Context) -> str | None:
 
 
 def _own_class(spec: object) -> bool:
-    given = _fields(spec).get("policy_class")
+    given = fields_of(spec).get("policy_class")
     if given is None or _is_rllibs(given):
         return False
     return not is_stand_in(given) and not isinstance(given, str)
@@ -83,7 +83,7 @@ def _own_class(spec: object) -> bool:
 
 def _own_model(spec: object) -> bool:
     """Whether a policy's config names a model class of the old API stack."""
-    config = _fields(spec).get("config")
+    config = fields_of(spec).get("config")
     model = config.get("model") if isinstance(config, Mapping) else None
     named = model.get("custom_model") if isinstance(model, Mapping) else None
     return bool(named) and not is_stand_in(named)
@@ -92,7 +92,7 @@ def _own_model(spec: object) -> bool:
 def needs_old(policies: object) -> bool:
     """Whether a policy has a class or model of the old API stack, or policies mix algorithms."""
     specs = policies.values() if isinstance(policies, Mapping) else ()
-    named = {_algorithm_of(_fields(spec).get("policy_class")) for spec in specs}
+    named = {_algorithm_of(fields_of(spec).get("policy_class")) for spec in specs}
     if len(named - {None}) > 1:
         return True
     return any(_own_class(spec) or _own_model(spec) for spec in specs)
@@ -120,7 +120,7 @@ def policies(value: object, context: Context) -> Outcome:
     overrides: dict[str, dict[str, Any]] = {}
     models: dict[str, dict[str, Any]] = {}
     for name, spec in value.items():
-        fields = _fields(spec)
+        fields = fields_of(spec)
         parts: dict[str, Any] = {}
         _take_class(name, fields.get("policy_class"), parts, context)
         other = _another_algorithm(parts.get("policy_class"), context)

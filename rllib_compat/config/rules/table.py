@@ -18,6 +18,7 @@ from rllib_compat.config.rules import (
     offline,
     replay,
     sampling,
+    tensorflow,
     training,
 )
 from rllib_compat.config.rules.common import (
@@ -369,12 +370,15 @@ FAMILIES = families(
         dropped("offline_sampling", "the data says it", v.FLAG, old="offline_data.*"),
         dropped("input_spaces_jsonable _is_online", "an inner key of RLlib"),
     )),
-    ("framework", "Framework", "The framework: TensorFlow is gone, so all of this becomes torch.", (), (
-        kept("framework", v.FRAMEWORK, "framework.*", convert=training.framework),
-        kept("framework_str", v.FRAMEWORK, "framework.framework", convert=training.framework),
-        converted("use_pytorch", v.FLAG, "framework.framework", "`framework` since Ray 0.8.7", convert=training.use_pytorch),
-        dropped("eager use_eager", "a switch of TensorFlow", v.FLAG, convert=training.eager),
-        dropped("no_eager_on_workers eager_tracing eager_max_retraces tf_session_args.* local_tf_session_args.*", "a switch of TensorFlow"),
+    ("framework", "Framework", "The framework: torch, or TensorFlow on the old API stack for a custom model of TensorFlow.", (), (
+        kept("framework", v.FRAMEWORK, "framework.*", convert=tensorflow.framework),
+        kept("framework_str", v.FRAMEWORK, "framework.framework", convert=tensorflow.framework),
+        converted("use_pytorch", v.FLAG, "framework.framework", "`framework` since Ray 0.8.7", convert=tensorflow.use_pytorch),
+        dropped("eager use_eager", "a switch of TensorFlow", v.FLAG, convert=tensorflow.eager),
+        dropped("no_eager_on_workers", "a switch of TensorFlow"),
+        dropped("eager_tracing", "a switch of TensorFlow", v.FLAG, old="framework.*", convert=tensorflow.tracing),
+        dropped("eager_max_retraces", "a switch of TensorFlow", v.LIMIT, old="framework.*", convert=tensorflow.tracing),
+        dropped("tf_session_args.* local_tf_session_args.*", "a switch of TensorFlow", convert=tensorflow.session_argument),
         dropped("local_evaluator_tf_session_args", "a switch of TensorFlow"),
         dropped("tf_session_args local_tf_session_args", "a switch of TensorFlow", section=True),
         kept("torch_compile_learner torch_compile_worker torch_skip_nan_gradients", v.FLAG, "framework.*"),

@@ -113,28 +113,6 @@ def _was_torch(context: Context) -> bool:
     return name == "torch" or (name is None and bool(context.get("use_pytorch")))
 
 
-def framework(value: object, context: Context) -> Outcome:
-    """Torch, with a warning where it was TensorFlow."""
-    if value not in v.TENSORFLOW:
-        return Outcome({context.target: "torch"})
-    return Outcome(
-        {context.target: "torch"},
-        Verdict.CONVERTED,
-        f"RLlib has no {value!r} any more; torch trains the same networks",
-        Severity.WARNING,
-    )
-
-
-def use_pytorch(value: object, context: Context) -> Outcome:
-    """What Ray had in the place of `framework` until 0.8.6."""
-    return framework("torch" if value else "tf", context)
-
-
-def eager(value: object, _: Context) -> Outcome:
-    """TensorFlow's eager mode (Ray 0.7 – 0.8.6), which torch always has."""
-    return Outcome(message="torch is always eager" if value else "it was switched off")
-
-
 # Reporting
 
 

@@ -1,0 +1,41 @@
+"""Custom models of TensorFlow train with it, as long as the installed Ray can."""
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / "scripts" / "tensorflow_models.py"
+
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.nightly,
+    # It is imported by the script alone, which asks for Keras 2 first.
+    pytest.mark.skipif(not find_spec("tf_keras"), reason="pip install 'rllib-compat[tensorflow]'"),
+]
+
+
+@pytest.mark.slow("five trainers in a process of their own, each twice")
+@pytest.mark.parametrize("framework", ["tf", "tf2"])
+def test_models_of_tensorflow_train_are_saved_restored_and_act(framework, tmp_path):
+    command = [sys.executable, "-m", "rllib_compat", "run", SCRIPT, framework]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=500)
+    rows = [row.removeprefix("FOUND ") for row in done.stdout.splitlines() if "FOUND" in row]
+    found = {name: facts for row in rows for name, facts in json.loads(row).items()}
+    assert set(found) == {"PPO", "LSTM", "distribution", "DQN", "SAC"}, done.stderr[-3000:]
+    for name, facts in found.items():
+        policy = facts.pop("policy")
+        assert "TF" in policy, name
+        assert ("TF2" in policy or "_eager" in policy) is (framework == "tf2"), name
+        # The optimizers of these train other variables than all of the model's.
+        if name not in ("DQN", "SAC"):
+            assert facts["moments"] > 0, name
+        elif framework == "tf2":
+            assert "starts from zero" in done.stderr + done.stdout
+            del facts["same moments"]
+        del facts["moments"]
+        assert facts.pop("iteration") == 2, name
+        assert all(facts.values()), (name, facts)
