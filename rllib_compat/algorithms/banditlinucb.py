@@ -23,7 +23,7 @@ from rllib_compat.algorithms.sampling import sample_at_least
 from rllib_compat.networks.families.bandit import ITEM
 from rllib_compat.networks.modules.bandit import LinearBanditModule
 from rllib_compat.neutral.errors import ConfigError
-from rllib_compat.ray_versions import env_runners, training_steps
+from rllib_compat.ray_versions import env_runners, learners, training_steps
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AlgorithmConfig
@@ -110,7 +110,8 @@ class BanditLearner(GradientFreeLearner):
         for module_id, (seen, actions, rewards, _) in steps.items():
             if self.should_module_be_updated(module_id):
                 given = (seen, actions, rewards)
-                arrays = tree.map_structure(partial(torch.as_tensor, device=self.device), given)
+                to_device = partial(torch.as_tensor, device=learners.device_of(self))
+                arrays = tree.map_structure(to_device, given)
                 self.module[module_id].unwrapped().learn(*arrays)
 
 

@@ -60,7 +60,6 @@ class LegacyPPOLearner(learners.OptimizerStepLearner):
 
     legacy: ClassVar[LegacyTraining]
     config: Any
-    device: Any
     module: Any
     metrics: Any
     _learner_connector: Any
@@ -84,26 +83,30 @@ class LegacyPPOLearner(learners.OptimizerStepLearner):
         outputs: dict[str, Any] = {}
         losses: dict[str, Any] = {}
         logged: dict[Any, Any] = {}
+        device = learners.device_of(self)  # type: ignore[arg-type]  # it is one, with Ray's class
+
+        def unless_large(column: torch.Tensor) -> torch.Tensor:
+            return column if column.nbytes > _LARGE else column.to(device)
+
+        def rows(column: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+            # It takes rows of bytes in a tenth of the time that `column[at]` takes.
+            found = column.index_select(0, at.to(column.device))
+            return found.to(device, non_blocking=True)
+
         for module_id in batch:
             columns, real, lengths = real_rows(dict(batch[module_id]))
             config = self.config.get_config_for_module(module_id)
             prepare(columns, config)
-            columns = tree.map_structure(self._unless_large, columns)
+            columns = tree.map_structure(unless_large, columns)
             size = config.minibatch_size or int(lengths.sum())
             for begin_of_pass, chosen in passes(lengths, size, config.num_epochs, self.legacy):
                 if begin_of_pass and self.legacy.reports_last_epoch:
                     self._terms.pop(module_id, None)
-                minibatch = tree.map_structure(partial(self._rows, at=real[chosen]), columns)
+                minibatch = tree.map_structure(partial(rows, at=real[chosen]), columns)
                 found = super()._update({module_id: minibatch}, **kwargs)  # type: ignore[misc]
                 for whole, part in zip((outputs, losses, logged), found, strict=True):
                     whole.update(part)
         return outputs, losses, logged
-
-    def _unless_large(self, column: torch.Tensor) -> torch.Tensor:
-        return column if column.nbytes > _LARGE else column.to(self.device)
-
-    def _rows(self, column: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
-        return column[at.to(column.device)].to(self.device, non_blocking=True)
 
     def compute_loss_for_module(
         self,

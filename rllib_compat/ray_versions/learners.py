@@ -396,6 +396,11 @@ def set_learner_state(learner: Learner, state: Mapping[str, Any]) -> None:
     learner.set_state({**state, "weights_seq_no": learner._weights_seq_no + 1})
 
 
+def device_of(learner: Learner) -> Any:
+    """The device that a torch learner computes on; Ray 2.40 has no public name for it."""
+    return learner._device
+
+
 def local_learner(algorithm: Algorithm) -> Any:
     """The learner of an algorithm without remote ones."""
     return algorithm.learner_group._learner  # no public name in any supported Ray

@@ -173,9 +173,14 @@ def lstm(
     if settings.get("gates", "sigmoid") != "sigmoid":
         return _hard_lstm(x @ own["kernel"] + bias + recurrent_bias, own["recurrent_kernel"], h, c)
     weights = [own["kernel"].T, own["recurrent_kernel"].T, bias, recurrent_bias]
+    if x.is_cuda:  # cuDNN takes them in one piece of memory
+        sizes = [weight.numel() for weight in weights]
+        pieces = torch.cat([weight.flatten() for weight in weights]).split(sizes)
+        weights = [p.view(weight.shape) for p, weight in zip(pieces, weights, strict=True)]
     weights = [weight.contiguous() for weight in weights]
+    trains = torch.is_grad_enabled()  # cuDNN has gradients of what was computed in training alone
     # has_biases, layers, dropout, training, both directions, batch first
-    out, h, c = torch.lstm(x, (h[None], c[None]), weights, True, 1, 0.0, False, False, True)
+    out, h, c = torch.lstm(x, (h[None], c[None]), weights, True, 1, 0.0, trains, False, True)
     return out, {"h": h[0], "c": c[0]}
 
 
