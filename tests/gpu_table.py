@@ -1,9 +1,10 @@
 """The guide's tables of what trains on a GPU, from reports of `tests/integration/test_gpu.py`.
 
-    python -m tests.gpu_table 2.60=gpu260.xml 2.40=gpu240.xml
+    python -m tests.gpu_table 2.60=gpu260.xml 2.60=again.xml 2.40=gpu240.xml
 
 prints each algorithm with what it asked of GPUs on each Ray, then the other configs, and below them
-what failed, with the last line of each error.
+what failed, with the last line of each error. Of several reports of a Ray, the last one that has a
+test counts.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ GPUS = ("0", "0.5", "1")
 Outcomes = dict[str, list[str]]
 
 
-def outcomes(path: str) -> tuple[Outcomes, list[str]]:
-    """What failed of each case in a report, and the lines that say why."""
+def outcomes(paths: list[str]) -> tuple[Outcomes, list[str]]:
+    """What failed of each case in reports, and the lines that say why."""
+    tests = {}
+    for path in paths:
+        for test in ElementTree.parse(path).iter("testcase"):
+            parts = re.match(r"test_(\w+)\[(.+?)\]", test.get("name", ""))
+            if parts is not None and test.find("skipped") is None:
+                failed = [part for kind in ("failure", "error") for part in test.iter(kind)]
+                tests[parts.groups()] = failed
     found: Outcomes = collections.defaultdict(list)
     reasons = []
-    for test in ElementTree.parse(path).iter("testcase"):
-        parts = re.match(r"test_(\w+)\[(.+?)\]", test.get("name", ""))
-        if parts is None or test.find("skipped") is not None:
-            continue
-        name, case = parts.groups()
-        failed = [part for kind in ("failure", "error") for part in test.iter(kind)]
+    for (name, case), failed in tests.items():
         found[case] += [name] * bool(failed)
         for part in failed:
             lines = (part.get("message") or "").strip().splitlines() or ["?"]
@@ -50,8 +53,11 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 def main(arguments: list[str]) -> None:
     """Prints the tables."""
-    reports = dict(argument.split("=", 1) for argument in arguments)
-    found = {ray: outcomes(path) for ray, path in reports.items()}
+    reports: dict[str, list[str]] = {}
+    for argument in arguments:
+        ray, path = argument.split("=", 1)
+        reports.setdefault(ray, []).append(path)
+    found = {ray: outcomes(paths) for ray, paths in reports.items()}
     cases = {case: None for of_ray, _ in found.values() for case in of_ray}
     each = {case.rpartition("-")[0]: None for case in cases if case.rpartition("-")[2] in GPUS}
     head = [f"Ray {ray}, `num_gpus: {gpus}`" for ray in found for gpus in GPUS]

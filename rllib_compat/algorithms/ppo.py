@@ -83,7 +83,7 @@ class LegacyPPOLearner(learners.OptimizerStepLearner):
         outputs: dict[str, Any] = {}
         losses: dict[str, Any] = {}
         logged: dict[Any, Any] = {}
-        device = learners.device_of(self)  # type: ignore[arg-type]  # it is one, with Ray's class
+        device = learners.device_of(self)
 
         def unless_large(column: torch.Tensor) -> torch.Tensor:
             return column if column.nbytes > _LARGE else column.to(device)

@@ -396,7 +396,7 @@ def set_learner_state(learner: Learner, state: Mapping[str, Any]) -> None:
     learner.set_state({**state, "weights_seq_no": learner._weights_seq_no + 1})
 
 
-def device_of(learner: Learner) -> Any:
+def device_of(learner: Any) -> Any:
     """The device that a torch learner computes on; Ray 2.40 has no public name for it."""
     return learner._device
 
