@@ -134,6 +134,13 @@ def count_gpus() -> float:
     return max(float(torch.cuda.device_count()), float(ray.cluster_resources().get("GPU", 0)))
 
 
+def is_running() -> bool:
+    """Whether this process has a Ray."""
+    import ray
+
+    return bool(ray.is_initialized())
+
+
 def may_grow() -> bool:
     """Whether nodes may join the running Ray.
 

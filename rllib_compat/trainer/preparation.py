@@ -114,16 +114,32 @@ def without(keys: Collection[str], config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def resource_request(cls: type[LegacyTrainer], config: Mapping[str, Any]) -> TrialResources:
-    """What Tune reserves for a trial of a trainer class."""
+    """What Tune reserves for a trial of a trainer class.
+
+    Raises:
+        ConfigError: Ray lacks that, and no node can join: the trial would wait forever.
+    """
     given = merge(subclasses.own_defaults(cls), config)
+    era = resolve(cls.legacy_ray, given, cls.algorithm_name, cls.evidence)
+    alone = startup.is_running() and not startup.may_grow()
+    if alone and cls.algorithm_name:
+        ray = None if era.ray == TODAY else era.ray
+        defaults = defaults_of(cls.algorithm_name, ray)
+        given, _ = fit_gpus(given, defaults, legacy_ray=ray, gpus=startup.count_gpus())
     translation = translate(
         without(subclasses.own_keys(cls, given), given),
         algorithm=cls.algorithm_name,
-        legacy_ray=resolve(cls.legacy_ray, given, cls.algorithm_name, cls.evidence),
+        legacy_ray=era,
         old_networks=cls.legacy_ray != TODAY,
         on_unknown="warn",  # a function around a trainer may have keys of its own
     )
-    return TrialResources.of(algorithms.resource_request(translation.algorithm_config))
+    request = algorithms.resource_request(translation.algorithm_config)
+    lack = waiting.describe_missing_resources(
+        waiting.total(request.bundles), waiting.available_resources(), translation.legacy_config
+    )
+    if alone and lack is not None:
+        raise lack
+    return TrialResources.of(request)
 
 
 def resource_help(cls: type[LegacyTrainer], config: Mapping[str, Any]) -> str:

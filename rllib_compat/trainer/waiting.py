@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -137,10 +137,15 @@ def _require_devices(config: AlgorithmConfig, legacy: Mapping[str, Any]) -> None
 def _asked_by(config: AlgorithmConfig) -> Mapping[str, float]:
     """The resources of an algorithm's actors; its own process needs none."""
     request = resource_request(config)
+    return total(request.bundles if request.head_bundle_is_empty else request.bundles[1:])
+
+
+def total(bundles: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The resources of all bundles."""
     asked: Counter[str] = Counter()
-    for bundle in request.bundles if request.head_bundle_is_empty else request.bundles[1:]:
+    for bundle in bundles:
         asked.update(bundle)
-    return asked
+    return {**asked}
 
 
 def available_resources() -> dict[str, float] | None:

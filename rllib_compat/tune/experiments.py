@@ -26,6 +26,7 @@ from rllib_compat.neutral.report import Report, Severity, Verdict
 from rllib_compat.ray_versions import startup
 from rllib_compat.registry.keys import TODAY
 from rllib_compat.trainer.classes import class_of_algorithm, keep_era
+from rllib_compat.trainer.waiting import total
 from rllib_compat.tune import CHECKPOINT_CONFIG, DROPPED, RENAMED
 
 if TYPE_CHECKING:
@@ -59,11 +60,7 @@ class Experiment:
         """The resources of one trial by Ray's names (with the first value of each grid search)."""
         with startup.quiet_logs():
             request = self.spec["run"].default_resource_request(_first(self.spec["config"]))
-        amounts: dict[str, float] = {}
-        for bundle in request.bundles:
-            for name, amount in bundle.items():
-                amounts[name] = amounts.get(name, 0.0) + amount
-        return amounts
+        return total(request.bundles)
 
 
 def read(file: str) -> dict[str, dict[str, Any]]:

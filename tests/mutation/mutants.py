@@ -1164,8 +1164,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/algorithms/test_ppo.py",),
         (
             "PPO learns from the step that Ray adds to each chunk",
-            "    (kept,) = lengths.nonzero(as_tuple=True)",
-            "    (kept,) = (lengths >= 0).nonzero(as_tuple=True)",
+            "    (real,) = lengths.nonzero(as_tuple=True)",
+            "    (real,) = (lengths >= 0).nonzero(as_tuple=True)",
         ),
         (
             "PPO makes a minibatch more of what is left",

@@ -360,6 +360,33 @@ def test_a_policy_that_is_gone_says_so_when_it_is_used():
         assert "compute_loss_for_module" in error.value.fix
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "keys", "said"),
+    [
+        ("PPO", {"num_gpus": 1}, r"asks for a GPU \(num_gpus=1\), and there is none"),
+        ("PPO", {"num_workers": 9}, r"asks for 10 CPUs \(num_workers=9\), and Ray has 4"),
+        ("IMPALA", {}, None),  # a GPU by default, which is left out
+    ],
+)
+def test_a_trial_whose_resources_no_node_will_bring_is_an_error(algorithm, keys, said, monkeypatch):
+    """Tune waited for them without end."""
+    from rllib_compat.trainer import preparation, waiting
+
+    monkeypatch.setattr(preparation.startup, "is_running", lambda: True)
+    monkeypatch.setattr(preparation.startup, "may_grow", lambda: False)
+    monkeypatch.setattr(preparation.startup, "count_gpus", lambda: 0)
+    monkeypatch.setattr(waiting, "available_resources", lambda: {"CPU": 4.0})
+    trainer = getattr(compat, f"{algorithm}Trainer")
+    monkeypatch.setattr(trainer, "legacy_ray", "1.13.0")
+    config = {"env": "CartPole-v1", **keys}
+    if said is None:
+        assert not any("GPU" in b for b in trainer.default_resource_request(config).bundles)
+        return
+    with pytest.raises(ConfigError, match=said) as error:
+        trainer.default_resource_request(config)
+    assert error.value.fix.startswith("Set num_")
+
+
 def test_resources_of_a_trial_in_both_forms():
     from rllib_compat.trainer import with_extra
 
