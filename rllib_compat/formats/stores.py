@@ -25,7 +25,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from itertools import count
+from itertools import count, islice
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, NoReturn
 
@@ -360,7 +360,8 @@ def _copy(store: Store, only: Collection[str] = ()) -> Path:
 def _files(
     store: Store, path: Path, only: Collection[str]
 ) -> Iterator[tuple[Store, fs.FileInfo, Path]]:
-    """What belongs to a place: what is below it or begins with its name, and params above it."""
+    """What belongs to a place: what is below it or begins with its name, and its trial's params."""
+    has_params = False
     if store.is_folder():
         whole = _staged(store) or store
         for folder, _, found in whole.walk():
@@ -369,6 +370,7 @@ def _files(
                 if info.base_name == MARK:
                     _refuse_half(folder)
                 if not only or info.base_name in only:
+                    has_params |= place == path and info.base_name in PARAMS
                     yield folder, info, place / info.base_name
     stem = PurePosixPath(store.path).name.removesuffix(".extra_data")  # of version 0.1
     above = store.parent
@@ -385,7 +387,36 @@ def _files(
                     and f"{info.base_name}.".startswith((f"{stem}.", ".tune_metadata."))
                 )
             ):
+                has_params |= info.base_name in PARAMS
                 yield above, info, path.parents[level] / info.base_name
+        above = above.parent
+    if not has_params and not only:
+        yield from _params_beside(store, path)
+
+
+def _params_beside(store: Store, path: Path) -> Iterator[tuple[Store, fs.FileInfo, Path]]:
+    """Params in folders beside a place, where logs are kept apart (`layouts.configs.find_params`).
+
+    Of a level with several such folders there are two, since none of them is taken then.
+    """
+    above = store.parent
+    for level in range(2 if store.is_folder() else 3):
+        if not above.path.strip("/"):  # the list of buckets
+            return
+        beside = (above / info.base_name for info in above.entries() if not info.is_file)
+        listed = ((folder, folder.entries()) for folder in beside if folder.path != store.path)
+        holders = islice(
+            (each for each in listed if any(info.base_name in PARAMS for info in each[1])), 2
+        )
+        match list(holders):
+            case [(_, entries)] if any(e.base_name.startswith("checkpoint") for e in entries):
+                pass  # another trial's
+            case found:
+                for folder, entries in found:
+                    place = path.parents[level] / PurePosixPath(folder.path).name
+                    for info in entries:
+                        if info.is_file and info.base_name in PARAMS:
+                            yield folder, info, place / info.base_name
         above = above.parent
 
 

@@ -65,6 +65,23 @@ def test_an_address_is_read_as_the_path_is(store, tmp_path):
     assert [f.name for f in find_trials(TRIAL)] == ["result.json"]
 
 
+@pytest.mark.parametrize("beside", [["logs"], ["logs", "others"], ["trial_9"]])
+def test_params_in_a_folder_beside_are_taken_as_those_of_a_path_are(beside, store, tmp_path):
+    """They were not found in a store, and the checkpoint had no config there."""
+    given = json.dumps({"num_workers": 7})
+    for name in beside:
+        store.pipe(f"/bucket/apart/{name}/params.json", given.encode())
+    store.pipe("/bucket/apart/trial_9/checkpoint_1/checkpoint-1", b"another")
+    checkpoint = "apart/saved/checkpoint_2"
+    folder = CASE.checkpoint if CASE.checkpoint.is_dir() else CASE.checkpoint.parent
+    store.put(str(folder), f"/bucket/{checkpoint}", recursive=True)
+    store.get("/bucket/apart", str(tmp_path / "apart"), recursive=True)
+    for name in (checkpoint, f"{checkpoint}/checkpoint-2"):
+        there, here = (compat.inspect(f"{root}/{name}") for root in ("memory://bucket", tmp_path))
+        assert there.checkpoint.config == here.checkpoint.config
+        assert ("num_workers" in here.checkpoint.config) == (beside == ["logs"])
+
+
 def test_what_lies_beside_a_file_is_copied_with_it_and_no_other_checkpoint(store):
     case = next(c for c in find(ray="0.5.3", algorithm="A2C") if c.variant == "small")
     folder = case.checkpoint.parent
