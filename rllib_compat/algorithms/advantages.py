@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-#: Columns that are no tensors, and that no critic looks at.
-_NOT_SEEN = (Columns.INFOS,)
 #: Of how many steps values are computed at once, where a config has no minibatches; and of how many
 #: numbers in observations, where these steps have fewer.
 _STEPS, _NUMBERS = 128, 2**20
@@ -79,7 +77,7 @@ def values(module: Any, columns: Mapping[str, Any], steps: int) -> torch.Tensor:
         steps: How many steps a part has at least; of small observations it has more.
     """
     device = next(module.parameters()).device
-    taken = {name: c for name, c in columns.items() if name not in _NOT_SEEN}
+    taken = {name: c for name, c in columns.items() if name != Columns.INFOS}  # no tensors
     parts = tree.flatten(taken[Columns.OBS])
     numbers = sum(part[:1].numel() for part in parts)  # of a row: a step, or a sequence of steps
     size = max(1, steps // taken[Columns.REWARDS][:1].numel(), _NUMBERS // max(numbers, 1))

@@ -94,7 +94,8 @@ class LegacyPPOLearner(learners.OptimizerStepLearner):
             return found.to(device, non_blocking=True)
 
         for module_id in batch:
-            columns, real, lengths = real_rows(dict(batch[module_id]))
+            columns = dict(batch[module_id])
+            real, lengths = real_rows(columns)
             config = self.config.get_config_for_module(module_id)
             prepare(columns, config)
             columns = tree.map_structure(unless_large, columns)
@@ -183,13 +184,14 @@ def _means(terms: list[torch.Tensor]) -> dict[str, float]:
     return dict(zip(TERMS, torch.stack(terms).nanmean(dim=0).tolist(), strict=True))
 
 
-def real_rows(columns: dict[str, Any]) -> tuple[dict[str, Any], torch.Tensor, Array]:
+def real_rows(columns: dict[str, Any]) -> tuple[torch.Tensor, Array]:
     """Which rows of a learner's batch were sampled: a step is added to each chunk of an episode.
 
-    A row of a learner's batch is a step, or a padded sequence of steps.
+    A row of a learner's batch is a step, or a padded sequence of steps. What is no tensor is taken
+    out of the columns, and a mask of these rows is in them afterwards.
 
     Returns:
-        The columns that are tensors, the places of those rows, and how many steps each has.
+        The places of those rows, and how many steps each has.
     """
     columns.pop(Columns.INFOS, None)  # no tensors
     if Columns.LOSS_MASK not in columns:  # the pipeline is the user's own
@@ -197,7 +199,7 @@ def real_rows(columns: dict[str, Any]) -> tuple[dict[str, Any], torch.Tensor, Ar
     mask = columns[Columns.LOSS_MASK]
     lengths = mask.reshape(len(mask), -1).sum(dim=1)
     (real,) = lengths.nonzero(as_tuple=True)
-    return columns, real, lengths[real].cpu().numpy()
+    return real, lengths[real].cpu().numpy()
 
 
 def prepare(columns: dict[str, Any], config: AlgorithmConfig) -> None:

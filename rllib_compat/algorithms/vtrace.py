@@ -200,7 +200,7 @@ class LegacyVTraceLearner:
 
 def sequences(columns: dict[str, Any]) -> dict[str, Any]:
     """Sequences of steps that were sampled, as long as the longest, and padded with zeros."""
-    columns, real, lengths = real_rows(columns)
+    real, lengths = real_rows(columns)
     rows = tree.map_structure(lambda column: column[real], columns)
     mask, longest = rows[Columns.LOSS_MASK], int(lengths.max())
     # What a sequence has once; lengths come with the advantages of learners without V-trace.

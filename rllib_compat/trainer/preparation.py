@@ -123,7 +123,7 @@ def resource_request(cls: type[LegacyTrainer], config: Mapping[str, Any]) -> Tri
     era = resolve(cls.legacy_ray, given, cls.algorithm_name, cls.evidence)
     alone = startup.is_running() and not startup.may_grow()
     if alone and cls.algorithm_name:
-        ray = None if era.ray == TODAY else era.ray
+        ray = Origin(cls.algorithm_name, era.ray).legacy_ray
         defaults = defaults_of(cls.algorithm_name, ray)
         given, _ = fit_gpus(given, defaults, legacy_ray=ray, gpus=startup.count_gpus())
     translation = translate(
@@ -134,11 +134,11 @@ def resource_request(cls: type[LegacyTrainer], config: Mapping[str, Any]) -> Tri
         on_unknown="warn",  # a function around a trainer may have keys of its own
     )
     request = algorithms.resource_request(translation.algorithm_config)
-    lack = waiting.describe_missing_resources(
-        waiting.total(request.bundles), waiting.available_resources(), translation.legacy_config
-    )
-    if alone and lack is not None:
-        raise lack
+    if alone:
+        asked, available = waiting.total(request.bundles), waiting.available_resources()
+        lack = waiting.describe_missing_resources(asked, available, translation.legacy_config)
+        if lack is not None:
+            raise lack
     return TrialResources.of(request)
 
 

@@ -121,8 +121,7 @@ def _require_devices(config: AlgorithmConfig, legacy: Mapping[str, Any]) -> None
     Raises:
         ConfigError: A GPU is asked for, and torch sees none.
     """
-    asks = sum(bundle.get("GPU", 0) for bundle in resource_request(config).bundles)
-    if not asks or not startup.lacks_promised_gpus():
+    if not startup.lacks_promised_gpus() or not total(resource_request(config).bundles).get("GPU"):
         return
     keys = _said("GPU", legacy)
     said = ", ".join(f"{key}={legacy.get(key)}" for key in keys)
