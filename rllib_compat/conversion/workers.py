@@ -11,7 +11,8 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from multiprocessing.connection import Connection, wait
@@ -27,6 +28,10 @@ DoneT = TypeVar("DoneT")
 _CLEANUP_TIME = 10
 #: The number of retries after a node is lost.
 _RETRIES = 2
+#: A task of Ray costs 2 ms, so it has as many short jobs as fill this time in s.
+_BATCH_TIME = 0.25
+#: How often the number of a cluster's CPUs is asked for, in s.
+_CLUSTER_CHECK = 1.0
 
 
 def run_in_processes(
@@ -67,30 +72,60 @@ def run_on_ray(
     address: str,
     limit: float,
 ) -> Iterator[DoneT]:
-    """Runs jobs as tasks of a cluster, one per CPU, on all nodes; see `run_in_processes`."""
+    """Runs jobs in tasks of a cluster, one per CPU, on all nodes; see `run_in_processes`.
+
+    Short jobs share a task. If its process dies, each of them gets a task of its own.
+    """
     import ray
 
     from rllib_compat.ray_versions import startup
 
     with startup.cluster(address):
-        task = ray.remote(num_cpus=1, max_retries=_RETRIES, scheduling_strategy="SPREAD")(_limited)
-        waiting, running = iter(jobs), dict[Any, JobT]()
+        task = ray.remote(num_cpus=1, scheduling_strategy="SPREAD")(_run_batch)
+        waiting, alone = iter(jobs), deque[list[JobT]]()
+        running = dict[Any, list[JobT]]()
+        size, most, asked = 1, 0, -_CLUSTER_CHECK
         while True:
-            # One more task per CPU is queued, so that no CPU is idle.
-            most = 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1)
-            for job in islice(waiting, max(most - len(running), 0)):
-                running[task.remote(work, job, limit)] = job
+            if time.monotonic() - asked >= _CLUSTER_CHECK:  # nodes come and go
+                # One more task per CPU is queued, so that no CPU is idle.
+                most = 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1)
+                asked = time.monotonic()
+            while len(running) < most:
+                batch = alone.popleft() if alone else list(islice(waiting, size))
+                if not batch:
+                    break
+                retries = _RETRIES if len(batch) == 1 else 0
+                running[task.options(max_retries=retries).remote(work, batch, limit)] = batch
             if not running:
                 return
             ray.wait(list(running))
             for ready in ray.wait(list(running), num_returns=len(running), timeout=0)[0]:
-                job = running.pop(ready)
+                batch = running.pop(ready)
                 try:
-                    yield ray.get(ready)
-                except TimeoutError as error:
-                    yield died(job, str(getattr(error, "cause", error)))
+                    results, seconds = ray.get(ready)
                 except ray.exceptions.RayError as error:
-                    yield died(job, f"{type(error).__name__}: {str(error).splitlines()[0][:200]}")
+                    if len(batch) > 1:  # which job it was is seen when each runs alone
+                        alone.extend([job] for job in batch)
+                    else:
+                        said = f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
+                        yield died(batch[0], said)
+                    continue
+                size = min(max(int(len(batch) * _BATCH_TIME / seconds), 1), 2 * len(batch))
+                for job, result in zip(batch, results, strict=True):
+                    yield died(job, str(result)) if isinstance(result, TimeoutError) else result
+
+
+def _run_batch(
+    work: Callable[[JobT], DoneT], jobs: Sequence[JobT], limit: float
+) -> tuple[list[DoneT | TimeoutError], float]:
+    """Runs jobs, each within its time limit; returns the results and the time in s."""
+    began, results = time.monotonic(), list[DoneT | TimeoutError]()
+    for job in jobs:
+        try:
+            results.append(_limited(work, job, limit))
+        except TimeoutError as error:
+            results.append(error)
+    return results, max(time.monotonic() - began, 1e-6)
 
 
 class _Process(Generic[JobT, DoneT]):
