@@ -51,8 +51,8 @@ SECTIONS = ("processes", "driver", "trainable", "ray", "store", "memory", "paper
 MANY = 5000
 #: How a file gets into the archive; what is cut short is a copy.
 COPY = {False: os.link, True: shutil.copy2}
-#: How many tasks that do nothing a cluster gets.
-TASKS = 2000
+#: How many jobs that do nothing a cluster gets.
+IDLE_JOBS = 2000
 #: How many checkpoints the driver lists and logs.
 LISTED = (1_000, 10_000, 100_000)
 
@@ -211,7 +211,7 @@ class Bench:
         self.note("trainable, 1 process", converted=len(made), rate=len(made) / sum(made))
 
     def ray(self) -> None:
-        """Two nodes with a CPU each, of which one is killed; and tasks that have nothing to do."""
+        """Two nodes with a CPU each, of which one is killed; and jobs that have nothing to do."""
         from rllib_compat.conversion import run_on_ray
 
         assert self.expected
@@ -220,11 +220,11 @@ class Bench:
             self.convert(self.old, self.folder / "ray", *on_ray)
             self.check("Ray, 2 nodes", self.folder / "ray", 2)
             third = self.seconds / 3
-            tasks = run_on_ray(abs, range(TASKS + 1), lambda *_: None, address=address, limit=60)
-            next(tasks)  # the workers have started
+            idle = run_on_ray(abs, range(IDLE_JOBS + 1), lambda *_: None, address=address, limit=60)
+            next(idle)  # the workers have started
             began = time.perf_counter()
-            assert len(list(tasks)) == TASKS
-            self.note("Ray, tasks that do nothing", rate=TASKS / (time.perf_counter() - began))
+            assert len(list(idle)) == IDLE_JOBS
+            self.note("Ray, jobs that do nothing", rate=IDLE_JOBS / (time.perf_counter() - began))
 
             def kill_later() -> None:
                 time.sleep(third)
@@ -370,7 +370,7 @@ def million(figures: dict[str, Any]) -> str:
     cpu_hour, write, read = 0.05, 5e-6, 4e-7  # dollars; LIST costs as much as PUT
     most_writes, most_reads = 3500, 5500  # a second, below one prefix of S3
     asked = figures["a store, Ray, 2 nodes, requests of each"]
-    tasks = figures["Ray, tasks that do nothing"]["rate"]
+    tasks = figures["Ray, jobs that do nothing"]["rate"]
     writes, reads = asked["PUT"] + asked["LIST"], asked["GET"] + asked["HEAD"]
     forms = {
         "msgpack": figures["2 processes"]["rate"],
@@ -378,8 +378,8 @@ def million(figures: dict[str, Any]) -> str:
     }
     steps = {
         "list the folders, ten at a time": [folders * answer / 10] * 2,
-        "start the tasks, from one driver": [
-            checkpoints / figures["Ray, tasks that do nothing"]["rate"]
+        "hand out the jobs, from one driver": [
+            checkpoints / figures["Ray, jobs that do nothing"]["rate"]
         ]
         * 2,
         "write the log, in one driver": [checkpoints / figures["a driver of 100,000"]["rate"]] * 2,
@@ -412,7 +412,7 @@ def million(figures: dict[str, Any]) -> str:
             "",
             f"Measured on two cores: {forms['msgpack']:.0f} checkpoints a second a core to "
             f"msgpack, {forms['a checkpoint to train on']:.1f} with a proof to train on; "
-            f"{tasks:,.0f} tasks a second; {writes:.0f} requests that "
+            f"{tasks:,.0f} jobs handed out a second; {writes:.0f} requests that "
             f"write or list and {reads:.0f} that read, for each checkpoint. The driver takes "
             f"{memory[0]:.0f} MB for 1,000 checkpoints and {memory[1]:.0f} MB for 100,000; the log "
             f"of a million has {log:.1f} GB. Assumed: {nodes} nodes of {cpus} CPUs at {cpu_hour} $ "

@@ -26,7 +26,8 @@ DoneT = TypeVar("DoneT")
 
 #: The time in s for a process to clean up.
 _CLEANUP_TIME = 10
-#: The number of retries after a node is lost.
+#: How often a job is tried again after its process or node is lost. Ray itself would try for ever
+#: what was killed because its node had no memory left (`RAY_task_oom_retries`, Ray 2.3 on).
 _RETRIES = 2
 #: A task of Ray costs 2 ms, so it has as many short jobs as fill this time in s.
 _BATCH_TIME = 0.25
@@ -81,9 +82,9 @@ def run_on_ray(
     from rllib_compat.ray_versions import startup
 
     with startup.cluster(address):
-        task = ray.remote(num_cpus=1, scheduling_strategy="SPREAD")(_run_batch)
-        waiting, alone = iter(jobs), deque[list[JobT]]()
-        running = dict[Any, list[JobT]]()
+        task = ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(_run_batch)
+        waiting, alone = iter(jobs), deque[tuple[list[JobT], int]]()
+        running = dict[Any, tuple[list[JobT], int]]()
         size, most, asked = 1, 0, -_CLUSTER_CHECK
         while True:
             if time.monotonic() - asked >= _CLUSTER_CHECK:  # nodes come and go
@@ -91,21 +92,24 @@ def run_on_ray(
                 most = 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1)
                 asked = time.monotonic()
             while len(running) < most:
-                batch = alone.popleft() if alone else list(islice(waiting, size))
+                batch, retries = (
+                    alone.popleft() if alone else (list(islice(waiting, size)), _RETRIES)
+                )
                 if not batch:
                     break
-                retries = _RETRIES if len(batch) == 1 else 0
-                running[task.options(max_retries=retries).remote(work, batch, limit)] = batch
+                running[task.remote(work, batch, limit)] = batch, retries
             if not running:
                 return
             ray.wait(list(running))
             for ready in ray.wait(list(running), num_returns=len(running), timeout=0)[0]:
-                batch = running.pop(ready)
+                batch, retries = running.pop(ready)
                 try:
                     results, seconds = ray.get(ready)
                 except ray.exceptions.RayError as error:
                     if len(batch) > 1:  # which job it was is seen when each runs alone
-                        alone.extend([job] for job in batch)
+                        alone.extend(([job], _RETRIES) for job in batch)
+                    elif retries:
+                        alone.append((batch, retries - 1))
                     else:
                         said = f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
                         yield died(batch[0], said)

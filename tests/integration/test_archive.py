@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from ray import cloudpickle
@@ -21,6 +22,10 @@ SMALL = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
 def work(job):
     if job == "dies":
         os._exit(3)
+    if job == "eats":
+        taken = [bytearray(100 << 20) for _ in range(50) if time.sleep(0.1) is None]
+        assert len(taken) == 50
+        return
     time.sleep(job)
 
 
@@ -30,6 +35,18 @@ def test_what_takes_too_long_or_dies_costs_only_itself():
     assert found[600] == "it took longer than 1 seconds"
     assert "WorkerCrashedError" in found["dies"]
     assert len(found) == 2
+
+
+def test_what_takes_all_memory_costs_only_itself(monkeypatch):
+    """Ray by itself would try it again without end."""
+    lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+    memory = {name: int(size) for name, size, *_ in lines}
+    taken = 1 - memory["MemAvailable:"] / memory["MemTotal:"]
+    monkeypatch.setenv("RAY_memory_usage_threshold", f"{taken + 0.1:.2f}")
+    done = run_on_ray(work, [0, 0, "eats", 0], lambda *why: why, address="local", limit=60)
+    (why,) = filter(None, done)
+    assert why[0] == "eats"
+    assert why[1].startswith("OutOfMemoryError")
 
 
 def test_checkpoints_are_converted_once(tmp_path):
