@@ -143,13 +143,7 @@ def recsim_gym_wrapper(
     convert_to_discrete_action_space: bool = False,
     wrap_for_bandits: bool = False,
 ) -> Any:
-    """An environment of RecSim for RLlib.
-
-    Args:
-        recsim_gym_env: A `RecSimGymEnv`.
-        convert_to_discrete_action_space: Whether actions are numbered.
-        wrap_for_bandits: Whether observations are those that bandits need.
-    """
+    """An environment of RecSim for RLlib."""
     env: Any = RecSimObservationSpaceWrapper(RecSimResetWrapper(recsim_gym_env))
     if convert_to_discrete_action_space:
         env = MultiDiscreteToDiscreteActionWrapper(env)
@@ -172,13 +166,7 @@ def make_recsim_env(
     recsim_document_sampler_creator: Callable[[Any], Any],
     reward_aggregator: Callable[[Any], float],
 ) -> type:
-    """A class of environments of the package `recsim`, which has to be installed.
-
-    Args:
-        recsim_user_model_creator: Makes the users from a config.
-        recsim_document_sampler_creator: Makes the documents from a config.
-        reward_aggregator: The reward of a list of responses.
-    """
+    """A class of environments of the package `recsim`, which has to be installed."""
 
     class RecSimEnv(gym.Wrapper):
         """An environment of RecSim."""

@@ -51,11 +51,7 @@ class Result(NamedTuple):
 
 
 class SharedNoiseTable:
-    """Perturbations are slices of one table.
-
-    Args:
-        noise: The table, in float32.
-    """
+    """Perturbations are slices of one table."""
 
     def __init__(self, noise: Array) -> None:
         self.noise = noise
@@ -99,11 +95,7 @@ def batched_weighted_sum(
 
 
 class Optimizer:
-    """Updates a policy's flat weights.
-
-    Args:
-        policy: Has `num_params` and `get_flat_weights()`.
-    """
+    """Updates a policy's flat weights."""
 
     def __init__(self, policy: Any) -> None:
         self.t = 0
@@ -126,13 +118,7 @@ class Optimizer:
 
 
 class SGD(Optimizer):
-    """Follows a moving average of gradients.
-
-    Args:
-        policy: As of `Optimizer`.
-        stepsize: The learning rate.
-        momentum: The weight of the average so far.
-    """
+    """Follows a moving average of gradients."""
 
     def __init__(self, policy: Any, stepsize: float, momentum: float = 0.0) -> None:
         super().__init__(policy)
@@ -145,15 +131,7 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Adam, whose epsilon is added before the second moment's bias is corrected.
-
-    Args:
-        policy: As of `Optimizer`.
-        stepsize: The learning rate.
-        beta1: The weight of the first moment so far.
-        beta2: The weight of the second moment so far.
-        epsilon: Is added to the root of the second moment.
-    """
+    """Adam, whose epsilon is added before the second moment's bias is corrected."""
 
     def __init__(
         self,
@@ -179,12 +157,7 @@ class Adam(Optimizer):
 class _Worker:
     """Plays episodes with the weights plus noise, and with the weights minus that noise.
 
-    Args:
-        config: The config; `eval_prob` of the episodes have no noise.
-        env_creator: Makes an environment from an `EnvContext`.
-        noise: The table of noise.
-        worker_index: The worker's number.
-        min_task_runtime: The shortest duration of a task in seconds; 0: one pair of episodes.
+    A task takes at least `min_task_runtime` seconds; with 0, it is one pair of episodes.
     """
 
     def __init__(
@@ -223,11 +196,7 @@ class _Worker:
             known.sync(new_filters[name])
 
     def get_filters(self, flush_after: bool = False) -> dict[str, Any]:
-        """The filters, for other workers.
-
-        Args:
-            flush_after: Whether the statistics since the last call are cleared.
-        """
+        """The filters, for other workers; a flush clears what was counted since the last one."""
         found = {name: known.as_serializable() for name, known in self.filters.items()}
         for known in self.filters.values() if flush_after else ():
             known.reset_buffer()
@@ -246,12 +215,7 @@ class _Worker:
         return self.rollout(timestep_limit, **noise)
 
     def do_rollouts(self, params: Array, timestep_limit: int | None = None) -> Result:
-        """Plays pairs of episodes, and some without noise between them.
-
-        Args:
-            params: The weights, as one vector.
-            timestep_limit: How many steps an episode may have.
-        """
+        """Plays pairs of episodes, and some without noise between them."""
         found, ends = Result([], [], [], [], [], []), time.monotonic() + self.min_task_runtime
         while not found.noise_indices or time.monotonic() < ends:
             chance = self.config["eval_prob"]

@@ -71,9 +71,6 @@ def make_multi_agent(env_name_or_creator: str | Callable[[Any], Any]) -> type:
 class _SideBySide(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
     """One environment for each agent.
 
-    Args:
-        config: `num_agents`, and what the environment itself takes.
-
     Attributes:
         envs: The environments; an agent is its place among them.
         dones: The agents whose episodes have ended.

@@ -41,17 +41,7 @@ ROCK, PAPER, SCISSORS = _MOVES = range(3)
 
 
 class TorchRNNModel(RecurrentNetwork, nn.Module):  # type: ignore[misc]  # Ray has no types
-    """A dense layer, an LSTM, and a dense layer each for actions and value.
-
-    Args:
-        obs_space: The observation space.
-        action_space: The action space.
-        num_outputs: How many logits there are.
-        model_config: The config's `model`.
-        name: The model's name.
-        fc_size: The size of the first layer.
-        lstm_state_size: That of the LSTM.
-    """
+    """A dense layer, an LSTM, and a dense layer each for actions and value."""
 
     def __init__(
         self,
@@ -131,16 +121,7 @@ def _dense(inputs: int, units: int, scale: float, activation: object = None) -> 
 
 
 class TorchFrameStackingCartPoleModel(TorchModelV2, nn.Module):  # type: ignore[misc]
-    """Dense layers over the last observations, with the actions and rewards that led to them.
-
-    Args:
-        obs_space: The observation space, of one dimension.
-        action_space: The action space, a Discrete one.
-        num_outputs: How many logits there are.
-        model_config: The config's `model`.
-        name: The model's name.
-        num_frames: How many observations.
-    """
+    """Dense layers over the last observations, with the actions and rewards that led to them."""
 
     def __init__(
         self,

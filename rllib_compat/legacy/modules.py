@@ -25,11 +25,7 @@ MISSING = object()
 
 
 class OldModule(ModuleType):
-    """A module of an old Ray, for user code.
-
-    Args:
-        name: Its name below `OLD_PACKAGE`.
-    """
+    """A module of an old Ray, for user code."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)

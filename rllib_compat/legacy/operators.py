@@ -121,12 +121,7 @@ def _update_target(policy: Any, _: object) -> None:
 
 
 class _SendWeights:
-    """Sends the weights of a learner thread to the worker that sampled a batch.
-
-    Args:
-        learner_thread: The thread, whose `weights_updated` is true if there are new ones.
-        workers: The workers; the local one holds the weights.
-    """
+    """Sends the weights of a learner thread to the worker that sampled a batch."""
 
     def __init__(self, learner_thread: Any, workers: Any) -> None:
         self.learner_thread, self.workers = learner_thread, workers
@@ -145,13 +140,7 @@ class _SendWeights:
 
 
 class UpdateWorkerWeights(_SendWeights):
-    """Sends weights to a worker that has sampled enough steps since the last time (APEX).
-
-    Args:
-        learner_thread: As above.
-        workers: As above.
-        max_weight_sync_delay: How many steps are enough.
-    """
+    """Sends weights to a worker that has sampled enough steps since the last time (APEX)."""
 
     def __init__(self, learner_thread: Any, workers: Any, max_weight_sync_delay: int) -> None:
         super().__init__(learner_thread, workers)
@@ -173,13 +162,7 @@ class UpdateWorkerWeights(_SendWeights):
 
 
 class BroadcastUpdateLearnerWeights(_SendWeights):
-    """Sends weights after each batch, and new ones after some batches (IMPALA).
-
-    Args:
-        learner_thread: As above.
-        workers: As above.
-        broadcast_interval: After how many batches.
-    """
+    """Sends weights after each batch, and new ones after some batches (IMPALA)."""
 
     def __init__(self, learner_thread: Any, workers: Any, broadcast_interval: int) -> None:
         super().__init__(learner_thread, workers)
@@ -311,14 +294,7 @@ def warn_about_bad_reward_scales(config: Any, result: Any) -> Any:
 
 
 class AsyncRequestsManager:
-    """Calls functions on workers without waiting for their results (Ray 2.0 – 2.3).
-
-    Args:
-        workers: The workers; each has `apply`.
-        max_remote_requests_in_flight_per_worker: How many calls one may have at once.
-        ray_wait_timeout_s: How many seconds `get_ready` waits.
-        return_object_refs: Whether `get_ready` returns references.
-    """
+    """Calls functions on workers without waiting for their results (Ray 2.0 – 2.3)."""
 
     def __init__(
         self,
@@ -396,12 +372,7 @@ class AsyncRequestsManager:
         self._workers += [worker for worker in given if worker not in self._workers]
 
     def remove_workers(self, workers: Any, remove_in_flight_requests: bool = False) -> None:
-        """Removes a worker or several.
-
-        Args:
-            workers: Which.
-            remove_in_flight_requests: Whether to drop their pending calls, too.
-        """
+        """Removes a worker or several."""
         gone = workers if isinstance(workers, list) else [workers]
         self._workers = [worker for worker in self._workers if worker not in gone]
         self._next = 0

@@ -15,9 +15,6 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 class _PettingZooWrapper(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
     """The base class of both wrappers.
 
-    Args:
-        env: The environment, of which all agents have the same spaces.
-
     Raises:
         ValueError: Agents have different spaces.
     """
@@ -59,11 +56,7 @@ class _PettingZooWrapper(MultiAgentEnv):  # type: ignore[misc]  # Ray has no typ
 
 
 class PettingZooEnv(_PettingZooWrapper):
-    """Agents act in turn: the one that observes acts next.
-
-    Args:
-        env: An environment of PettingZoo's AEC API.
-    """
+    """Agents act in turn: the one that observes acts next."""
 
     @property
     def env(self) -> Any:
@@ -100,11 +93,7 @@ class PettingZooEnv(_PettingZooWrapper):
 
 
 class ParallelPettingZooEnv(_PettingZooWrapper):
-    """All agents act at once.
-
-    Args:
-        env: An environment of PettingZoo's parallel API.
-    """
+    """All agents act at once."""
 
     @property
     def par_env(self) -> Any:

@@ -28,12 +28,6 @@ class ActingPolicy:
 
     Observations are preprocessed and filtered already, as workers pass them to a policy.
 
-    Args:
-        policy_id: Its id; the module has the same one.
-        module: The `RLModule` that acts.
-        config: The algorithm's config.
-        owner: The trainer's view of its policies; None in another process.
-
     Attributes:
         policy_id: Its id.
         module: The module that acts.

@@ -192,13 +192,7 @@ def is_registered_game(name: str) -> bool:
 def wrap_game(
     env: object, settings: EnvSettings, context: Mapping[str, Any]
 ) -> tuple[Any, EnvSettings]:
-    """Wraps a game, and returns it with settings that clip rewards if the Ray did.
-
-    Args:
-        env: The game, of any gym.
-        settings: The settings of the legacy config.
-        context: The config's `env_config`.
-    """
+    """Wraps a game, and returns it with settings that clip rewards if the Ray did."""
     from rllib_compat.runtime.atari_wrappers import wrap
 
     skips = _skips(env, settings, context)

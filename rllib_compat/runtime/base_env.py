@@ -108,10 +108,6 @@ class LegacyBaseEnv:
     def try_reset(self, env_id: int | None = None, **how: Any) -> Values:
         """Resets an environment, or all; the env runner resets them again for its next sample.
 
-        Args:
-            env_id: The index of the environment; None: all.
-            **how: `seed` and `options`.
-
         Returns:
             The initial observations.
         """

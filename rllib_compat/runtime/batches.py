@@ -145,12 +145,7 @@ class BatchBuilder:
 def batch_builder_of(
     chunk: SingleAgentEpisode | MultiAgentEpisode, policy_for: Callable[[Any], str]
 ) -> BatchBuilder:
-    """Converts a chunk to the collectors of Ray 1.3 – 2.1.
-
-    Args:
-        chunk: A `SingleAgentEpisode` or `MultiAgentEpisode`.
-        policy_for: Returns the policy of an agent.
-    """
+    """Converts a chunk to the collectors of Ray 1.3 – 2.1."""
     batches: dict[str, list[Any]] = {}
     for index, (agent, part) in enumerate(agent_parts(chunk).items()):
         batch = sample_batch(part, index)
@@ -183,10 +178,7 @@ def rollout_batch(
 ) -> Any:
     """Converts an env runner's sample to the batch of an old worker.
 
-    Args:
-        chunks: The episodes and chunks of episodes.
-        policies: The policies by id; each postprocesses its agents' steps.
-        ray: The Ray whose columns it has; None: the last legacy one.
+    Without a Ray, its columns are those of the last legacy one.
 
     Returns:
         A `SampleBatch`, or with several agents a `MultiAgentBatch` by policy.

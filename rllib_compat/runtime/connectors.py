@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 def add_preprocessors(
     config: AlgorithmConfig, *, flat: bool = False, filter_keeps_integers: bool = False
 ) -> None:
-    """Adds the preprocessing connectors before a config's own, unless they are there.
-
-    Args:
-        config: The config.
-        flat: Whether modules take flat vectors of any observations.
-        filter_keeps_integers: Whether an observation filter returns integers for integers.
-    """
+    """Adds the preprocessing connectors before a config's own, unless they are there."""
     if getattr(config, "groups_observations", False):
         return  # its own connectors convert observations to arrays
     made = connectors.env_to_module_factory(config)
@@ -218,12 +212,6 @@ def set_previous_steps(
 
     A config may have such a setting though its old network got none: up to Ray 0.8.5, `use_lstm`
     could be ignored.
-
-    Args:
-        config: The config; its other connectors stay before the new one.
-        actions: The number of previous actions.
-        rewards: The number of previous rewards.
-        one_hot: Whether modules take previous actions as one-hot.
     """
     # New modules take one-hot previous steps past their layers, and no others.
     sees = (one_hot and bool(actions), one_hot and bool(rewards))
@@ -273,11 +261,7 @@ def space_without_previous_steps(space: Space[Any], size: int) -> Any:
 def flat_actions(space: Space[Any], actions: Any, count: int, one_hot: bool) -> Any:
     """Converts actions to the vectors that modules get of previous steps, `[count, k]`.
 
-    Args:
-        space: The action space.
-        actions: A batch of actions; None: zeros, as before the first step.
-        count: The number of actions.
-        one_hot: Whether discrete actions are one-hot.
+    Without actions, they are zeros, as before the first step.
     """
     import numpy as np
     import tree
@@ -320,18 +304,7 @@ def with_previous_steps(
     *,
     one_hot: bool = False,
 ) -> list[Any]:
-    """Creates the env-to-module connectors, with `PreviousSteps` as the last.
-
-    Args:
-        inner: The config's own `env_to_module_connector`, if any.
-        actions: The number of previous actions.
-        rewards: The number of previous rewards.
-        multi_agent: Whether observations are given by agent.
-        env: The env runner's environment, or None.
-        spaces: The environment's spaces, if it is in another process. Ray 2.40 passes none.
-        device: The module's device.
-        one_hot: Whether previous actions are one-hot.
-    """
+    """Creates the env-to-module connectors, with `PreviousSteps` as the last."""
     from rllib_compat.runtime.observation_connectors import PreviousSteps
 
     own = connectors.make_connectors(inner, env, spaces, device)

@@ -49,9 +49,6 @@ def creation_args(worker: Any) -> dict[str, Any]:
     """Returns the constructor arguments of an old rollout worker.
 
     Functions such as `input_creator` return the worker's own objects; `tf_session_creator` raises.
-
-    Args:
-        worker: A `LegacyWorker`.
     """
     config = worker.policy_config
     agents = config.get("multiagent") or {}

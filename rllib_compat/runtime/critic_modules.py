@@ -32,11 +32,7 @@ def local_learner(env_runner: EnvRunner) -> Any:
 
 
 class CriticModules:
-    """The critics of an env runner's policies: the weights of the layers that do not act.
-
-    Args:
-        env_runner: The env runner.
-    """
+    """The critics of an env runner's policies: the weights of the layers that do not act."""
 
     def __init__(self, env_runner: EnvRunner) -> None:
         self._env_runner = env_runner

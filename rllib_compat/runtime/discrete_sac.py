@@ -120,12 +120,7 @@ class DiscreteSACLearner:
 
 
 def target_entropy(space: gymnasium.Space[Any], config: Any) -> float:
-    """Returns the target entropy; the default for discrete actions is 98 % of the maximum.
-
-    Args:
-        space: The action space.
-        config: The config, which may have a `target_entropy`.
-    """
+    """Returns the target entropy; the default for discrete actions is 98 % of the maximum."""
     if config.target_entropy not in (None, "auto"):
         return float(config.target_entropy)
     if isinstance(space, gymnasium.spaces.Discrete):

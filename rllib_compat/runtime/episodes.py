@@ -27,10 +27,6 @@ class LegacyEpisode:
     At the end of each sample, env runners split an episode into chunks with the same id. There is
     one object for all chunks; `follow` sets the current one.
 
-    Args:
-        worker: The worker around the env runner.
-        env_id: The index of the environment in the runner.
-
     Attributes:
         user_data: The callbacks' own data.
         custom_metrics: Numbers, which the result has as `<name>_mean`, `_min` and `_max`.

@@ -107,13 +107,7 @@ def summarize_episodes(
     new_episodes: Sequence[EpisodeRecord] | None = None,
     keep_custom_metrics: bool = False,
 ) -> dict[str, Any]:
-    """Summarizes episodes as the legacy keys of a result.
-
-    Args:
-        episodes: The episodes to summarize.
-        new_episodes: Those of this iteration; all by default.
-        keep_custom_metrics: Whether custom metrics stay lists with one value per episode.
-    """
+    """Summarizes episodes as the legacy keys of a result."""
     new = episodes if new_episodes is None else new_episodes
     times = [episode.perf_stats for episode in new if episode.perf_stats]
     means = {name: float(np.mean([one[name] for one in times])) for name in (times or [{}])[0]}

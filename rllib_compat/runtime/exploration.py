@@ -113,14 +113,7 @@ def with_parameter_noise(
     spaces: object = None,
     device: object = None,
 ) -> list[Any]:
-    """Creates the env-to-module connectors, with `ParameterNoise` as the last.
-
-    Args:
-        inner: The config's own `env_to_module_connector`, if any.
-        env: The env runner's environment, or None.
-        spaces: The environment's spaces, if it is in another process. Ray 2.40 passes none.
-        device: The module's device.
-    """
+    """Creates the env-to-module connectors, with `ParameterNoise` as the last."""
     own = connectors.make_connectors(inner, env, spaces, device)
     return [*own, ParameterNoise()]
 

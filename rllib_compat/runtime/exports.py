@@ -127,13 +127,7 @@ def _write_torchscript(module: RLModule, path: Path) -> None:
 
 
 def _write_onnx(module: RLModule, path: Path, *, opset: int) -> None:
-    """Writes ONNX with inputs `obs`, `state_in_0`, … and outputs `output`, `state_out_0`, ….
-
-    Args:
-        module: The `RLModule`.
-        path: The file to write.
-        opset: The ONNX opset; torch may write a later one.
-    """
+    """Writes ONNX with inputs `obs`, `state_in_0`, … and outputs `output`, `state_out_0`, …."""
     import torch
 
     network, arguments = _network(module)

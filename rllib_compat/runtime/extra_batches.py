@@ -41,13 +41,7 @@ class BatchBuilder:
         return bool(self._rows)
 
     def add_values(self, agent_id: object, policy_id: str, **values: object) -> None:
-        """Adds a step of an agent.
-
-        Args:
-            agent_id: The agent.
-            policy_id: Its policy.
-            **values: The columns of the step: `obs`, `actions`, `rewards`, `dones` and others.
-        """
+        """Adds a step of an agent, with its columns as values: `obs`, `actions`, `rewards`, …."""
         self._rows.setdefault((agent_id, policy_id), []).append(values)
 
     def postprocess_batch_so_far(self, episode: Any = None) -> None:
@@ -67,11 +61,7 @@ class BatchBuilder:
             self._made.setdefault(policy, []).append(made)
 
     def build_and_reset(self, episode: Any = None) -> Any:
-        """Builds a `MultiAgentBatch` of all steps that were added, and starts a new one.
-
-        Args:
-            episode: The episode for the policies' `postprocess_trajectory`.
-        """
+        """Builds a `MultiAgentBatch` of all steps that were added, and starts a new one."""
         from ray.rllib.policy.sample_batch import MultiAgentBatch, concat_samples
 
         self.postprocess_batch_so_far(episode)

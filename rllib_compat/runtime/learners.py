@@ -65,14 +65,7 @@ def use_reporting_learner(config: AlgorithmConfig) -> None:
 def prepend_learner_class(
     first: type, prefix: str, config: AlgorithmConfig, **members: object
 ) -> None:
-    """Derives a config's learner class from `first` and its own, unless it is derived already.
-
-    Args:
-        first: The class.
-        prefix: The prefix of the new class's name.
-        config: The config.
-        **members: Other members of the new class.
-    """
+    """Derives a config's learner class from `first` and its own, unless it is derived already."""
     base = config.learner_class
     if issubclass(base, first):
         return
@@ -192,13 +185,7 @@ class TensorFlowRMSprop(torch.optim.Optimizer):
 
     Torch adds epsilon to the root, not below it, and multiplies the momentum by the rate, too.
 
-    Args:
-        params: The parameters.
-        lr: The learning rate.
-        alpha: The decay of the mean of the squared gradients.
-        momentum: The weight of the previous step.
-        eps: The epsilon.
-        first: The initial mean of the squared gradients: 1 in `tf.compat.v1`, 0 in Keras.
+    `first` is the initial mean of the squared gradients: 1 in `tf.compat.v1`, 0 in Keras.
     """
 
     def __init__(

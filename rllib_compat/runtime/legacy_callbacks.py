@@ -248,10 +248,7 @@ def call_back_on_checkpoints(
 
     No Ray passes the folder of a checkpoint to callbacks.
 
-    Args:
-        algorithm: The algorithm, of either API stack, without a trainer, which calls them itself.
-        saved: Called with the algorithm and the checkpoint's folder.
-        restored: Likewise.
+    The functions get the algorithm and the checkpoint's folder.
     """
     names = _METHODS[bool(algorithm.config.enable_rl_module_and_learner)]
     for name, notify in zip(names, (saved, restored), strict=True):

@@ -47,12 +47,6 @@ class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no 
 
     It returns the inputs of the action distribution, and `value_function()` the values.
 
-    Args:
-        module: The module; a learner's has a critic.
-        observation_space: The policy's observation space.
-        model_config: The legacy model config.
-        outputs: The number of inputs of the action distribution.
-
     Attributes:
         rl_module: The module.
         free_log_std: Whether the standard deviation of actions does not depend on observations.
@@ -133,12 +127,7 @@ class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no 
         return values
 
     def from_batch(self, train_batch: Any, is_training: bool = True) -> Any:
-        """Computes the output for a batch (Ray 0.8 – 1.13).
-
-        Args:
-            train_batch: The batch, with states as `state_in_0`, ….
-            is_training: Whether the batch is marked as one for training.
-        """
+        """Computes the output for a batch (Ray 0.8 – 1.13)."""
         if hasattr(train_batch, "set_training"):
             train_batch.set_training(is_training)
         return self(train_batch)
@@ -217,11 +206,6 @@ class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no 
 
 def values_of(module: Any, batch: dict[str, Any], embeddings: object = None) -> Any:
     """Computes the values of a module's critic, `[B]` or `[B, T]`.
-
-    Args:
-        module: The module.
-        batch: The batch in the module's form.
-        embeddings: The embeddings that the same forward pass has computed.
 
     Raises:
         CompatError: The module has no critic, since it only acts.

@@ -85,10 +85,6 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
     declares, else those that the first `reset` returns, and any that appear later. An agent's space
     is its own, else its policy's, else the environment's single one.
 
-    Args:
-        env: The environment: dicts by agent, `dones["__all__"]`.
-        settings: Horizon, policies' spaces, policy mapping and the like.
-
     Raises:
         LegacyEnvError: The environment lacks `reset` or `step`, or an agent has no space.
     """

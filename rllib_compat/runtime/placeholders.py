@@ -27,14 +27,7 @@ def placeholder_env(
     action_space: spaces.Space,
     env_config: Mapping[str, Any] | None = None,
 ) -> tuple[type, dict[str, Any]]:
-    """Returns the `env` and `env_config` of a single-agent checkpoint.
-
-    Args:
-        name: The environment's name in the legacy config, if any.
-        observation_space: The policy's observation space before any preprocessing.
-        action_space: Its action space.
-        env_config: The legacy `env_config`.
-    """
+    """Returns the `env` and `env_config` of a single-agent checkpoint."""
     stored = {"name": name, "spaces": (observation_space, action_space)}
     return LegacyEnvByName, {**(env_config or {}), STORED: stored}
 
@@ -48,11 +41,6 @@ def placeholder_multi_agent_env(
 
     The placeholder has an agent for each policy, with the same id. Ray's check of multi-agent
     environments steps them once, so the config needs `disable_env_checking=True`.
-
-    Args:
-        name: The environment's name in the legacy config, if any.
-        policy_spaces: Observation and action space by policy.
-        env_config: The legacy `env_config`.
     """
     stored = {"name": name, "policies": dict(policy_spaces)}
     return LegacyEnvByName, {**(env_config or {}), STORED: stored}

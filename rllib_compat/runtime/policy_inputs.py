@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 class PolicyInputs:
     """Creates a module's batches from the arguments of a policy.
 
-    Args:
-        module: The module.
-        config: The algorithm's config, with the number of previous steps that modules get.
-
     Attributes:
         observation_space: The module's space without previous steps.
     """
@@ -40,11 +36,7 @@ class PolicyInputs:
     ) -> dict[str, Any]:
         """Creates a batch for the module, with a time axis of one step if it is recurrent.
 
-        Args:
-            obs: Observations `[B, …]`: an array, a tensor or a list of them.
-            state: The recurrent state; None or empty: the initial one.
-            actions: The previous actions; None: zeros.
-            rewards: The previous rewards `[B]`, likewise.
+        Without a state it has the initial one, without previous steps zeros.
         """
         import torch
         import tree

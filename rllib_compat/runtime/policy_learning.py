@@ -81,11 +81,7 @@ class PolicyLearning:
         return found, learner_stats({n: v for n, v in stats.items() if n not in HELD})
 
     def apply(self, gradients: Sequence[Any]) -> None:
-        """Makes a step of each optimizer.
-
-        Args:
-            gradients: Arrays or tensors as `gradients` returns them; None skips a parameter.
-        """
+        """Makes a step of each optimizer; a gradient of None skips its parameter."""
         given = {}
         for parameter, gradient in zip(self.parameters.values(), gradients, strict=True):
             parameter.grad = None

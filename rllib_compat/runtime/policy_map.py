@@ -89,16 +89,7 @@ class LegacyPolicies(_Dict):
         config_override: Mapping[str, Any] | None = None,
         merged_config: object = None,  # noqa: ARG002 - the trainer's config with the override
     ) -> None:
-        """Adds a policy to learners and workers; see `Trainer.add_policy`.
-
-        Args:
-            policy_id: Its id.
-            policy_cls: Its class.
-            observation_space: The observation space of its agents.
-            action_space: The action space of its agents.
-            config_override: The legacy keys that differ for this policy.
-            merged_config: Ignored.
-        """
+        """Adds a policy to learners and workers; see `Trainer.add_policy`."""
         self._owner("add_policy").add_policy(
             policy_id,
             policy_cls,

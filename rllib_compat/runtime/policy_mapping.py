@@ -31,11 +31,7 @@ def resolve_policy_id(policy_id: str, policies: Container[str]) -> str:
 
 
 class MappedEpisode:
-    """An episode with an integer `episode_id`, by which mapping functions assigned policies.
-
-    Args:
-        episode: A `MultiAgentEpisode`.
-    """
+    """An episode with an integer `episode_id`, by which mapping functions assigned policies."""
 
     def __init__(self, episode: Any) -> None:
         self._episode = episode

@@ -83,11 +83,6 @@ def apply_n_step(batch: MutableMapping[str, Any], n_step: int, gamma: float) -> 
 
     Rewards become discounted sums, and `new_obs` and `dones` those of the last of these steps.
     Transitions near the end of the batch have fewer steps, as in old Rays.
-
-    Args:
-        batch: The steps of one chunk of an episode.
-        n_step: The number of steps.
-        gamma: The discount factor.
     """
     count = len(batch["rewards"])
     last = np.minimum(np.arange(count) + n_step - 1, count - 1)

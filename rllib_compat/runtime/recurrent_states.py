@@ -31,10 +31,6 @@ def state_after_step(state: Any, *, batched: bool = True) -> list[Any]:
 
     Old code keeps the memory itself, and appends that output to it (`AttentionWrapper` of Ray 1.2 –
     2.x).
-
-    Args:
-        state: A module's output state: nested dicts of tensors or arrays.
-        batched: Whether they have a batch axis, before all others.
     """
     if isinstance(state, dict) and any(str(name).startswith("memory_") for name in state):
         state = {name: memory[..., -1, :] for name, memory in state.items()}
@@ -42,12 +38,7 @@ def state_after_step(state: Any, *, batched: bool = True) -> list[Any]:
 
 
 def flatten_state(state: Any, *, batched: bool = True) -> list[Any]:
-    """Flattens a module's state to a list in the legacy order.
-
-    Args:
-        state: The state: nested dicts of tensors or arrays.
-        batched: Whether they have a batch axis, before all others.
-    """
+    """Flattens a module's state, nested dicts of arrays, to a list in the legacy order."""
     import tree
 
     if not _is_of_an_lstm(state):
@@ -58,13 +49,7 @@ def flatten_state(state: Any, *, batched: bool = True) -> list[Any]:
 
 
 def nest_state(module: RLModule, state: Iterable[Any], *, batched: bool = True) -> Any:
-    """Converts a state of `flatten_state` to the module's form.
-
-    Args:
-        module: The module.
-        state: Arrays or tensors, with or without an axis for layers.
-        batched: Whether they have a batch axis.
-    """
+    """Converts a state of `flatten_state` to the module's form."""
     import tree
 
     template = module.get_initial_state()

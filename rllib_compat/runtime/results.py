@@ -273,14 +273,7 @@ def _repeat(result: dict[str, Any]) -> None:
 def summarize(
     episodes: list[EpisodeRecord], num_new: int, *, keep_metrics: bool = False
 ) -> dict[str, Any]:
-    """Reduces records of episodes to the keys of legacy results.
-
-    Args:
-        episodes: The episodes.
-        num_new: How many of them ended in this iteration.
-        keep_metrics: Whether custom metrics stay lists (`keep_per_episode_custom_metrics`, since
-            Ray 1.12.1).
-    """
+    """Reduces records of episodes to the keys of legacy results."""
     rewards = [episode.reward for episode in episodes]
     lengths = [episode.length for episode in episodes]
     by_policy = _group(

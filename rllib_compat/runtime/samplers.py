@@ -9,9 +9,7 @@ from typing import Any
 class Sampler:
     """The sampler of a worker (`evaluation/sampler.py` of Ray 0.5 – 2.x).
 
-    Args:
-        sample: Returns the next batch.
-        get_metrics: Returns the records of episodes that have ended since the last call.
+    `get_metrics` returns the records of episodes that have ended since the last call.
     """
 
     def __init__(self, sample: Callable[[], Any], get_metrics: Callable[[], list[Any]]) -> None:

@@ -53,12 +53,7 @@ def list_environments(env: Any) -> list[Any]:
 
 
 class RemoteEnv:
-    """One environment of gymnasium's `AsyncVectorEnv`: `env.method.remote(…)` calls a method.
-
-    Args:
-        vector: The `AsyncVectorEnv`.
-        index: The number of the environment in it.
-    """
+    """One environment of gymnasium's `AsyncVectorEnv`: `env.method.remote(…)` calls a method."""
 
     # Attributes of this package's adapters, which are in the other process.
     spec = last_raw_obs = unclipped = None

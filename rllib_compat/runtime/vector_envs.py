@@ -30,11 +30,7 @@ if TYPE_CHECKING:
 
 
 class VectorEnvFound(Exception):  # noqa: N818 - no error: it passes the environment to the runner
-    """A creator has returned a `VectorEnv` instead of a single environment.
-
-    Args:
-        env: The `VectorEnv`.
-    """
+    """A creator has returned a `VectorEnv` instead of a single environment."""
 
     def __init__(self, env: object) -> None:
         super().__init__(env)

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 class LegacyWorker:
     """A rollout worker around an env runner; attributes that it lacks are the env runner's.
 
-    Args:
-        env_runner: A `SingleAgentEnvRunner` or `MultiAgentEnvRunner`.
-
     Attributes:
         env_runner: The env runner.
         policies: The trainer's view of its policies; None if it is not a trainer's local worker.
@@ -298,12 +295,6 @@ class LegacyWorker:
     ) -> tuple[dict[str, Any], int]:
         """Samples, and learns from it in minibatches.
 
-        Args:
-            expected_batch_size: The smallest number of steps to sample.
-            num_sgd_iter: The number of passes over the batch.
-            sgd_minibatch_size: The number of steps in a minibatch.
-            standardize_fields: The columns to scale to a mean of 0 and a deviation of 1.
-
         Returns:
             The policies' mean statistics, and the number of steps.
         """
@@ -497,11 +488,7 @@ class LegacyWorker:
         return next((type(one).__name__ for one in self.filters.values()), "NoFilter")
 
     def get_filters(self, flush_after: bool = False) -> dict[str, Any]:
-        """Returns copies of the filters.
-
-        Args:
-            flush_after: Whether to clear the filters' buffers, which count new observations.
-        """
+        """Returns copies of the filters; a flush clears their counts of new observations."""
         found = self.filters
         copies = {policy: copy.deepcopy(one.as_serializable()) for policy, one in found.items()}
         for one in found.values() if flush_after else ():

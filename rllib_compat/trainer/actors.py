@@ -72,10 +72,6 @@ class Actor(Protocol):
 def load_actor(path: str | Path, given: Given) -> Iterator[tuple[Actor, Report]]:
     """A checkpoint of any Ray as an actor, and the report of its conversion.
 
-    Args:
-        path: The checkpoint; nothing in it is executed.
-        given: What the checkpoint does not contain.
-
     Raises:
         CheckpointError: It can't be read or converted.
     """
@@ -123,13 +119,7 @@ class AlgorithmActor:
 
 
 class ModuleActor:
-    """The modules of an algorithm that Ray has removed, as an actor.
-
-    Args:
-        target: The converted checkpoint.
-        done: Its conversion.
-        given: What the caller adds; its keys replace those of the config.
-    """
+    """The modules of an algorithm that Ray has removed, as an actor."""
 
     def __init__(self, target: Path, done: Conversion, given: Given) -> None:
         from rllib_compat.networks import rl_modules

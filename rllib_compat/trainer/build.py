@@ -210,13 +210,7 @@ class AlgorithmBuilder:
         policy: tuple[object, ...],
         both: tuple[gymnasium.Space[Any], gymnasium.Space[Any]],
     ) -> tuple[RLModuleSpec, dict[str, Any]]:
-        """The spec of another policy's module and its overrides, as if the config had it.
-
-        Args:
-            policy_id: The policy.
-            policy: Its value in `multiagent.policies`.
-            both: The observation space and the action space of the module.
-        """
+        """The spec of another policy's module and its overrides, as if the config had it."""
         from ray.rllib.policy.policy import PolicySpec
 
         more = {"multiagent": {"policies": {policy_id: policy}}}

@@ -69,10 +69,6 @@ def class_of_algorithm(algorithm: str) -> type[Trainer]:
 def get_trainer_class(alg: str, return_config: bool = False) -> Any:
     """The class of an algorithm, as RLlib's registry gave it.
 
-    Args:
-        alg: Its name.
-        return_config: Whether its default config is wanted, too.
-
     Returns:
         The class; or the class and the config.
 

@@ -47,10 +47,6 @@ class Exports:
     def import_policy_model_from_h5(self, import_file: str, policy_id: str = ONLY_POLICY) -> None:
         """Makes a policy's custom model, which has `import_from_h5`, read weights.
 
-        Args:
-            import_file: The file, in a format that the model reads.
-            policy_id: The policy.
-
         Raises:
             FileNotFoundError: There is no such file.
             GoneError: The model is one of RLlib, which could not read such a file in any Ray.
@@ -104,11 +100,6 @@ def export_model(
     exporters: Mapping[str, Callable[..., object]],
 ) -> dict[str, str]:
     """Exports the only policy in several formats.
-
-    Args:
-        export_formats: One of `exporters`, or several.
-        folder: The folder to write into.
-        exporters: A function for each format, which writes into a folder.
 
     Returns:
         The folder of each format.

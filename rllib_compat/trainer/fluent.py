@@ -66,9 +66,6 @@ class LegacyConfig(Mapping[str, Any]):
     Settings can be read and set as attributes and, as in a dict, by key; unset ones have their
     defaults. As a mapping, it has only what was set.
 
-    Args:
-        algo_class: The trainer class that `build` makes, if not the algorithm's own.
-
     Attributes:
         algorithm_name: The algorithm.
         algo_class: See above.

@@ -423,11 +423,6 @@ def agent_of(
 
     Mappings may depend on the episode, and have no agent for some policy at the moment (an opponent
     that waits in a league). Then it is an agent with the policy's action space.
-
-    Args:
-        env_runner: The local env runner.
-        policy_id: The policy.
-        mapping: The mapping from agents to policies, if not that of the runner.
     """
     pipeline = connectors.env_to_module(env_runner)
     agents = list(pipeline.input_observation_space.spaces)

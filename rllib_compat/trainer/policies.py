@@ -32,13 +32,7 @@ AnySpace: TypeAlias = Any
 
 
 class Policies:
-    """The policies of a trainer.
-
-    Args:
-        running: The algorithm that has them.
-        builder: Has built it, and builds the modules of new policies.
-        config: The trainer's config.
-    """
+    """The policies of a trainer."""
 
     def __init__(
         self, running: RunningAlgorithm, builder: AlgorithmBuilder, config: Mapping[str, Any]
@@ -242,14 +236,7 @@ class Policies:
         policies_to_train: ToTrain = None,
         evaluation_workers: bool = True,
     ) -> None:
-        """Removes a policy from learners and workers.
-
-        Args:
-            policy_id: Its id.
-            policy_mapping_fn: Which policy an agent has from now on.
-            policies_to_train: Which policies learn from now on.
-            evaluation_workers: Whether to remove it from evaluation, too.
-        """
+        """Removes a policy from learners and workers."""
         if self._algorithm.learner_group is None:
             self._algorithm.remove_policy(
                 policy_id,

@@ -62,14 +62,7 @@ def prepare(
     origin: Origin,
     logdir: str,
 ) -> Preparation:
-    """Completes, checks and translates a trainer's config.
-
-    Args:
-        trainer: The trainer, whose class has defaults, checks, policies and steps.
-        config: The legacy config as it was given.
-        legacy_ray: The Ray that it was written for, "auto" or "today".
-        origin: Where it comes from, as far as the trainer knows.
-        logdir: The folder of the trainer's files.
+    """Completes, checks and translates a trainer's config, written for a Ray, "auto" or "today".
 
     Raises:
         ConfigError: It can't be translated.
@@ -276,13 +269,7 @@ def fit_gpus(
 ) -> tuple[dict[str, Any], list[Finding]]:
     """A config that asks for no GPUs if there are none, and rows of the report about it.
 
-    IMPALA, APPO, APEX and DD-PPO had one by default.
-
-    Args:
-        given: The config, as it was given.
-        defaults: Those of its Ray.
-        legacy_ray: That Ray, if it is known; if it is not, no default of an old Ray counts.
-        gpus: How many there are.
+    IMPALA, APPO, APEX and DD-PPO had one by default; without a Ray, no default counts.
 
     Raises:
         ConfigError: It asks for a GPU for its networks, and its own Ray would have failed, too.

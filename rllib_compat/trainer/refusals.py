@@ -227,9 +227,6 @@ def _is_own(path: str, config: Mapping[str, Any]) -> bool:
 def require_recording(algorithm: Algorithm) -> None:
     """Refuses to learn from a converted recording whose steps do not fit the policy.
 
-    Args:
-        algorithm: An algorithm of the new API stack; others than those of recordings are ignored.
-
     Raises:
         ConfigError: They do not fit; see `require_fit`.
     """
@@ -254,9 +251,6 @@ def divergence_of(error: Exception) -> CompatError | None:
     """The error to raise instead of torch's; None if it is another one.
 
     Old Rays diverged in the same way (on TensorFlow, with NaN as weights and no error).
-
-    Args:
-        error: The error of an iteration, here or in a worker.
     """
     if not any(said in str(error) for said in _TORCH_ERRORS):
         return None

@@ -111,15 +111,7 @@ class RolloutWorker(CompatRolloutWorker):
         object_store_memory: int | None = None,  # noqa: ARG003 - Ray reserves none for actors
         resources: Mapping[str, float] | None = None,
     ) -> Any:
-        """The class as a Ray actor.
-
-        Args:
-            num_cpus: The CPUs of each worker.
-            num_gpus: The GPUs of each worker.
-            memory: The memory of each worker, in bytes.
-            object_store_memory: Ignored.
-            resources: Other resources of each worker, by name.
-        """
+        """The class as a Ray actor; `memory` is in bytes, and that of objects is ignored."""
         asked = {
             "num_cpus": num_cpus,
             "num_gpus": num_gpus,
@@ -205,12 +197,7 @@ class WorkerSet(Workers):
     def sync_weights(
         self, policies: Sequence[str] | None = None, global_vars: Mapping[str, Any] | None = None
     ) -> None:
-        """Sends the local worker's weights to the others.
-
-        Args:
-            policies: Whose weights; None for all.
-            global_vars: The progress of training, which is sent, too.
-        """
+        """Sends the local worker's weights to the others."""
         weights = self._local.get_weights(policies)
         _answers([worker.set_weights.remote(weights, global_vars) for worker in self._remote])
 
@@ -232,14 +219,7 @@ def collect_metrics(
     to_be_collected: Sequence[Any] = (),
     timeout_seconds: float = 180,
 ) -> dict[str, Any]:
-    """Metrics of the workers' episodes since the last call.
-
-    Args:
-        local_worker: A worker in this process.
-        remote_workers: Workers that are actors.
-        to_be_collected: Results that an earlier call did not wait for.
-        timeout_seconds: How long to wait.
-    """
+    """Metrics of the workers' episodes since the last call."""
     from ray.rllib.evaluation.metrics import summarize_episodes
 
     if isinstance(local_worker, Workers):  # all of them, as in calls since Ray 1.13

@@ -73,10 +73,6 @@ _DRAWN_BY_PYGAME = tuple(
 def make_env(actor: Actor, *, render_mode: str | None = None) -> Any:
     """Makes the environment of an actor, by today's API.
 
-    Args:
-        actor: Whose environment it is.
-        render_mode: `human` or `rgb_array`, or None.
-
     Raises:
         LegacyEnvError: The environment is unknown, or fits no known API.
     """

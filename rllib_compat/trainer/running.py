@@ -89,11 +89,7 @@ class RunningAlgorithm:
             raise
 
     def replace(self, config: AlgorithmConfig) -> None:
-        """Replaces the algorithm by one of another config, without what was learned.
-
-        Args:
-            config: A changed copy of that of `algorithm`.
-        """
+        """Replaces the algorithm by one of another config, without what was learned."""
         algorithms.stop_algorithm(self.algorithm)  # it may hold the CPUs that the next one needs
         self.algorithm = algorithms.build_algorithm(config)
         self.start()

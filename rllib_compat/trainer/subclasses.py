@@ -316,14 +316,7 @@ def has_overrides(cls: type[LegacyTrainer]) -> bool:
 def set_policy_and_steps(
     config: AlgorithmConfig, cls: type[LegacyTrainer], policy: type | None, *, plain: bool
 ) -> None:
-    """Gives an algorithm's config a trainer class's own policy and steps.
-
-    Args:
-        config: Of the old API stack if there is any of them.
-        cls: The trainer class.
-        policy: Its policies' class, or None for the algorithm's own.
-        plain: Whether it has no algorithm, and learns once from each batch.
-    """
+    """Gives an algorithm's config a trainer class's own policy and steps."""
     if policy is not None:
         config.algo_class = old_policies.with_policy(config.algo_class, policy, plain=plain)
     if has_steps(cls):

@@ -89,11 +89,7 @@ def _of(
 
 
 class _Replaceable:
-    """An attribute that is computed until old code sets it, which a property forbids.
-
-    Args:
-        read: Computes it for a trainer.
-    """
+    """An attribute that is computed until old code sets it, which a property forbids."""
 
     def __init__(self, read: Callable[[Any], Any]) -> None:
         self.read = read

@@ -42,17 +42,6 @@ clip_gradients = mixins.compute_and_clip_gradients
 class A3CLoss:
     """A3C's loss as an object: sums over the steps that count (`a3c_tf_policy`).
 
-    Args:
-        action_dist: The distribution now.
-        actions: What was done.
-        advantages: How much better that was than expected.
-        v_target: The target of the value.
-        vf: The value that is predicted now.
-        valid_mask: Which steps count.
-        vf_loss_coeff: The weight of the value loss.
-        entropy_coeff: The coefficient of the entropy.
-        use_critic: Whether there is a value loss.
-
     Attributes:
         total_loss: The loss; `pi_loss`, `vf_loss` and `entropy` are its parts.
     """

@@ -39,11 +39,7 @@ def _played(env: Any, action: int) -> tuple[Any, float, bool, Any]:
 
 
 class RootParentNode:
-    """The parent of the first node of a tree: it holds that node's visits.
-
-    Args:
-        env: An environment with `get_state` and `set_state`.
-    """
+    """The parent of the first node of a tree: it holds that node's visits."""
 
     parent = None
 
@@ -155,12 +151,7 @@ class Node:
 
 
 class MCTS:
-    """A Monte Carlo tree search with a model of probabilities and values.
-
-    Args:
-        model: Has `compute_priors_and_value`.
-        mcts_param: The config's `mcts_config`.
-    """
+    """A Monte Carlo tree search with a model of probabilities and values."""
 
     def __init__(self, model: Any, mcts_param: Mapping[str, Any]) -> None:
         self.model, options = model, mcts_param
@@ -198,12 +189,7 @@ class MCTS:
 
 
 class RankedRewardsBuffer:
-    """The last rewards of episodes, with which the next one is compared.
-
-    Args:
-        buffer_max_length: How many are kept.
-        percentile: The percentile that counts as a gain.
-    """
+    """The last rewards of episodes, with which the next one is compared."""
 
     def __init__(self, buffer_max_length: int, percentile: float) -> None:
         self.buffer_max_length, self.percentile = buffer_max_length, percentile
@@ -227,12 +213,7 @@ class RankedRewardsBuffer:
 
 
 def get_r2_env_wrapper(env_creator: Callable[[Any], Any], r2_config: Mapping[str, Any]) -> type:
-    """The class of an environment whose last reward is 1 for a gain and -1 for a loss.
-
-    Args:
-        env_creator: Makes the environment from a config.
-        r2_config: The config's `ranked_rewards`.
-    """
+    """The class of an environment whose last reward is 1 for a gain and -1 for a loss."""
 
     class RankedRewardsEnvWrapper:
         """The environment, with ranked rewards."""

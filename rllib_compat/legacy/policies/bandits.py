@@ -32,13 +32,7 @@ __all__ = [
 
 
 class OnlineLinearRegression(nn.Module):
-    """A linear regression that learns step by step, and estimates its uncertainty.
-
-    Args:
-        feature_dim: How many features there are.
-        alpha: What the covariance of the weights is multiplied by.
-        lambda_: The first precision.
-    """
+    """A linear regression that learns step by step, and estimates its uncertainty."""
 
     precision: torch.Tensor
     covariance: torch.Tensor
@@ -135,13 +129,7 @@ class _LinearModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no
         return self.predict(self._features(input_dict["obs"]), **self._chosen_by), state
 
     def predict(self, x: torch.Tensor, sample_theta: bool = False, use_ucb: bool = False) -> Any:
-        """The scores `[B, n]`.
-
-        Args:
-            x: The features of the arms, or of each item.
-            sample_theta: Whether weights are drawn.
-            use_ucb: Whether a bonus for uncertainty is added.
-        """
+        """The scores `[B, n]`."""
         scores = self._score(x, sample_theta)
         self._seen = x
         self._scores = scores + self._bonus(x) if use_ucb else scores

@@ -80,21 +80,7 @@ class _Squashed(nn.Module):
 
 
 class DDPGTorchModel(TorchModelV2, nn.Module):  # type: ignore[misc]
-    """An actor and one or two critics over what a subclass's `forward` gives.
-
-    Args:
-        obs_space: The observation space.
-        action_space: The action space, a Box.
-        num_outputs: The size of what `forward` gives.
-        model_config: The config's `model`.
-        name: The model's name.
-        actor_hiddens: The units of the actor's layers.
-        actor_hidden_activation: Its activation.
-        critic_hiddens: The units of each critic's layers.
-        critic_hidden_activation: Their activation.
-        twin_q: Whether there are two critics.
-        add_layer_norm: Whether the actor's layers are normed.
-    """
+    """An actor and one or two critics over what a subclass's `forward` gives."""
 
     policy_model: nn.Module
     q_model: nn.Module
@@ -308,16 +294,7 @@ def get_distribution_inputs_and_class(
     is_training: bool = False,
     **kwargs: object,
 ) -> Any:
-    """The actor's actions, the class of their distribution, and no state.
-
-    Args:
-        policy: The policy.
-        model: Its model.
-        obs_batch: Observations.
-        explore: Ignored, as in old Rays.
-        is_training: `is_training` of the model's input.
-        **kwargs: Ignored.
-    """
+    """The actor's actions, the class of their distribution, and no state."""
     del explore, kwargs
     seen = SampleBatch(obs=obs_batch, _is_training=is_training)
     actions = model.get_policy_output(model(seen, [], None)[0])

@@ -87,12 +87,7 @@ def lambda_return(
 ) -> torch.Tensor:
     """The lambda return of each step.
 
-    Args:
-        reward: The rewards, `[T, B]`.
-        value: The predicted value of each step.
-        pcont: The discount of each step.
-        bootstrap: The predicted value after the last step.
-        lambda_: The weight of later steps against predicted values.
+    Rewards, values and discounts (`pcont`) are `[T, B]`, `bootstrap` the value after them, `[B]`.
     """
     following = torch.cat((value[1:], bootstrap[None]))
     own = reward + pcont * following * (1 - lambda_)
@@ -264,12 +259,7 @@ def batchify_states(states_list: Sequence[Any], batch_size: int, device: Any = N
 
 
 class EpisodicBuffer:
-    """Keeps complete episodes, and samples pieces of them.
-
-    Args:
-        max_length: How many episodes are kept.
-        length: How many steps a piece has.
-    """
+    """Keeps complete episodes, and samples pieces of them."""
 
     def __init__(self, max_length: int = 1000, length: int = 50) -> None:
         self.max_length, self.length = max_length, length

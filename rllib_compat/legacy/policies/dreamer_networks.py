@@ -83,13 +83,7 @@ class TanhBijector(distributions.Transform):
 
 
 class ConvEncoder(nn.Module):
-    """Images `[…, C, 64, 64]` as vectors `[…, 32 * depth]`.
-
-    Args:
-        depth: The channels of the first layer.
-        act: The class of activations; ReLU by default.
-        shape: The images' shape.
-    """
+    """Images `[…, C, 64, 64]` as vectors `[…, 32 * depth]`."""
 
     def __init__(
         self, depth: int = 32, act: ActFunc = None, shape: Sequence[int] = (3, 64, 64)
@@ -110,14 +104,7 @@ class ConvEncoder(nn.Module):
 
 
 class ConvDecoder(nn.Module):
-    """Vectors as distributions of images.
-
-    Args:
-        input_size: The vectors' size.
-        depth: The channels of the last layer but one.
-        act: The class of activations; ReLU by default.
-        shape: The images' shape.
-    """
+    """Vectors as distributions of images."""
 
     def __init__(
         self,
@@ -153,16 +140,7 @@ def _dense(size: int, layers: int, units: int, act: ActFunc, outputs: int) -> li
 
 
 class DenseDecoder(nn.Module):
-    """Vectors as distributions of numbers.
-
-    Args:
-        input_size: The vectors' size.
-        output_size: How many numbers.
-        layers: How many hidden layers.
-        units: Their units.
-        dist: `normal`, with deviation 1, or `binary`.
-        act: The class of activations; ELU by default.
-    """
+    """Vectors as distributions of numbers."""
 
     def __init__(
         self,
@@ -197,19 +175,7 @@ class DenseDecoder(nn.Module):
 
 
 class ActionDecoder(nn.Module):
-    """Vectors as distributions of actions between -1 and 1.
-
-    Args:
-        input_size: The vectors' size.
-        action_size: How many numbers an action has.
-        layers: How many hidden layers.
-        units: Their units.
-        dist: `tanh_normal`.
-        act: The class of activations; ReLU by default.
-        min_std: The least deviation.
-        init_std: The deviation to begin with.
-        mean_scale: How far means may go.
-    """
+    """Vectors as distributions of actions between -1 and 1."""
 
     def __init__(
         self,
@@ -250,13 +216,7 @@ class ActionDecoder(nn.Module):
 class RSSM(nn.Module):
     """Predicts the next state: without its image (the prior), and with it (the posterior).
 
-    Args:
-        action_size: How many numbers an action has.
-        embed_size: How many an image has, as a vector.
-        stoch: How many numbers of a state are random.
-        deter: How many are not.
-        hidden: The units of hidden layers.
-        act: The class of activations; ELU by default.
+    Of a state, `stoch` numbers are random, and `deter` are not.
     """
 
     obs1: Linear
@@ -327,10 +287,7 @@ class RSSM(nn.Module):
     ) -> tuple[State, State]:
         """The posteriors and the priors of all steps, `[B, T, n]` each.
 
-        Args:
-            embed: The images as vectors, `[B, T, n]`.
-            action: The action before each, `[B, T, n]`.
-            state: The first state.
+        Images (as vectors) and the actions before them are `[B, T, n]`, too.
         """
         last = self.get_initial_state(len(action)) if state is None else state
         embed, action = (x.unsqueeze(1) if x.dim() <= 2 else x for x in (embed, action))
@@ -398,13 +355,7 @@ class DreamerModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no
     def policy(
         self, obs: torch.Tensor, state: State | None, explore: bool = True
     ) -> tuple[torch.Tensor, torch.Tensor, State]:
-        """Actions, the logarithms of their probabilities, and the next state.
-
-        Args:
-            obs: Images, `[B, …]`.
-            state: The state, with the action that led here; None for the first.
-            explore: Whether actions are drawn.
-        """
+        """Actions, the logarithms of their probabilities, and the next state."""
         before = self.get_initial_state() if state is None else state
         post, _ = self.dynamics.obs_step(before[:4], before[4], self.encoder(obs))
         actions = self.actor(self.dynamics.get_feature(post))
@@ -413,12 +364,7 @@ class DreamerModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no
         return action, actions.log_prob(action), self.state
 
     def imagine_ahead(self, state: State, horizon: int) -> torch.Tensor:
-        """The vectors of the states that the actor leads to, `[horizon, B * T, n]`.
-
-        Args:
-            state: The first states, `[B, T, n]`.
-            horizon: How many steps.
-        """
+        """The vectors of the states that the actor leads to, `[horizon, B * T, n]`."""
         last = [part.detach().flatten(0, 1) for part in state]
         found = []
         for _ in range(horizon):

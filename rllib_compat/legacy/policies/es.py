@@ -105,15 +105,7 @@ def rollout(
     add_noise: bool = False,
     offset: float = 0.0,
 ) -> tuple[NDArray[Any], int]:
-    """The rewards of an episode, and how many steps it had.
-
-    Args:
-        policy: The policy.
-        env: The environment.
-        timestep_limit: How many steps at most.
-        add_noise: Whether actions have noise.
-        offset: What each reward is lowered by.
-    """
+    """The rewards of an episode, each lowered by `offset`, and how many steps it had."""
     own = getattr(getattr(env, "spec", None), "max_episode_steps", None) or 999999
     most = own if timestep_limit is None else min(timestep_limit, own)
     seen, ended = env.reset(), False

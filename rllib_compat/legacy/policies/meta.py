@@ -61,24 +61,7 @@ def PPOLoss(  # noqa: N802 - its name
     vf_loss_coeff: float,
     clip_loss: bool = False,
 ) -> tuple[torch.Tensor, ...]:
-    """PPO's loss, the gain, and the means of KL divergence, value loss and entropy.
-
-    Args:
-        dist_class: The class of action distributions.
-        actions: What was done.
-        curr_logits: The present inputs of the distributions.
-        behaviour_logits: Their inputs when the actions were taken.
-        advantages: How much better the actions were than expected.
-        value_fn: The values that are predicted now.
-        value_targets: Their targets.
-        vf_preds: The values that were predicted when the actions were taken.
-        cur_kl_coeff: The coefficient of the KL divergence.
-        entropy_coeff: The coefficient of the entropy.
-        clip_param: How far the probabilities' ratio is clipped.
-        vf_clip_param: How far the change of the values is clipped.
-        vf_loss_coeff: The weight of the value loss.
-        clip_loss: Whether the ratio is clipped.
-    """
+    """PPO's loss, the gain, and the means of KL divergence, value loss and entropy."""
     now, then = dist_class(curr_logits, None), dist_class(behaviour_logits, None)
     ratio = (now.logp(actions) - then.logp(actions)).exp()
     gain = clipped_surrogate(ratio, advantages, clip_param) if clip_loss else ratio * advantages
@@ -92,12 +75,6 @@ def PPOLoss(  # noqa: N802 - its name
 
 class WorkerLoss:
     """The loss by which a worker adapts to its task.
-
-    Args:
-        model: Ignored.
-        dist_class: The first argument of `PPOLoss`.
-        *arguments: Its other arguments.
-        **by_name: The same.
 
     Attributes:
         loss: The loss.
@@ -243,15 +220,7 @@ def calculate_gae_advantages(paths: Sequence[Any], discount: float, gae_lambda: 
 
 
 class MBMPOExploration(StochasticSampling):  # type: ignore[misc]  # Ray has no types
-    """Draws actions; those of the first steps at random, in the first process alone.
-
-    Args:
-        action_space: The action space.
-        framework: `torch`.
-        model: The policy's model.
-        random_timesteps: How many steps are random.
-        **kwargs: Other arguments of explorations.
-    """
+    """Draws actions; those of the first steps at random, in the first process alone."""
 
     def __init__(
         self,
@@ -269,17 +238,7 @@ class MBMPOExploration(StochasticSampling):  # type: ignore[misc]  # Ray has no 
 
 
 class TDModel(nn.Module):
-    """Dense layers that predict the change of an observation.
-
-    Args:
-        input_size: The size of an observation and an action.
-        output_size: That of a change.
-        hidden_layers: The units of hidden layers.
-        hidden_nonlinearity: The class of their activations; ReLU by default.
-        output_nonlinearity: That of the last one; none by default.
-        weight_normalization: Whether weights are normed.
-        use_bias: Whether layers have a bias.
-    """
+    """Dense layers that predict the change of an observation."""
 
     def __init__(
         self,
@@ -336,12 +295,7 @@ def process_samples(samples: Any) -> Any:
 
 
 class TDDataset(torch.utils.data.Dataset[tuple[Any, Any]]):
-    """Steps: observation and action, and the change after them.
-
-    Args:
-        dataset: A batch.
-        norms: What `mean_std_stats` gives, or nothing.
-    """
+    """Steps: observation and action, and the change after them."""
 
     def __init__(self, dataset: Any, norms: Any) -> None:
         found = _columns(dataset)

@@ -49,25 +49,6 @@ def setup_config(policy: object, obs_space: object, action_space: object, config
 class PPOLoss:
     """PPO's loss as an object (`agents/ppo/ppo_torch_policy.py` of Ray 0.8).
 
-    Args:
-        dist_class: The class of action distributions.
-        model: The policy's model; statistics for the results are kept with it.
-        value_targets: The target of each step's value.
-        advantages: How much better the action was than expected.
-        actions: What was done.
-        prev_logits: The inputs of the distribution when the action was taken.
-        prev_actions_logp: The log probability of the action then.
-        vf_preds: The value that was predicted then.
-        curr_action_dist: The distribution now.
-        value_fn: The value that is predicted now.
-        cur_kl_coeff: The coefficient of the KL divergence.
-        valid_mask: Which steps count.
-        entropy_coeff: The coefficient of the entropy.
-        clip_param: How far the probabilities' ratio is clipped.
-        vf_clip_param: How far a change of the predicted value is clipped.
-        vf_loss_coeff: The weight of the value loss.
-        use_gae: Whether there is a value loss.
-
     Attributes:
         loss: The loss.
     """

@@ -28,13 +28,7 @@ class VDNMixer(nn.Module):
 
 
 class QMixer(nn.Module):
-    """Two layers; another network computes their weights, none below zero, from the state.
-
-    Args:
-        n_agents: How many agents a group has.
-        state_shape: The shape of the state of all.
-        mixing_embed_dim: The units of the first layer.
-    """
+    """Two layers; another network computes their weights, none below zero, from the state."""
 
     hyper_w_1: nn.Module
     hyper_w_final: nn.Module
@@ -106,18 +100,7 @@ class RNNModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no typ
 
 
 class QMixLoss(nn.Module):
-    """QMIX's loss of sequences.
-
-    Args:
-        model: The agents' network.
-        target_model: Its target.
-        mixer: Mixes the agents' values, or None.
-        target_mixer: Its target.
-        n_agents: How many agents a group has.
-        n_actions: How many actions each has.
-        double_q: Whether the network itself chooses the next action, and the target evaluates it.
-        gamma: The weight of the next step.
-    """
+    """QMIX's loss of sequences."""
 
     def __init__(
         self,

@@ -66,15 +66,7 @@ def compute_q_values(
     explore: object = None,
     is_training: object = None,
 ) -> Any:
-    """The values of all actions.
-
-    Args:
-        policy: The policy.
-        model: Its model, or the target's.
-        obs: Observations.
-        explore: Ignored, as in old Rays.
-        is_training: Ignored.
-    """
+    """The values of all actions."""
     del policy, explore, is_training
     values, _ = model({"obs": obs, "obs_flat": obs}, [], None)
     return values

@@ -55,12 +55,7 @@ _STATS = (
 
 
 class QValueModel(nn.Module):
-    """A network for each document, which sees it and the user.
-
-    Args:
-        obs_space: The observation space.
-        fcnet_hiddens_per_candidate: The units of each one's layers.
-    """
+    """A network for each document, which sees it and the user."""
 
     q_nets: Any
 
@@ -108,17 +103,7 @@ class UserChoiceModel(nn.Module):
 
 
 class SlateQTorchModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no types
-    """The values of documents, and what users choose.
-
-    Args:
-        obs_space: The observation space.
-        action_space: A MultiDiscrete: a document for each place.
-        num_outputs: How many documents there are.
-        model_config: The config's `model`.
-        name: The model's name.
-        fcnet_hiddens_per_candidate: The units of each document's layers.
-        double_q: Ignored, as in old Rays.
-    """
+    """The values of documents, and what users choose."""
 
     choice_model: Any
     q_model: Any
@@ -189,12 +174,8 @@ def score_documents(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The scores of documents for users `[B, n]`, and of choosing none `[B]`.
 
-    Args:
-        user_obs: The users, `[B, size]`.
-        doc_obs: The documents, `[B, size]` each.
-        no_click_score: The score of choosing none.
-        multinomial_logits: Whether a softmax makes probabilities of scores.
-        min_normalizer: Without one, is subtracted from scores.
+    Users and each of the documents are `[B, size]`. A softmax makes probabilities of scores
+    (`multinomial_logits`), or `min_normalizer` is subtracted.
     """
     liked = torch.stack([(user_obs * doc).sum(-1) for doc in doc_obs], 1)
     found = torch.cat((liked, torch.full_like(liked[:, :1], no_click_score)), 1)

@@ -185,13 +185,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class PolicyServer(_Server):
-    """The server of one external environment (Ray 0.5 – 0.8, `rllib/utils/policy_server.py`).
-
-    Args:
-        external_env: An `ExternalEnv`, whose `run` calls the server's `serve_forever`.
-        address: The address to listen at.
-        port: The port.
-    """
+    """The server of one external environment (Ray 0.5 – 0.8, `rllib/utils/policy_server.py`)."""
 
     def __init__(self, external_env: Any, address: str = "localhost", port: int = 9900) -> None:
         super().__init__(address, port)
@@ -312,12 +306,7 @@ class PolicyServerInput(InputReader):  # type: ignore[misc]  # Ray has no types
 
 
 class _Sampling(threading.Thread):
-    """A thread that samples with a worker's policies from an environment that clients step.
-
-    Args:
-        worker: The trainer's worker.
-        report: Called with each batch and the metrics of ended episodes.
-    """
+    """A thread that samples with a worker's policies from an environment that clients step."""
 
     def __init__(self, worker: Any, report: Callable[[Any, Iterable[Any]], None]) -> None:
         super().__init__(daemon=True)

@@ -47,11 +47,6 @@ _POLICIES = {
 def worker_args(worker: Any, algorithm: str, client_ray: str) -> dict[str, Any]:
     """Returns the arguments for a client's worker.
 
-    Args:
-        worker: The trainer's worker.
-        algorithm: The name of its algorithm.
-        client_ray: The Ray of the clients.
-
     Raises:
         ConfigError: The config cannot be represented without code.
     """

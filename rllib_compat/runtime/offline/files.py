@@ -76,10 +76,6 @@ def from_json(line: str | bytes, where: str) -> dict[str, Any]:
 def to_json(batch: Any, compress: Collection[str]) -> str:
     """Converts a `SampleBatch` or `MultiAgentBatch` to a line.
 
-    Args:
-        batch: The batch.
-        compress: The columns to pack.
-
     Raises:
         CompatError: An info has an object that JSON cannot represent.
     """
@@ -190,12 +186,7 @@ class Recording:
 
 
 class Writer:
-    """Writes batches as RLlib's `JsonWriter` did (Ray 0.6 – 2.x, `offline/json_writer.py`).
-
-    Args:
-        recording: The settings.
-        worker_index: The worker's number, for the names of its files.
-    """
+    """Writes batches as RLlib's `JsonWriter` did (Ray 0.6 – 2.x, `offline/json_writer.py`)."""
 
     def __init__(self, recording: Recording, worker_index: int) -> None:
         self._recording = recording

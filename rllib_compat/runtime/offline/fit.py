@@ -16,12 +16,6 @@ if TYPE_CHECKING:
 def require_fit(columns: Mapping[str, Any], seen: Space[Any], acts: Space[Any], where: str) -> None:
     """Checks that a recorded batch matches the spaces of a policy.
 
-    Args:
-        columns: The batch, with arrays or lists as columns.
-        seen: The policy's observation space, after preprocessors.
-        acts: The policy's action space.
-        where: The file.
-
     Raises:
         ConfigError: Observations or actions have another size, or an action is out of range.
     """

@@ -132,12 +132,7 @@ def _refuse_parquet(sources: Sequence[str | Path]) -> None:
 
 
 def _make_readers(source: Any, *, mixed: bool = False) -> Any:
-    """Returns a function that opens a recording without executing anything; else the source.
-
-    Args:
-        source: The source.
-        mixed: Whether a buffer also gets batches of other sources.
-    """
+    """Returns a function that opens a recording without executing anything; else the source."""
     if callable(source) or not _is_recording(source):
         return source
 
@@ -165,10 +160,6 @@ def match_sampled_columns(batch: MutableMapping[str, Any], columns: Mapping[str,
     A replay buffer joins batches of all sources, and raises an error if one has other columns, such
     as those of another algorithm or Ray. The columns of a policy's samples change, too: all of them
     until the loss is first computed, then those that the loss reads.
-
-    Args:
-        batch: The batch.
-        columns: The columns of the policy's samples: its view requirements by name.
     """
     wanted = {name: view for name, view in columns.items() if view.used_for_training}
     for name in [name for name in batch if name not in wanted]:
