@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rllib_compat.cli import answers, named_modules, options, output, report
+from rllib_compat.neutral.choices import FORMS, STATE_FORMATS
 from rllib_compat.neutral.origins import describe_place
 
 if TYPE_CHECKING:
@@ -33,14 +34,14 @@ _GROUPS = {
 @click.argument("new", type=options.PathOrAddress())
 @click.option(
     "--to",
-    type=click.Choice(["checkpointable", "msgpack", "onnx", "safetensors", "policy", "hub"]),
+    type=click.Choice(FORMS),
     default="checkpointable",
     show_default=True,
     help="What to write; all but the first need no Ray.",
 )
 @click.option(
     "--state-format",
-    type=click.Choice(["pkl", "msgpack"]),
+    type=click.Choice(STATE_FORMATS),
     default="pkl",
     show_default=True,
     help="How a Checkpointable tree keeps its state (msgpack: Ray 2.41 on).",

@@ -25,7 +25,7 @@ from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given, Samples
 from rllib_compat.conversion.identify import identify
 from rllib_compat.conversion.next_step import describe_next_step
-from rllib_compat.conversion.plan import FORMS, OF_RAY, Form, Plan, make_plan
+from rllib_compat.conversion.plan import Plan, make_plan
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.formats.layouts import exported
@@ -37,7 +37,7 @@ from rllib_compat.formats.stores import source_path, target_directory
 from rllib_compat.networks import AnyNetwork, known, optimizers
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState, size_of
-from rllib_compat.neutral.choices import require_one_of
+from rllib_compat.neutral.choices import FORMS, OF_RAY, STATE_FORMATS, Form, require_one_of
 from rllib_compat.neutral.errors import ConfigError, NotYetError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.origins import describe_place
@@ -186,7 +186,7 @@ def convert(
         VerificationError: Old and new differ; nothing was written.
     """
     require_one_of(FORMS, to=to)
-    require_one_of(("pkl", "msgpack"), state_format=state_format)
+    require_one_of(STATE_FORMATS, state_format=state_format)
     samples = Samples.of(inputs, observations, recorded)
     facts = algorithm, config, env, observation_space, action_space, model
     known_facts = (given or Given()).with_arguments(*facts)

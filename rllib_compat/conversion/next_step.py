@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rllib_compat.conversion.given import Given
-from rllib_compat.conversion.plan import Form, Plan
+from rllib_compat.conversion.plan import Plan
 from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.choices import Form
 from rllib_compat.neutral.report import Verdict
 
 #: The largest length of a space's text.

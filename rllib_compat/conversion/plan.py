@@ -6,7 +6,6 @@ The networks of the policies decide, once. Writing, the proof and the report use
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from rllib_compat import registry
@@ -16,37 +15,13 @@ from rllib_compat.networks import AnyNetwork, Network, known
 from rllib_compat.networks.observation_filter import can_hold, with_filter
 from rllib_compat.networks.previous_steps import PREVIOUS_ACTIONS, PREVIOUS_REWARDS
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
+from rllib_compat.neutral.choices import Form
 from rllib_compat.neutral.errors import CompatError, NotConvertibleError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
 
 if TYPE_CHECKING:
     from rllib_compat.config import Translation
-
-
-class Form(Enum):
-    """The form of the output."""
-
-    #: A Checkpointable tree of an algorithm, from which training continues.
-    ALGORITHM = "algorithm"
-    #: Only the RLModules of such a tree, for inference.
-    MODULES = "modules"
-    #: The neutral state, which needs no Ray.
-    MSGPACK = "msgpack"
-    #: The networks as ONNX models.
-    ONNX = "onnx"
-    #: The networks' arrays as safetensors.
-    SAFETENSORS = "safetensors"
-    #: safetensors with a model card, for sharing.
-    HUB = "hub"
-    #: One policy, in one file.
-    POLICY = "policy"
-
-
-#: The forms for the installed Ray.
-OF_RAY = (Form.ALGORITHM, Form.MODULES)
-#: What `to` can be.
-FORMS = ("checkpointable", *(form.value for form in Form if form not in OF_RAY))
 
 
 @frozen

@@ -13,7 +13,7 @@ from rllib_compat.conversion.compare import HEAD, RECORDED, Array, Forward, Inpu
 from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given, Samples
 from rllib_compat.conversion.identify import identify_networks
-from rllib_compat.conversion.plan import OF_RAY, Form, Plan
+from rllib_compat.conversion.plan import Plan
 from rllib_compat.formats import layouts
 from rllib_compat.networks import (
     AnyNetwork,
@@ -28,6 +28,7 @@ from rllib_compat.networks import read as read_network
 from rllib_compat.networks.observation_filter import STEP as FILTER
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.checkpoint import PolicyState
+from rllib_compat.neutral.choices import OF_RAY, Form
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.spaces import Box, Discrete

@@ -363,8 +363,8 @@ def _files(
     store: Store, path: Path, only: Collection[str]
 ) -> Iterator[tuple[Store, fs.FileInfo, Path]]:
     """What belongs to a place: what is below it or begins with its name, and its trial's params."""
-    has_params = False
-    if store.is_folder():
+    has_params, is_folder = False, store.is_folder()
+    if is_folder:
         whole = _staged(store) or store
         for folder, _, found in whole.walk():
             place = path.joinpath(*PurePosixPath(folder.path[len(whole.path) + 1 :]).parts)
@@ -393,16 +393,18 @@ def _files(
                 yield above, info, path.parents[level] / info.base_name
         above = above.parent
     if not has_params and not only:
-        yield from _params_beside(store, path)
+        yield from _params_beside(store, path, 2 if is_folder else 3)
 
 
-def _params_beside(store: Store, path: Path) -> Iterator[tuple[Store, fs.FileInfo, Path]]:
+def _params_beside(
+    store: Store, path: Path, levels: int
+) -> Iterator[tuple[Store, fs.FileInfo, Path]]:
     """Params in folders beside a place, where logs are kept apart (`layouts.configs.find_params`).
 
     Of a level with several such folders there are two, since none of them is taken then.
     """
     above = store.parent
-    for level in range(2 if store.is_folder() else 3):
+    for level in range(levels):
         if not above.path.strip("/"):  # the list of buckets
             return
         beside = (above / info.base_name for info in above.entries() if not info.is_file)

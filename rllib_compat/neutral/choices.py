@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 
 from rllib_compat.neutral.errors import ConfigError
 
@@ -18,3 +19,29 @@ def require_one_of(choices: Sequence[str], **given: object) -> None:
             raise ConfigError(
                 f"{name} cannot be {value!r}.", where=name, fix=f"Use one of {', '.join(choices)}."
             )
+
+
+class Form(Enum):
+    """The form of what a conversion writes."""
+
+    #: A Checkpointable tree of an algorithm, from which training continues.
+    ALGORITHM = "algorithm"
+    #: Only the RLModules of such a tree, for inference.
+    MODULES = "modules"
+    #: The neutral state, which needs no Ray.
+    MSGPACK = "msgpack"
+    #: The networks as ONNX models.
+    ONNX = "onnx"
+    #: The networks' arrays as safetensors.
+    SAFETENSORS = "safetensors"
+    #: One policy, in one file.
+    POLICY = "policy"
+    #: safetensors with a model card, for sharing.
+    HUB = "hub"
+
+
+#: The forms for the installed Ray.
+OF_RAY = (Form.ALGORITHM, Form.MODULES)
+#: What `to` of `convert` can be, and `state_format`.
+FORMS = ("checkpointable", *(form.value for form in Form if form not in OF_RAY))
+STATE_FORMATS = ("pkl", "msgpack")

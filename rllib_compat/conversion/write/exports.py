@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat.conversion.compare import WEIGHTS, OutputDifference
-from rllib_compat.conversion.plan import Form, Plan
+from rllib_compat.conversion.plan import Plan
 from rllib_compat.formats.layouts.exported import ARCHIVE, MEMBER
 from rllib_compat.formats.spaces import to_ray_dict
 from rllib_compat.networks import AnyNetwork, ModelSettings, Network, known
@@ -26,6 +26,7 @@ from rllib_compat.networks.mapping import Array
 from rllib_compat.networks.onnx import outputs_without_critics, to_onnx
 from rllib_compat.networks.onnx_actions import Acting
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
+from rllib_compat.neutral.choices import Form
 from rllib_compat.neutral.errors import CheckpointError, NotYetError, VerificationError
 from rllib_compat.neutral.extras import import_optional
 from rllib_compat.neutral.report import Finding, Verdict
