@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import lazy_exports
-from rllib_compat.registry.algorithm import Algorithm as Algorithm
 from rllib_compat.registry.rows import ROWS
+from rllib_compat.registry.rows import Algorithm as Algorithm
 
 __all__ = [
     "ALGORITHMS",

@@ -25,12 +25,26 @@ from rllib_compat.runtime.policies import LegacyPolicy
 from rllib_compat.runtime.policy_map import LegacyPolicies
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
 from rllib_compat.runtime.policy_owner import PolicyOwner
-from rllib_compat.runtime.samplers import Sampler
 from rllib_compat.runtime.user_envs import list_environments, user_env, with_user_api
 from rllib_compat.runtime.worker_learning import WorkerLearning
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AnyBatch, EnvRunner
+
+
+class Sampler:
+    """The sampler of a worker (`evaluation/sampler.py` of Ray 0.5 – 2.x).
+
+    `get_metrics` returns the records of episodes that have ended since the last call.
+    """
+
+    def __init__(self, sample: Callable[[], Any], get_metrics: Callable[[], list[Any]]) -> None:
+        self.get_data = self.next = sample
+        self.get_metrics = get_metrics
+
+    def get_extra_batches(self) -> list[Any]:
+        """Returns an empty list: the next batch has the steps that callbacks have added."""
+        return []
 
 
 class LegacyWorker:
