@@ -4,26 +4,16 @@ Each computes a network that today's default modules cannot represent, and train
 Ray. `rllib_compat` has to be installed where such a checkpoint is loaded.
 """
 
+import re
+from pathlib import Path
+
 from rllib_compat.neutral.public import lazy_exports
 
-_FILES = {
-    "bandit": ("LinearBanditModule",),
-    "configured": ("ConfiguredModule",),
-    "critics": ("CriticRegularizedModule", "DeterministicModule", "MADDPGModule"),
-    "distributions": ("squashed_gaussian",),
-    "graph_module": (
-        "ActorCriticModule",
-        "ActorModule",
-        "AsynchronousModule",
-        "PolicyModule",
-        "RandomModule",
-    ),
-    "q": ("ExploringQModule", "QModule"),
-    "qmix": ("QMIXModule",),
-    "r2d2": ("R2D2GraphModule", "R2D2Module"),
-    "rnnsac": ("RNNSACModule",),
-    "sac": ("CQLModule", "NoCatalog", "SACModule"),
-}
+_MODULES = Path(__file__).parents[1] / "networks" / "modules"
+_PUBLIC = re.compile(rf'^@public\("{__name__}"\)\n(?:class|def) (\w+)', re.MULTILINE)
+
+#: Its classes and functions by file: those that are marked, so that none has to be listed here.
+_FILES = {file.stem: _PUBLIC.findall(file.read_text("utf-8")) for file in _MODULES.glob("*.py")}
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__, _FILES, package="rllib_compat.networks.modules"
