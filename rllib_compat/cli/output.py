@@ -21,8 +21,8 @@ from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.text import printable
 
 if TYPE_CHECKING:
-    from rllib_compat.conversion.assumptions import Assumption
     from rllib_compat.conversion.compare import OutputDifference
+    from rllib_compat.conversion.prove import Assumption
     from rllib_compat.neutral.report import Report
 
 Row = TypeVar("Row")

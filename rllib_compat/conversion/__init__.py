@@ -11,11 +11,10 @@ _FILES = {
     "": ("recordings",),
     "compare": ("OutputDifference", "compare as compare_outputs", "float32_errors"),
     "complete": ("complete as complete_checkpoint",),
-    "convert": ("prepare",),
+    "convert": ("describe_next_step", "prepare"),
     "convert_many": ("convert_many as convert_folder", "find_jobs"),
     "identify": ("identify_networks",),
     "module_source": ("make_module_source",),
-    "next_step": ("describe_next_step",),
     "plan": ("Form", "Plan"),
     "workers": ("run_in_processes", "run_on_ray"),
 }

@@ -1,10 +1,11 @@
-"""The conversion, step by step: read, complete, identify, plan, write, prove.
+"""The conversion, step by step: read, complete, identify, plan, write, prove; and what comes next.
 
 The target appears only after the proof, and the source is never changed.
 """
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.conversion import prove as proof
-from rllib_compat.conversion.assumptions import Assumption, find_assumptions
 from rllib_compat.conversion.compare import (
     Array,
     OutputDifference,
@@ -24,8 +24,8 @@ from rllib_compat.conversion.compare import (
 from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given, Samples
 from rllib_compat.conversion.identify import identify
-from rllib_compat.conversion.next_step import describe_next_step
 from rllib_compat.conversion.plan import Plan, make_plan
+from rllib_compat.conversion.prove import Assumption, find_assumptions
 from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_file
 from rllib_compat.formats.layouts import exported
@@ -401,3 +401,82 @@ def result_of(plan: Plan) -> str:
     }[plan.form]
     diverged = any(finding.rule == "not-finite" for finding in plan.checkpoint.findings)
     return f"{use}, though not all of its weights are numbers" if diverged else use
+
+
+#: The largest length of a space's text.
+_SPACE = 60
+#: The largest number of policy ids.
+_POLICIES = 4
+
+
+def describe_next_step(plan: Plan, target: str | Path, given: Given) -> str:
+    """Returns the code that continues training from a checkpoint, or acts with it.
+
+    Returns:
+        Python code or a command, below a line with its purpose; empty for files for other
+        libraries, and for unknown networks.
+    """
+    if plan.form is Form.ALGORITHM:
+        return _train(plan, target, given)
+    if plan.form in (Form.MODULES, Form.POLICY, Form.HUB):
+        return _act(plan, target)
+    if plan.form is Form.MSGPACK and plan.networks:
+        model = ["--model", given.model] if given.model else []
+        command = shlex.join(["rllib-compat", "convert", str(target), f"{target}-trains", *model])
+        return f"to continue training:\n  {command}"
+    return ""
+
+
+def _train(plan: Plan, target: str | Path, given: Given) -> str:
+    arguments, notes = [repr(str(target))], list[str]()
+    rules = {finding.rule for finding in plan.findings if finding.verdict is not Verdict.DROPPED}
+    policies = plan.checkpoint.policies
+    if "environment" in rules or not (given.env is None or isinstance(given.env, str)):
+        arguments.append("env=MyEnv")
+        notes.append(f"MyEnv: the class of your environment, {_describe_spaces(policies)}")
+    if "policy-mapping" in rules and len(policies) == 1:
+        arguments.append(f"policy_mapping_fn=lambda *_, **__: {next(iter(policies))!r}")
+    elif "policy-mapping" in rules:
+        arguments.append("policy_mapping_fn=policy_of")
+        listed = [repr(policy_id) for policy_id in policies][:_POLICIES]
+        ids = ", ".join([*listed, "…"] if len(policies) > _POLICIES else listed)
+        notes.append(f"policy_of(agent_id, *args, **kwargs): which of {ids} an agent has")
+    if "offline-data" in rules:
+        arguments.append('input="/path/to/recordings"')
+        notes.append("input: your recorded steps, of any Ray")
+    if given.model:
+        arguments.append(f"given=compat.Given(model={given.model!r})")
+    lines = [
+        *(f"# {note}" for note in notes),
+        "import rllib_compat as compat",
+        f"algorithm = compat.load({', '.join(arguments)})",
+        "algorithm.train()",
+    ]
+    return "\n  ".join(["to continue training, in Python:", *lines])
+
+
+def _describe_spaces(policies: Mapping[str, PolicyState]) -> str:
+    if len(policies) != 1:
+        return "with the agents' spaces that `rllib-compat inspect` lists"
+    (policy,) = policies.values()
+    seen, acts = (
+        text if len(text) <= _SPACE else f"{text[:_SPACE]}…"
+        for text in map(str, (policy.observation_space, policy.action_space))
+    )
+    return f"with observations {seen} and actions {acts}"
+
+
+def _act(plan: Plan, target: str | Path) -> str:
+    policy_id = next(iter(plan.networks))
+    which = "" if len(plan.networks) == 1 else f", policy_id={policy_id!r}"
+    lines = [
+        "import rllib_compat as compat",
+        f"policy = compat.load_policy({str(target)!r}{which})",
+        "action = policy.compute_single_action(observation).actions",
+    ]
+    if plan.reason.startswith("$.exploration_config "):
+        old = plan.checkpoint.source.place
+        lines.append("# to continue training with the exploration of its algorithm:")
+        lines.append(f"# algorithm = compat.load({old!r}, exploration_config={{}})")
+    why = f" ({plan.reason}, so nothing trains it)" if plan.reason else ""
+    return "\n  ".join([f"to let it act{why}, in Python:", *lines])

@@ -1,4 +1,4 @@
-"""The caller's input: facts of a checkpoint, samples for the comparison, and config keys."""
+"""The caller's input: facts of a checkpoint, and samples for the comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.report import Finding
 from rllib_compat.neutral.spaces import Space, parse_repr
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -160,62 +159,3 @@ class Samples:
         if isinstance(recorded, (str, Path)):
             recorded = load(local_path(recorded))
         return cls(random, observations or {}, recorded)
-
-
-_NO_VALUE = object()
-
-
-@frozen
-class ConfigSources:
-    """A legacy config for the translation, separated by its sources.
-
-    Attributes:
-        from_file: The checkpoint's config, of which only declared values pass, and never code.
-        from_caller: The caller's keys, and this package's replacements of the file's.
-        findings: The changes so far.
-    """
-
-    from_file: Mapping[str, Any]
-    from_caller: Mapping[str, Any] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
-
-    def without(self, *keys: str) -> ConfigSources:
-        """Returns the sources without some of the file's keys."""
-        kept = {key: value for key, value in self.from_file.items() if key not in keys}
-        return replace(self, from_file=kept)
-
-    def changing(self, **values: object) -> ConfigSources:
-        """Returns the sources with other values of the file's keys."""
-        return replace(self, from_file={**self.from_file, **values})
-
-    def giving(self, **values: object) -> ConfigSources:
-        """Returns the sources with more of the caller's keys."""
-        return replace(self, from_caller={**self.from_caller, **values})
-
-    def with_findings(self, *findings: Finding) -> ConfigSources:
-        """Returns the sources with more findings."""
-        return replace(self, findings=(*self.findings, *findings))
-
-
-def diff(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the keys of a config that differ from the defaults, also in nested dicts."""
-    different = {}
-    for key, value in config.items():
-        default = defaults.get(key, _NO_VALUE)
-        if isinstance(value, Mapping) and isinstance(default, Mapping):
-            if inner := diff(value, default):
-                different[key] = inner
-        elif not same_value(value, default):
-            different[key] = value
-    return different
-
-
-def same_value(a: Any, b: Any) -> bool:
-    """Whether two values are equal, and of the same type."""
-    if a is b:
-        return True
-    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        return len(a) == len(b) and all(map(same_value, a, b))
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return type(a) is type(b) and np.array_equal(a, b)
-    return type(a) is type(b) and bool(a == b)

@@ -8,11 +8,11 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.conversion.assumptions import Assumption, find_assumptions
 from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given
 from rllib_compat.conversion.identify import identify_network, require_facts
 from rllib_compat.conversion.module_source import chain_of
+from rllib_compat.conversion.prove import Assumption, find_assumptions
 from rllib_compat.formats import layouts
 from rllib_compat.networks import AnyNetwork, ModelSettings, custom, known
 from rllib_compat.networks.graph import Array

@@ -340,7 +340,7 @@ def _read_env(
 def _read_wrapped_env(
     env: object, checkpoint: LegacyCheckpoint, env_config: Mapping[str, Any]
 ) -> EnvSpaces | None:
-    from rllib_compat.conversion.environment import make_env_settings
+    from rllib_compat.conversion.config import make_env_settings
     from rllib_compat.runtime.envs import make_env
 
     settings = make_env_settings(env, checkpoint)

@@ -17,7 +17,7 @@ import numpy as np
 from packaging.version import InvalidVersion, Version
 
 from rllib_compat.config import default_config
-from rllib_compat.conversion.environment import make_env_settings
+from rllib_compat.conversion.config import make_env_settings
 from rllib_compat.formats.layouts.folder import as_mapping
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import CompatError, ConfigError, MissingInformationError

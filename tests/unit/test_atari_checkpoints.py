@@ -13,7 +13,7 @@ import rllib_compat as compat
 from rllib_compat import Given
 from rllib_compat.adapters import EnvSettings, adapt_env, make_env
 from rllib_compat.cli import main
-from rllib_compat.conversion.environment import read_stored_env
+from rllib_compat.conversion.config import read_stored_env
 from rllib_compat.errors import CheckpointError
 from rllib_compat.formats import load_pickle
 from rllib_compat.ray_versions import startup

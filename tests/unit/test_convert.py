@@ -61,9 +61,8 @@ FULLY_CONNECTED = [
 STEPS = {
     "complete": "complete policies",
     "identify": "identify",
-    "plan": "plan config environment",
+    "plan": "plan config sources",
     "prove": "prove compare recordings",
-    "assume": "assumptions",
 }
 
 
@@ -95,9 +94,9 @@ def test_no_step_is_entered_twice(case, tmp_path):
         convert(case.checkpoint, tmp_path / "new", to="msgpack", given=given, inputs=20)
 
     configs.todays_config("PPO")  # what it imports is imported without the profiler
-    assert steps_of(to_msgpack) == [*plain, "prove", "assume"]
+    assert steps_of(to_msgpack) == [*plain, "prove"]
     dry = steps_of(lambda: convert(case.checkpoint, tmp_path / "x", given=given, dry_run=True))
-    assert dry == [*plain, "assume"]
+    assert dry == [*plain, "prove"]
 
 
 def weights_of(checkpoint):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from rllib_compat import convert, verify
 from rllib_compat.conversion import float32_errors, prepare, recordings
-from rllib_compat.conversion.assumptions import find_assumptions
 from rllib_compat.conversion.compare import compare_networks, compare_weights, sample_inputs
+from rllib_compat.conversion.prove import find_assumptions
 from rllib_compat.conversion.write import modules
 from rllib_compat.errors import CheckpointError, VerificationError
 from rllib_compat.formats import read_checkpoint
