@@ -97,7 +97,7 @@ def _inherited_space(name: str) -> property:
         own = self.__dict__.get("_spaces", {})
         return own[name] if name in own else getattr(self.env, name)
 
-    def set_own(self: Any, space: Space[Any]) -> None:
+    def set_own(self: object, space: Space[Any]) -> None:
         self.__dict__.setdefault("_spaces", {})[name] = space
 
     return property(get, set_own)

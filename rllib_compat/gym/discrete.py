@@ -41,7 +41,7 @@ class DiscreteEnv(Env):
         self.seed()
         self.s = categorical_sample(isd, self.np_random)
 
-    def reset(self, **_: Any) -> Any:
+    def reset(self, **_: object) -> Any:
         """Draws the first state."""
         self.lastaction = None
         self.s = categorical_sample(self.isd, self.np_random)

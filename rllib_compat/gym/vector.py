@@ -41,7 +41,7 @@ class VectorEnv(Env):
         self.reset_async()
         return self.reset_wait()
 
-    def step_async(self, actions: Any) -> None:
+    def step_async(self, actions: object) -> None:
         """Begins a step."""
         self._actions = actions
 
@@ -140,7 +140,7 @@ class AsyncVectorEnv(SyncVectorEnv):
         copy: bool = True,
         context: str | None = None,  # noqa: ARG002
         daemon: bool = True,  # noqa: ARG002
-        worker: Any = None,
+        worker: object = None,
     ) -> None:
         if worker is not None:
             raise NotImplementedError("Environments run in this process: `worker` is not called.")
@@ -171,7 +171,7 @@ class VectorEnvWrapper(VectorEnv):
         """Ends a reset, and returns the first observations."""
         return self.env.reset_wait()
 
-    def step_async(self, actions: Any) -> None:
+    def step_async(self, actions: object) -> None:
         """Begins a step."""
         self.env.step_async(actions)
 
@@ -193,7 +193,7 @@ def make(
     num_envs: int = 1,
     asynchronous: bool = True,
     wrappers: Any = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> VectorEnv:
     """Makes several environments of one name, in one wrapper or in several, the innermost first."""
 

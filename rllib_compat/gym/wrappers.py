@@ -44,7 +44,7 @@ _ARGUMENTS: dict[str, Callable[..., dict[str, Any]]] = {
 class Monitor(Wrapper):
     """Counts episodes, as `gym.wrappers.Monitor` did; it records no videos, and says so."""
 
-    def __init__(self, env: Any, directory: object = None, **_: object) -> None:
+    def __init__(self, env: object, directory: object = None, **_: object) -> None:
         super().__init__(env)
         self._rewards: list[float] = []
         self._lengths: list[int] = []
@@ -54,7 +54,7 @@ class Monitor(Wrapper):
             stacklevel=2,
         )
 
-    def reset(self, **kwargs: Any) -> Any:
+    def reset(self, **kwargs: object) -> Any:
         """Starts an episode."""
         self._rewards.append(0.0)
         self._lengths.append(0)
@@ -91,7 +91,7 @@ class TimeAwareObservation(ObservationWrapper):
         )
         self.t = 0
 
-    def reset(self, **kwargs: Any) -> Any:
+    def reset(self, **kwargs: object) -> Any:
         """Starts an episode."""
         self.t = 0
         return super().reset(**kwargs)
@@ -119,7 +119,7 @@ def __getattr__(name: str) -> Any:
     made = make_old_class(name, today, __name__)
     if name in _ARGUMENTS:
 
-        def make(env: Any, *args: object, **kwargs: object) -> Any:
+        def make(env: object, *args: object, **kwargs: object) -> Any:
             return today(env, **_ARGUMENTS[name](env, *args, **kwargs))
 
         made.todays = staticmethod(make)  # type: ignore[attr-defined]

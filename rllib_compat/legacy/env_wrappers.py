@@ -33,7 +33,7 @@ class ScaledFloatFrame(gym.ObservationWrapper):
         shape = env.observation_space.shape
         self.observation_space = spaces.Box(low=0, high=1, shape=shape, dtype=np.float32)
 
-    def observation(self, observation: Any) -> Any:
+    def observation(self, observation: object) -> Any:
         """The numbers."""
         return np.asarray(observation, np.float32) / 255.0
 
@@ -129,7 +129,7 @@ class MultiDiscreteToDiscreteActionWrapper(gym.ActionWrapper):
         self.action_space_dimensions = env.action_space.nvec
         self.action_space = spaces.Discrete(int(np.prod(self.action_space_dimensions)))
 
-    def action(self, action: Any) -> list[int]:
+    def action(self, action: object) -> list[int]:
         """The choices: the first changes fastest."""
         chosen = []
         for count in self.action_space_dimensions:
@@ -139,7 +139,7 @@ class MultiDiscreteToDiscreteActionWrapper(gym.ActionWrapper):
 
 
 def recsim_gym_wrapper(
-    recsim_gym_env: Any,
+    recsim_gym_env: object,
     convert_to_discrete_action_space: bool = False,
     wrap_for_bandits: bool = False,
 ) -> Any:

@@ -160,7 +160,7 @@ class CorrelatedActionsEnv(gym.Env):
     observation_space = Discrete(2)
     action_space = Tuple([Discrete(2), Discrete(2)])
 
-    def __init__(self, _: Any) -> None:
+    def __init__(self, _: object) -> None:
         self.last_observation: int | None = None
         self.t = 0
 

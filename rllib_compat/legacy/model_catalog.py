@@ -16,7 +16,7 @@ class ModelCatalog(_Todays):  # type: ignore[misc]  # Ray has no types
     """Ray's catalog, whose models read their options by the key of Ray 0.5 – 0.8.6, too."""
 
     @staticmethod
-    def register_custom_model(model_name: str, model_class: Any) -> None:
+    def register_custom_model(model_name: str, model_class: object) -> None:
         """Registers a model by a name, which a config gives as `custom_model`."""
         _Todays.register_custom_model(model_name, _with_custom_options(model_class))
 
@@ -54,18 +54,18 @@ class _RegistersVariables:
         return named if as_dict else list(named.values())
 
 
-def _with_custom_options(model: Any) -> Any:
+def _with_custom_options(model: object) -> Any:
     if not isinstance(model, type):
         return model
 
     def init(
-        self: Any,
-        obs_space: Any,
-        action_space: Any,
+        self: object,
+        obs_space: object,
+        action_space: object,
         num_outputs: int,
         model_config: Mapping[str, Any],
-        *args: Any,
-        **kwargs: Any,
+        *args: object,
+        **kwargs: object,
     ) -> None:
         options = model_config.get("custom_model_config") or {}
         given = obs_space, action_space, num_outputs, {**model_config, "custom_options": options}

@@ -262,7 +262,7 @@ def _update_targets(trainer: Any) -> None:
     worker.foreach_trainable_policy(lambda policy, _: policy.update_target())
 
 
-def warn_about_bad_reward_scales(config: Any, result: Any) -> Any:
+def warn_about_bad_reward_scales(config: Mapping[str, Any], result: Any) -> Any:
     """Warns if rewards are much larger than `vf_clip_param` of PPO, or the value loss is large.
 
     Args:
@@ -309,7 +309,7 @@ class AsyncRequestsManager:
         self._pending: dict[Any, Any] = {}
         self._next = 0
 
-    def _is_free(self, worker: Any) -> bool:
+    def _is_free(self, worker: object) -> bool:
         return list(self._pending.values()).count(worker) < self._most
 
     def call(
@@ -366,12 +366,12 @@ class AsyncRequestsManager:
             found[self._pending.pop(reference)].append(value)
         return dict(found)
 
-    def add_workers(self, new_workers: Any) -> None:
+    def add_workers(self, new_workers: object) -> None:
         """Adds a worker or several."""
         given = new_workers if isinstance(new_workers, list) else [new_workers]
         self._workers += [worker for worker in given if worker not in self._workers]
 
-    def remove_workers(self, workers: Any, remove_in_flight_requests: bool = False) -> None:
+    def remove_workers(self, workers: object, remove_in_flight_requests: bool = False) -> None:
         """Removes a worker or several."""
         gone = workers if isinstance(workers, list) else [workers]
         self._workers = [worker for worker in self._workers if worker not in gone]

@@ -73,7 +73,7 @@ def create_parser(parser_creator: Callable[..., Any] | None = None) -> Any:
     return parser
 
 
-def run(args: Any, parser: Any) -> None:
+def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Runs the experiments of a file or of flags.
 
     Args:
@@ -108,7 +108,7 @@ def run(args: Any, parser: Any) -> None:
     ray.shutdown()
 
 
-def _settings(args: Any) -> dict[str, Any]:
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
     """The keys of each experiment's config that flags set."""
     framework = "torch" if args.torch else "tfe" if args.eager else args.framework
     level = "DEBUG" if args.vv else "INFO" if args.v else None

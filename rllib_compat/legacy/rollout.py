@@ -227,7 +227,7 @@ def create_parser(parser_creator: Callable[..., Any] | None = None) -> Any:
     return parser
 
 
-def run(args: Any, parser: Any) -> None:
+def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Plays a checkpoint, which is read as data, or an algorithm that is not trained.
 
     Args:

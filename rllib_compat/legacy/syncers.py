@@ -59,7 +59,11 @@ class CloudSyncer:
         return bool(done)
 
     def _copy(
-        self, copy: Callable[..., bool], source: Any, target: Any, exclude: Sequence[str] | None
+        self,
+        copy: Callable[..., bool],
+        source: object,
+        target: object,
+        exclude: Sequence[str] | None,
     ) -> bool | None:
         """Whether it has started; None if there is nothing to copy, or the client fails."""
         if not self.validate_hosts(source, target):
@@ -92,7 +96,7 @@ _made: dict[tuple[str, str | None], CloudSyncer] = {}
 
 
 def get_cloud_syncer(
-    local_dir: str, remote_dir: str | None = None, sync_function: Any = None
+    local_dir: str, remote_dir: str | None = None, sync_function: object = None
 ) -> CloudSyncer:
     """The one that copies a folder to a place.
 

@@ -31,12 +31,12 @@ def atanh(x: torch.Tensor) -> torch.Tensor:
     return ((1 + x).clamp(min=_SMALL) / (1 - x).clamp(min=_SMALL)).log() / 2
 
 
-def convert_to_non_torch_type(stats: Any) -> Any:
+def convert_to_non_torch_type(stats: object) -> Any:
     """A structure with numbers and numpy's arrays in the place of tensors."""
     return tree.map_structure(_without_torch, stats)
 
 
-def _without_torch(value: Any) -> Any:
+def _without_torch(value: object) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     return value.detach().cpu().numpy() if value.ndim else value.item()
@@ -67,7 +67,7 @@ class ConvTranspose2DStack(torch.nn.Module):
         *,
         input_size: int,
         filters: Sequence[Sequence[int]] = ((1024, 5, 2), (128, 5, 2), (64, 6, 2), (32, 6, 2)),
-        initializer: Any = "default",
+        initializer: object = "default",
         bias_init: float = 0,
         activation_fn: str = "relu",
         output_shape: Sequence[int] = (3, 64, 64),

@@ -67,7 +67,7 @@ class TrackSession:
         self.logdir = tempfile.mkdtemp(prefix=begun, dir=Path(folder).expanduser())
         self._logger = UnifiedLogger(self.trial_config, self.logdir)
 
-    def log(self, **metrics: Any) -> None:
+    def log(self, **metrics: object) -> None:
         """Logs a result; if it has no `training_iteration`, its steps are counted."""
         self._steps += 1
         result = {"training_iteration": self._steps, **metrics, "trial_id": self.trial_id}
@@ -120,7 +120,7 @@ def shutdown() -> None:
         _sessions.pop().close()
 
 
-def log(**kwargs: Any) -> None:
+def log(**kwargs: object) -> None:
     """Logs a result of the session."""
     get_session().log(**kwargs)
 

@@ -113,7 +113,7 @@ def pin_in_object_store(obj: object) -> Any:
     return _pinned[-1]
 
 
-def get_pinned_object(pinned_id: Any) -> Any:
+def get_pinned_object(pinned_id: object) -> Any:
     """An object of `pin_in_object_store`."""
     return ray.get(pinned_id)
 

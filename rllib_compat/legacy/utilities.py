@@ -7,7 +7,7 @@ import logging
 import math
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import gymnasium
 import numpy as np
@@ -18,6 +18,9 @@ from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 
 from rllib_compat import gym
 from rllib_compat.neutral.errors import LegacyEnvError
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +59,7 @@ class ResetOnExceptionWrapper(gym.Wrapper):
         return result if done else (self.reset(), 0.0, False, {"__terminated__": True})
 
 
-def _try(call: Callable[..., Any], *arguments: Any, **by_name: Any) -> tuple[bool, Any]:
+def _try(call: Callable[..., Any], *arguments: object, **by_name: object) -> tuple[bool, Any]:
     """Whether a call has ended without an error, and its result."""
     try:
         return True, call(*arguments, **by_name)
@@ -65,7 +68,7 @@ def _try(call: Callable[..., Any], *arguments: Any, **by_name: Any) -> tuple[boo
         return False, None
 
 
-def check_env(env: Any) -> None:
+def check_env(env: object) -> None:
     """Checks an environment: spaces, a reset and a step.
 
     Args:
@@ -127,7 +130,7 @@ def _error(env: object, what: str) -> LegacyEnvError:
     )
 
 
-def check_multi_agent(config: Any) -> tuple[Any, bool]:
+def check_multi_agent(config: Mapping[str, Any]) -> tuple[Any, bool]:
     """The `multiagent` part of a config, and whether it names any policy but the default one."""
     part = config["multiagent"]
     policies = part.get("policies") or {"default_policy"}
@@ -157,14 +160,14 @@ class UsageTrackingDict(dict[Any, Any]):
         """Sets the function that converts values; each is converted once."""
         self.get_interceptor = fn
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         self.accessed_keys.add(key)
         convert, converted = self.get_interceptor, self.intercepted_values
         if convert is None or key in converted:
             return converted.get(key, dict.__getitem__(self, key))
         return converted.setdefault(key, convert(dict.__getitem__(self, key)))
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         dict.__setitem__(self, key, value)
         self.intercepted_values.update({key: value} if key in self.intercepted_values else {})
 
@@ -184,7 +187,7 @@ def extract_stats(stats: Mapping[str, Any], key: str) -> Any:
     return {policy: own[key] for policy, own in stats.items() if key in own}
 
 
-def to_float_array(v: Any) -> Any:
+def to_float_array(v: object) -> Any:
     """An array; of float64, one of float32."""
     array = np.asarray(v)
     return array.astype(np.float32) if array.dtype == np.float64 else array
@@ -227,7 +230,7 @@ def framework_iterator(
         yield ("torch", None) if how.get("session") else "torch"
 
 
-def create_colocated(cls: Any, arg: Any, count: int) -> Any:
+def create_colocated(cls: object, arg: object, count: int) -> Any:
     """As many actors of a class, on the node of the caller."""
     return create_colocated_actors([(cls, arg, {}, count)], node=platform.node())[0]
 
@@ -256,7 +259,7 @@ def try_import_tree() -> Any:
     return tree
 
 
-def check_base_env(env: Any) -> None:
+def check_base_env(env: object) -> None:
     """Checks a `BaseEnv`: a reset and a step, and whether their values are in its spaces.
 
     Raises:
@@ -274,12 +277,12 @@ def check_base_env(env: Any) -> None:
     _check_contained(env.observation_space_contains, observed, "observations of poll()")
 
 
-def _of_each(first: Any) -> Any:
+def _of_each(first: object) -> Any:
     """Observations without infos."""
     return first[0] if isinstance(first, tuple) else first
 
 
-def _check_contained(contains: Callable[[Any], Any], values: Any, what: str) -> None:
+def _check_contained(contains: Callable[[Any], Any], values: object, what: str) -> None:
     if not isinstance(values, Mapping):
         raise ValueError(f"{what}: a dict of dicts is needed, by environment and agent: {values!r}")
     if not contains(values):
@@ -330,7 +333,7 @@ def check_old_gym_env(
     return False
 
 
-def convert_old_gym_space_to_gymnasium_space(space: Any) -> Any:
+def convert_old_gym_space_to_gymnasium_space(space: object) -> Any:
     """The same space of gymnasium."""
     from rllib_compat.neutral import spaces
 
@@ -380,12 +383,12 @@ class OffPolicyEstimate(NamedTuple):
 RLLIB_DEBUG_EXPLICIT_FREE = False
 
 
-def ray_get_and_free(object_ids: Any) -> Any:
+def ray_get_and_free(object_ids: object) -> Any:
     """The objects of references; Ray frees them when there is no reference any more."""
     return ray.get(object_ids)
 
 
-def aligned_array(size: int, dtype: Any, align: int = 64) -> Any:
+def aligned_array(size: int, dtype: DTypeLike, align: int = 64) -> Any:
     """An empty array, whose address is a multiple of so many bytes."""
     count = size * np.dtype(dtype).itemsize
     room = np.empty(count + align, np.uint8)

@@ -127,7 +127,7 @@ class Node:
             found = found.get_child(found.best_action())
         return found
 
-    def expand(self, child_priors: Any) -> None:
+    def expand(self, child_priors: object) -> None:
         """Sets the probabilities of actions."""
         self.child_priors, self.is_expanded = child_priors, True
 
@@ -254,7 +254,7 @@ def get_r2_env_wrapper(env_creator: Callable[[Any], Any], r2_config: Mapping[str
     return RankedRewardsEnvWrapper
 
 
-def convert_to_tensor(arr: Any) -> torch.Tensor:
+def convert_to_tensor(arr: object) -> torch.Tensor:
     """A tensor; of float32, numbers of double precision."""
     made = torch.as_tensor(np.asarray(arr))
     return made.float() if made.dtype == torch.float64 else made
@@ -299,7 +299,7 @@ class ActorCriticModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray ha
         for name, outputs in (("actor_layers", actions), ("critic_layers", 1)):
             self.add_module(name, nn.Sequential(nn.Linear(features, outputs)))
 
-    def forward(self, input_dict: Any, state: object, seq_lens: object) -> Any:
+    def forward(self, input_dict: Mapping[str, Any], state: object, seq_lens: object) -> Any:
         """The logits of actions `[B, n]`, and no state."""
         del state, seq_lens
         features = self.shared_layers(input_dict["obs"])
@@ -311,7 +311,7 @@ class ActorCriticModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray ha
         return self._value_out
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
-    def compute_priors_and_value(self, obs: Any) -> Any:
+    def compute_priors_and_value(self, obs: object) -> Any:
         """The probabilities of actions and the value of an observation, as numpy's arrays."""
         seen = convert_to_tensor([self.preprocessor.transform(obs)])
         parts = restore_original_dimensions(seen, self.obs_space, "torch")
@@ -342,7 +342,9 @@ class ConvNetModel(ActorCriticModel):
         self._set_layers(shared, features, int(action_space.n))
 
 
-def alpha_zero_loss(policy: Any, model: Any, dist_class: object, train_batch: Any) -> Any:
+def alpha_zero_loss(
+    policy: Any, model: Any, dist_class: object, train_batch: Mapping[str, Any]
+) -> Any:
     """The mean of two losses, and the two: that of the search's policies, and of values."""
     del dist_class
     parts = restore_original_dimensions(train_batch["obs"], policy.observation_space, "torch")

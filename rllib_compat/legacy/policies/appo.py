@@ -39,7 +39,7 @@ setup_mixins = mixins.setup(
 setup_late_mixins = mixins.setup(mixins.KLCoeffMixin, ValueNetworkMixin, TargetNetworkMixin)
 
 
-def make_appo_model(policy: Any, *_: object) -> Any:
+def make_appo_model(policy: object, *_: object) -> Any:
     """The policy's model; the target's is kept with it."""
     return make_appo_models(policy)
 

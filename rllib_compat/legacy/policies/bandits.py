@@ -225,7 +225,7 @@ class ParametricLinearModelThompsonSampling(ParametricLinearModel):
     _chosen_by: ClassVar = {"sample_theta": True}
 
 
-def _require_items(space: Any) -> None:
+def _require_items(space: object) -> None:
     if not isinstance(space, gymnasium.spaces.Dict) or ITEM not in space.spaces:
         raise LegacyEnvError(
             f"A bandit that chooses items sees a Dict with {ITEM!r}, not {space}.",
@@ -268,7 +268,7 @@ def init_cum_regret(policy: Any, *args: object) -> None:
 after_init = init_cum_regret
 
 
-def make_model(policy: Any, obs_space: Any, action_space: Any, config: Any) -> Any:
+def make_model(policy: object, obs_space: object, action_space: object, config: object) -> Any:
     """The model alone."""
     return make_model_and_action_dist(policy, obs_space, action_space, config)[0]
 

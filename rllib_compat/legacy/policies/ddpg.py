@@ -225,7 +225,7 @@ def _layers(
 ) -> nn.Sequential:
     """Dense layers, by the names that old checkpoints have for them."""
 
-    def dense(inputs: int, outputs: int, function: Any) -> nn.Module:
+    def dense(inputs: int, outputs: int, function: object) -> nn.Module:
         layer: nn.Module = SlimFC(inputs, outputs, nn.init.xavier_uniform_, activation_fn=function)
         return layer
 
@@ -278,7 +278,7 @@ def _distribution(action_space: object) -> Any:
 
 
 def build_ddpg_models_and_action_dist(
-    policy: Any, obs_space: Any, action_space: Any, config: Any
+    policy: object, obs_space: object, action_space: object, config: object
 ) -> Any:
     """The model, and the class of action distributions."""
     model = build_ddpg_models(policy, obs_space, action_space, config)
@@ -302,7 +302,7 @@ def get_distribution_inputs_and_class(
 
 
 def validate_spaces(
-    policy: object, observation_space: object, action_space: Any, config: object = None
+    policy: object, observation_space: object, action_space: object, config: object = None
 ) -> None:
     """Checks that actions are a vector or a number; until Ray 1.x it took the config, too.
 
@@ -405,7 +405,7 @@ def apply_gradients_fn(policy: Any, gradients: object) -> None:
     policy.global_step += 1
 
 
-def build_ddpg_stats(policy: Any, batch: object) -> dict[str, Any]:
+def build_ddpg_stats(policy: object, batch: object) -> dict[str, Any]:
     """The statistics of the last loss, for the results."""
     del batch
     losses = {name: tower_mean(policy, name) for name in ("actor_loss", "critic_loss")}
@@ -418,17 +418,21 @@ def before_init_fn(policy: Any, obs_space: object, action_space: object, config:
     policy.global_step = 0
 
 
-def setup_early_mixins(policy: Any, obs_space: object, action_space: object, config: Any) -> None:
+def setup_early_mixins(
+    policy: object, obs_space: object, action_space: object, config: object
+) -> None:
     """Counts steps; the optimizers are made when there is a model."""
     before_init_fn(policy, obs_space, action_space, config)
 
 
-def setup_mid_mixins(policy: Any, *_: object) -> None:
+def setup_mid_mixins(policy: object, *_: object) -> None:
     """Gives the policy `compute_td_error`."""
     ComputeTDErrorMixin.__init__(policy, ddpg_actor_critic_loss)
 
 
-def setup_late_mixins(policy: Any, obs_space: Any, action_space: Any, config: Any) -> None:
+def setup_late_mixins(
+    policy: object, obs_space: object, action_space: object, config: object
+) -> None:
     """The same, and `update_target`."""
     setup_mid_mixins(policy, obs_space, action_space, config)
     TargetNetworkMixin.__init__(policy)

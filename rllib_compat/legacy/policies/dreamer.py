@@ -98,7 +98,7 @@ def lambda_return(
     return torch.stack(found[::-1])
 
 
-def _weights(model: Any, *parts: str) -> Iterator[nn.Parameter]:
+def _weights(model: object, *parts: str) -> Iterator[nn.Parameter]:
     return (weight for part in parts for weight in getattr(model, part).parameters())
 
 
@@ -193,7 +193,7 @@ def dreamer_loss(policy: Any, model: object, dist_class: object, train_batch: An
     return losses["model_loss"], losses["actor_loss"], losses["critic_loss"]
 
 
-def build_dreamer_model(policy: Any, obs_space: Any, action_space: Any, config: Any) -> Any:
+def build_dreamer_model(policy: Any, obs_space: object, action_space: object, config: Any) -> Any:
     """The model of the config's `dreamer_model`, which names a custom one."""
     options = config["dreamer_model"]
     model = ModelCatalog.get_model_v2(
@@ -253,7 +253,7 @@ def preprocess_episode(
     return SampleBatch({**made, "eps_id": np.concatenate((ids, ids[-1:]))})
 
 
-def batchify_states(states_list: Sequence[Any], batch_size: int, device: Any = None) -> Any:
+def batchify_states(states_list: Sequence[Any], batch_size: int, device: object = None) -> Any:
     """A state `[n]` as one of as many rows as a batch has (Ray 2.x)."""
     return [state.unsqueeze(0).expand(batch_size, -1).to(device) for state in states_list]
 

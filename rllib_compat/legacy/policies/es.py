@@ -68,7 +68,7 @@ def _compute_actions(
 
 
 def _compute_single_action(
-    policy: Any, observation: Any, add_noise: bool = False, update: bool = True, **kwargs: Any
+    policy: Any, observation: Any, add_noise: bool = False, update: bool = True, **kwargs: object
 ) -> Any:
     """The action for one observation."""
     options = {"add_noise": add_noise, "update": update, **kwargs}

@@ -17,7 +17,7 @@ marwil_loss = MARWILTorchPolicy.loss
 stats = MARWILTorchPolicy.stats_fn
 
 
-def postprocess_advantages(policy: Any, sample_batch: Any, *_: object, **__: object) -> Any:
+def postprocess_advantages(policy: object, sample_batch: object, *_: object, **__: object) -> Any:
     """Adds each step's discounted return; the critic estimates the return after the last step."""
     after = old_policies.value_after(policy, sample_batch)
     return old_policies.with_returns(policy, sample_batch, after)

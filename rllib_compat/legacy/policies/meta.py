@@ -200,7 +200,7 @@ class LinearFeatureBaseline:
             if not np.isnan(self._coeffs).any():
                 return
 
-    def predict(self, path: Any) -> Numbers:
+    def predict(self, path: object) -> Numbers:
         """The returns that are expected in an episode; zeros before anything was fitted."""
         seen, weights = self._features(path), self._coeffs
         return np.zeros(len(seen)) if weights is None else seen @ weights
@@ -284,7 +284,7 @@ def _columns(batch: Any) -> dict[str, Any]:
     }
 
 
-def mean_std_stats(dataset: Any) -> dict[str, tuple[Any, Any]]:
+def mean_std_stats(dataset: object) -> dict[str, tuple[Any, Any]]:
     """The means and deviations of observations, actions and changes (`delta`)."""
     return {name: (np.mean(x, 0), np.std(x, 0)) for name, x in _columns(dataset).items()}
 

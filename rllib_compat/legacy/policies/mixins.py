@@ -75,7 +75,9 @@ _ARGUMENTS: Mapping[type, Callable[[Any], tuple[Any, ...]]] = {
 def setup(*mixins: type) -> Callable[[Any, object, object, Any], None]:
     """A function of (policy, obs_space, action_space, config) that sets up mixins."""
 
-    def setup_mixins(policy: Any, obs_space: object, action_space: object, config: Any) -> None:
+    def setup_mixins(
+        policy: object, obs_space: object, action_space: object, config: object
+    ) -> None:
         del obs_space, action_space
         for mixin in mixins:
             mixin.__init__(policy, *_ARGUMENTS[mixin](config))  # type: ignore[misc]
@@ -114,7 +116,7 @@ def global_norm(gradients: Any) -> Any:
     return torch.linalg.vector_norm(torch.stack(lengths))
 
 
-def grad_stats(policy: object, train_batch: object, grads: Any) -> dict[str, Any]:
+def grad_stats(policy: object, train_batch: object, grads: object) -> dict[str, Any]:
     """The norm of the gradients."""
     del policy, train_batch
     return {"grad_gnorm": global_norm(grads)}

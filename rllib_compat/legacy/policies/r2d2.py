@@ -56,7 +56,7 @@ def h_inverse(x: torch.Tensor, epsilon: float = 1.0) -> Any:
 
 
 def build_r2d2_model_and_distribution(
-    policy: Any, obs_space: Any, action_space: Any, config: Any
+    policy: object, obs_space: object, action_space: object, config: Any
 ) -> Any:
     """The model, which has a state, and the class of action distributions.
 
@@ -75,7 +75,9 @@ def build_r2d2_model_and_distribution(
     return model, TorchCategorical
 
 
-def build_r2d2_model(policy: Any, obs_space: Any, action_space: Any, config: Any) -> Any:
+def build_r2d2_model(
+    policy: object, obs_space: object, action_space: object, config: object
+) -> Any:
     """The model alone."""
     return build_r2d2_model_and_distribution(policy, obs_space, action_space, config)[0]
 

@@ -32,7 +32,7 @@ __all__ = [
 setup_late_mixins = mixins.setup(TargetNetworkMixin)
 
 
-def build_q_models(policy: Any, obs_space: Any, action_space: Any, config: Any) -> Any:
+def build_q_models(policy: Any, obs_space: object, action_space: Any, config: Any) -> Any:
     """A model with an output for each action; that of the target is kept in `target_models`."""
     made = [
         ModelCatalog.get_model_v2(
@@ -54,13 +54,13 @@ def make_q_models(policy: Any) -> Any:
     return build_q_models(policy, policy.observation_space, policy.action_space, policy.config)
 
 
-def build_q_model_and_distribution(policy: Any, *arguments: Any) -> Any:
+def build_q_model_and_distribution(policy: object, *arguments: object) -> Any:
     """The model, and the class of action distributions."""
     return build_q_models(policy, *arguments), TorchCategorical
 
 
 def compute_q_values(
-    policy: Any,
+    policy: object,
     model: Any,
     obs: Any,
     explore: object = None,
@@ -89,7 +89,7 @@ def build_q_losses(policy: Any, model: Any, dist_class: object, train_batch: Any
     return loss
 
 
-def stats_fn(policy: Any, batch: object) -> dict[str, float]:
+def stats_fn(policy: object, batch: object) -> dict[str, float]:
     """The statistics of the last loss, for the results."""
     del batch
     return {"loss": tower_mean(policy, "loss")}

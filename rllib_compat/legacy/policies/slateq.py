@@ -152,7 +152,9 @@ def build_slateq_model_and_distribution(
     return made[0], TorchCategorical
 
 
-def build_slateq_model(policy: Any, obs_space: Any, action_space: Any, config: Any) -> Any:
+def build_slateq_model(
+    policy: object, obs_space: object, action_space: object, config: object
+) -> Any:
     """The model alone."""
     return build_slateq_model_and_distribution(policy, obs_space, action_space, config)[0]
 
@@ -250,7 +252,7 @@ def build_slateq_losses(policy: Any, model: Any, _: object, train_batch: Any) ->
     return choice_loss, loss
 
 
-def build_slateq_stats(policy: Any, batch: object) -> dict[str, float]:
+def build_slateq_stats(policy: object, batch: object) -> dict[str, float]:
     """The statistics of the last losses, for the results."""
     del batch
     return {name: tower_mean(policy, name) for name in _STATS}

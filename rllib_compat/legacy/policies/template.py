@@ -15,7 +15,7 @@ __all__ = ["build_policy_class", "build_torch_policy"]
 logger = logging.getLogger(__name__)
 
 
-def build_torch_policy(name: str, *, loss_fn: Any, **parts: Any) -> type:
+def build_torch_policy(name: str, *, loss_fn: object, **parts: object) -> type:
     """A policy class for torch, which the old API stack trains.
 
     Args:

@@ -60,7 +60,7 @@ def build_vtrace_loss(policy: Any, model: Any, dist_class: Any, train_batch: Any
     if policy.is_recurrent():
         valid = sequence_mask(lengths, len(outputs) // len(lengths)).reshape(-1).float()
 
-    def by_time(values: Any) -> Any:
+    def by_time(values: object) -> Any:
         return make_time_major(policy, lengths, values, drop_last)
 
     loss = VTraceLoss(
