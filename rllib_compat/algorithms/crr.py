@@ -193,7 +193,7 @@ class CRRTorchLearner(ActorCriticLearner):
         super().after_gradient_based_update(timesteps=timesteps)
 
 
-def _own_value(module: Any, policy: Any, seen: Any, config: Any) -> Any:
+def _own_value(module: Any, policy: Any, seen: Any, config: AlgorithmConfig) -> Any:
     """The value of the policy's own actions, `[B]`. Critics get no gradient of it."""
     if config.advantage_type == "expectation":
         return (least(module.values_of(seen)).detach() * policy.probs).sum(-1)

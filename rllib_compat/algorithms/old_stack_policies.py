@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
-def _with_schedules(config: Any) -> dict[str, Any]:
+def _with_schedules(config: dict[str, Any]) -> dict[str, Any]:
     """A config as the old API stack has it: schedules beside the values that they begin with."""
     separate = dict(config)
     for name in ("lr", "entropy_coeff"):
@@ -63,7 +63,7 @@ class _PolicyGradient(LearningRateSchedule, TorchPolicyV2):  # type: ignore[misc
         self._add_mixins(config)
         self._initialize_loss_from_dummy_batch()
 
-    def _add_mixins(self, config: Any) -> None:
+    def _add_mixins(self, config: dict[str, Any]) -> None:
         """Sets up what else a class inherits from."""
         LearningRateSchedule.__init__(self, config["lr"], config.get("lr_schedule"))
 
@@ -121,7 +121,7 @@ class A2CTorchPolicy(ValueNetworkMixin, EntropyCoeffSchedule, _PolicyGradient): 
     ) -> None:
         _PolicyGradient.__init__(self, observation_space, action_space, config)
 
-    def _add_mixins(self, config: Any) -> None:
+    def _add_mixins(self, config: dict[str, Any]) -> None:
         super()._add_mixins(config)
         ValueNetworkMixin.__init__(self, config)
         EntropyCoeffSchedule.__init__(

@@ -272,7 +272,7 @@ class ReplayBuffer:
         """How many rows it holds."""
         return len(self.storage)
 
-    def keep(self, rows: Any, errors: Array | None = None) -> None:
+    def keep(self, rows: object, errors: Array | None = None) -> None:
         """Keeps rows, with the priorities of their errors, or with that of what is new."""
         places = self.storage.add(rows)
         if self._priorities is None or not len(places):

@@ -198,5 +198,5 @@ def _preprocessor(env_runner: EnvRunner, space: Any) -> Callable[[Any], Any]:
     return lambda observation: gymnasium.spaces.flatten(made, preprocess(observation))
 
 
-def _as_it_is(observation: Any) -> Any:
+def _as_it_is(observation: object) -> Any:
     return observation

@@ -148,7 +148,7 @@ class LegacyVTraceLearner:
         module: RLModule,  # noqa: ARG002
         batch: Mapping[str, Any],  # noqa: ARG002
         make: object,  # noqa: ARG002
-        acts: Any,
+        acts: object,
         logp: torch.Tensor,
     ) -> tuple[Any, Any]:
         """The policy whose ratios count, and its log-probabilities of the actions."""
@@ -161,7 +161,7 @@ class LegacyVTraceLearner:
         raise NotImplementedError
 
     def _compute_vtrace(
-        self, config: Any, batch: Mapping[str, Any], said: Any, ratios: Any
+        self, config: AlgorithmConfig, batch: Mapping[str, Any], said: Any, ratios: Any
     ) -> tuple[Any, Any, Any]:
         columns = (batch[Columns.REWARDS], said, ratios, batch[Columns.TERMINATEDS])
         rewards, values, weights, ended = (
@@ -284,8 +284,8 @@ class LegacyAPPOLearner(LegacyVTraceLearner):
         module: Any,
         batch: Mapping[str, Any],
         make: Any,
-        acts: Any,  # noqa: ARG002
-        logp: Any,  # noqa: ARG002
+        acts: object,  # noqa: ARG002
+        logp: object,  # noqa: ARG002
     ) -> tuple[Any, Any]:
         logits = batch[Columns.ACTION_DIST_INPUTS]
         if self._traces():

@@ -103,7 +103,7 @@ def command(
     as_json: bool,
     verbose: int,
     strict: bool,
-    **known: Any,
+    **known: object,
 ) -> int:
     """Converts the checkpoint OLD of any Ray from 0.5 on into NEW, and proves it.
 

@@ -42,7 +42,7 @@ def command(
     as_json: bool,
     verbose: int,
     strict: bool,
-    **known: Any,
+    **known: object,
 ) -> int:
     """Shows what is inside a CHECKPOINT of any Ray, without Ray and without running it.
 

@@ -90,7 +90,7 @@ class PolicyOptimizer:
         summary = summarize_episodes(new + old, new)
         return {"off_policy_estimator": {}, **summary, "info": self.stats()}
 
-    def reset(self, remote_workers: Any) -> None:
+    def reset(self, remote_workers: object) -> None:
         """Replaces the remote workers."""
         self.workers.reset(remote_workers)
 
@@ -198,7 +198,7 @@ class SyncSamplesOptimizer(PolicyOptimizer):
             stats = dict(do_minibatch_sgd(batch, known, local, passes, size, fields))
         return self._record(stats, batch.count)
 
-    def _loaded(self, batch: Any) -> Any:
+    def _loaded(self, batch: object) -> Any:
         """Returns the part of a batch to train on: all of it."""
         return batch
 

@@ -180,7 +180,7 @@ class ActionFitting:
     unsquash: bool
     clip: bool
 
-    def __call__(self, actions: Any, space: Space) -> Any:
+    def __call__(self, actions: object, space: Space) -> Any:
         """Fits a batch of actions, in the structure of their space."""
         return map_leaves(self._fit, space, actions)
 

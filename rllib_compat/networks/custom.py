@@ -110,7 +110,7 @@ def _import(name: str) -> Any:
         ) from error
 
 
-def _built(cls: Any, space: Space, policy: PolicyState, model_config: Mapping[str, Any]) -> Any:
+def _built(cls: object, space: Space, policy: PolicyState, model_config: Mapping[str, Any]) -> Any:
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
     assert policy.action_space is not None

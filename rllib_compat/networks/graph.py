@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from rllib_compat.networks import refusals
 from rllib_compat.networks.ops.in_numpy import OPS
 from rllib_compat.neutral.errors import CheckpointError
 from rllib_compat.neutral.frozen import frozen
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -158,7 +161,7 @@ class Graph:
         inputs: Mapping[str, Array],
         *,
         where: str = "graph",
-        dtype: object = np.float64,
+        dtype: DTypeLike = np.float64,
     ) -> dict[str, Array]:
         """Computes every output.
 
@@ -228,7 +231,7 @@ class Compiled:
         outputs: Iterable[str] | None = None,
         *,
         where: str = "graph",
-        dtype: Any = np.float64,
+        dtype: DTypeLike = np.float64,
         after: Callable[[Array], Array] | None = None,
         is_kept: bool = True,
     ) -> None:
@@ -317,7 +320,7 @@ class Compiled:
 def _followed(operation: Any, after: Callable[[Array], Array]) -> Any:
     """An operation whose value, and next states, `after` changes."""
 
-    def run(own: Any, settings: Any, *taken: Any) -> Any:
+    def run(own: Mapping[str, Any], settings: Mapping[str, Any], *taken: Any) -> Any:
         made = operation(own, settings, *taken)
         if not isinstance(made, tuple):
             return after(made)

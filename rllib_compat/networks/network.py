@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from rllib_compat.networks.mapping import Table, from_canonical
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding
 from rllib_compat.neutral.spaces import Space
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 #: What today's learner calls the only optimizer of a module.
 DEFAULT = "default_optimizer"
@@ -169,7 +172,7 @@ class Network(Weights):
             return None
         return int(self.forward(graph.zeros())["q_values"].shape[-1])
 
-    def forward(self, inputs: Mapping[str, Array], dtype: object = np.float64) -> Outputs:
+    def forward(self, inputs: Mapping[str, Array], dtype: DTypeLike = np.float64) -> Outputs:
         """Computes its outputs.
 
         Args:

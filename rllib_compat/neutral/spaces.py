@@ -24,6 +24,7 @@ from rllib_compat.neutral.frozen import frozen
 
 if TYPE_CHECKING:
     import gymnasium
+    from numpy.typing import ArrayLike
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -293,7 +294,12 @@ def distinct_entries(array: Array) -> Array:
     return array[tuple(slice(None if s else 1) for s in array.strides)] if array.size else array
 
 
-def box(low: Any, high: Any, shape: tuple[int, ...] | None = None, dtype: Any = "float32") -> Box:
+def box(
+    low: ArrayLike,
+    high: ArrayLike,
+    shape: tuple[int, ...] | None = None,
+    dtype: str = "float32",
+) -> Box:
     """Makes a `Box` of scalars or arrays, as `gym.spaces.Box` takes them."""
     name = np.dtype(dtype).name
     if shape is None:
@@ -329,7 +335,7 @@ def map_leaves(function: Callable[[Space, Any], Any], space: Space, value: Any) 
     return function(space, value)
 
 
-def list_leaves(function: Callable[[Space, Any], Any], space: Space, value: Any) -> list[Any]:
+def list_leaves(function: Callable[[Space, Any], Any], space: Space, value: object) -> list[Any]:
     """The same, one behind the other in the order of the space."""
     found: list[Any] = []
     map_leaves(lambda part, one: found.append(function(part, one)), space, value)

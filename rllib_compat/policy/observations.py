@@ -197,7 +197,7 @@ class _Parts:
         return encode(np.asarray(batch))
 
 
-def _stacked(space: Space, batch: Any) -> Any:
+def _stacked(space: Space, batch: object) -> Any:
     """A batch as one structure with arrays as leaves; of a list, each leaf is stacked."""
     if not isinstance(batch, list) or isinstance(space, Repeated):
         return batch

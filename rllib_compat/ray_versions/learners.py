@@ -471,7 +471,7 @@ def set_coefficient(learner: Learner, module_id: str, name: str, value: float) -
     set_coefficients(learner, {_COEFFICIENTS[name]: {module_id: value}})
 
 
-def replace_loss(learner: object, module_id: str, name: str, loss: Any) -> None:
+def replace_loss(learner: object, module_id: str, name: str, loss: object) -> None:
     """Lets SAC's learner take the gradient of another loss, which its metrics get as well.
 
     Early releases (2.40) take it of what was logged last; later ones keep losses.

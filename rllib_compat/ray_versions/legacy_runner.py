@@ -37,6 +37,6 @@ class LegacyRunner:
             return super().apply(func, *args, **kwargs)  # type: ignore[misc]  # of Ray's
         return func(self, *args, **kwargs)
 
-    def get_metrics(self: Any) -> Any:
+    def get_metrics(self: object) -> Any:
         """What was counted and timed since the last call, right however often it samples."""
         return count_once(super().get_metrics())  # type: ignore[misc]  # of Ray's

@@ -112,7 +112,7 @@ def model_configs(learner: Learner) -> dict[str, dict[str, Any]]:
     return {name: plain_model_config(module.model_config) for name, module in modules.items()}
 
 
-def names_acted_with(module: Any) -> set[str]:
+def names_acted_with(module: RLModule) -> set[str]:
     """The weights that learners send to a module that acts.
 
     It may have others, too, which are those that it began with: in Ray 2.40 a head for values, and
@@ -122,7 +122,7 @@ def names_acted_with(module: Any) -> set[str]:
     return {name for name in module.get_state() if not f"{name}.".startswith(others)}
 
 
-def unsent_layers(module: Any) -> list[str]:
+def unsent_layers(module: object) -> list[str]:
     """The layers of a module that learn, and that are not sent to those that act."""
     return list(getattr(module, "get_non_inference_attributes", list)())
 

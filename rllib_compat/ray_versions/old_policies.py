@@ -60,7 +60,9 @@ def as_written(policy: type) -> type:
 def with_settings(policy: type, settings: Mapping[str, object]) -> type:
     """A policy class that has settings in its config which Ray's algorithm has not."""
 
-    def begin(self: Any, observations: object, actions: object, config: Any, **more: Any) -> None:
+    def begin(
+        self: Any, observations: object, actions: object, config: Mapping[str, Any], **more: Any
+    ) -> None:
         made: Any = policy
         made.__init__(self, observations, actions, {**settings, **config}, **more)
 
@@ -71,11 +73,11 @@ def with_settings(policy: type, settings: Mapping[str, object]) -> type:
 _ACTING = ("compute_actions", "compute_actions_from_input_dict")
 
 
-def _is_own(written: Any) -> bool:
+def _is_own(written: object) -> bool:
     return written is not None and written.__module__.partition(".")[0] != "ray"
 
 
-def _with_infos(policy: Any) -> Any:
+def _with_infos(policy: object) -> Any:
     """Ray's default views of a policy, infos for acting among them."""
     from ray.rllib.policy.policy import Policy
 
@@ -107,7 +109,7 @@ def _asked_for_pairs(written: Callable[..., Any]) -> Any:
     paired = _with_pairs(written)
 
     def postprocess_trajectory(
-        self: Any, batch: object, others: object = None, episode: object = None
+        self: object, batch: object, others: object = None, episode: object = None
     ) -> Any:
         try:
             return paired(self, batch, others, episode)
@@ -148,7 +150,7 @@ def torch_policy_with(base: type, name: str | None, parts: dict[str, Any]) -> ty
     methods = {new: parts[old] for old, new in _METHODS.items() if parts.get(old) is not None}
     if "loss" in methods and "stats_fn" not in methods:
 
-        def stats_fn(self: Any, train_batch: object) -> dict[str, Any]:
+        def stats_fn(self: object, train_batch: object) -> dict[str, Any]:
             try:
                 found: dict[str, Any] = base.stats_fn(self, train_batch)  # type: ignore[attr-defined]
             except AssertionError:  # another loss need not leave what that of `base` leaves

@@ -354,7 +354,7 @@ def keep_sizes_of_lstms_integers() -> None:
     """
     from ray.rllib.models.torch.recurrent_net import LSTMWrapper
 
-    def size(model: Any) -> int:
+    def size(model: object) -> int:
         return int(vars(model)["action_dim"])
 
     def set_size(model: Any, size: Any) -> None:
@@ -382,7 +382,7 @@ def patch_multi_agent_batches() -> None:
     """
     from ray.rllib.policy.sample_batch import MultiAgentBatch
 
-    def as_multi_agent(batch: Any, module_id: str | None = None) -> Any:
+    def as_multi_agent(batch: object, module_id: str | None = None) -> Any:
         del module_id  # it knows them
         return batch
 

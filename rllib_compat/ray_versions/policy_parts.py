@@ -18,7 +18,7 @@ def struct_of(space: Space[Any]) -> Any:
     return get_base_struct_from_space(space)
 
 
-def schedule(value: Any) -> Any:
+def schedule(value: object) -> Any:
     """A number, or one by timesteps, as the schedule that old policies had: `value(timestep)`."""
     from ray.rllib.utils.schedules import ConstantSchedule, PiecewiseSchedule
 
@@ -27,7 +27,7 @@ def schedule(value: Any) -> Any:
     return PiecewiseSchedule(value, framework=None, outside_value=value[-1][-1])
 
 
-def normalized(actions: Any, struct: Any) -> Any:
+def normalized(actions: object, struct: object) -> Any:
     """Actions of an environment as policies give them, between -1 and 1."""
     from ray.rllib.utils.spaces.space_utils import normalize_action
 
@@ -52,7 +52,7 @@ def distribution(
 
 
 def exploration(
-    settings: Mapping[str, Any], action_space: Space[Any], config: Mapping[str, Any], model: Any
+    settings: Mapping[str, Any], action_space: Space[Any], config: Mapping[str, Any], model: object
 ) -> Any:
     """An exploration object of the old API stack, by an `exploration_config`."""
     from ray.rllib.utils.exploration.exploration import Exploration

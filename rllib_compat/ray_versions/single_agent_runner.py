@@ -115,7 +115,7 @@ class CompatEnvRunner(LegacyRunner, SingleAgentEnvRunner):  # type: ignore[misc]
         return rollout.collect_episodes(num_episodes)
 
 
-def _hand_on_infos(env: Any) -> None:
+def _hand_on_infos(env: object) -> None:
     """Has a vector of environments return each one's infos whole.
 
     gymnasium joins them into arrays by key and takes these apart again, which numbers as keys break

@@ -31,7 +31,7 @@ def tune_context() -> Any:
     return _of_tune("get_context")()
 
 
-def make_parser(parser_creator: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
+def make_parser(parser_creator: Callable[..., Any] | None = None, **kwargs: object) -> Any:
     """The parser of a trial's flags, which Ray has kept for itself since 2.0."""
     from ray.tune.experiment import config_parser
 
@@ -222,12 +222,12 @@ _COUNTERS = {
 }
 
 
-def counters(trainable: Any) -> dict[str, Any]:
+def counters(trainable: object) -> dict[str, Any]:
     """What a trainable has counted so far, by the names in its results."""
     return {name: getattr(trainable, own) for name, own in _COUNTERS.items()}
 
 
-def count_on(trainable: Any, counted: Mapping[str, Any]) -> None:
+def count_on(trainable: object, counted: Mapping[str, Any]) -> None:
     """Makes a trainable continue from what `counters` gave."""
     for name in counted.keys() & _COUNTERS.keys():
         setattr(trainable, _COUNTERS[name], counted[name])
@@ -302,7 +302,7 @@ def begin_analysis(analysis: Any, experiment: Path, trials: list[Any]) -> None:
 
 
 def unfinished_trial(
-    old: OldTrial, experiment: Path, trainable: Any, given: Mapping[str, Any]
+    old: OldTrial, experiment: Path, trainable: object, given: Mapping[str, Any]
 ) -> Any:
     """A trial as a `Trial` that continues where it stopped.
 

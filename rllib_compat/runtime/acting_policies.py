@@ -196,7 +196,7 @@ class ActingPolicy:
         """Returns the name of this machine."""
         return socket.gethostname()
 
-    def apply(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def apply(self, func: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         """Calls `func(policy, …)`."""
         return func(self, *args, **kwargs)
 
@@ -216,15 +216,15 @@ class ActingPolicy:
 
     def compute_actions(
         self,
-        obs_batch: Any,
+        obs_batch: object,
         state_batches: Sequence[Any] | None = None,
-        prev_action_batch: Any = None,
-        prev_reward_batch: Any = None,
-        info_batch: Any = None,  # noqa: ARG002 - only custom policies used it
-        episodes: Any = None,  # noqa: ARG002
+        prev_action_batch: object = None,
+        prev_reward_batch: object = None,
+        info_batch: object = None,  # noqa: ARG002 - only custom policies used it
+        episodes: object = None,  # noqa: ARG002
         explore: bool | None = None,
         timestep: int | None = None,
-        **kwargs: Any,  # noqa: ARG002
+        **kwargs: object,  # noqa: ARG002
     ) -> tuple[Any, list[Any], dict[str, Any]]:
         """Computes actions for a batch.
 
@@ -281,8 +281,8 @@ class ActingPolicy:
         input_dict: Mapping[str, Any],
         explore: bool | None = None,
         timestep: int | None = None,
-        episodes: Any = None,
-        **kwargs: Any,
+        episodes: object = None,
+        **kwargs: object,
     ) -> tuple[Any, list[Any], dict[str, Any]]:
         """Computes actions for a dict of columns: `obs`, `state_in_0`, `prev_actions` ….
 
@@ -305,18 +305,18 @@ class ActingPolicy:
 
     def compute_single_action(
         self,
-        obs: Any = None,
+        obs: object = None,
         state: Sequence[Any] | None = None,
-        prev_action: Any = None,
-        prev_reward: Any = None,
-        info: Any = None,
-        episode: Any = None,
+        prev_action: object = None,
+        prev_reward: object = None,
+        info: object = None,
+        episode: object = None,
         clip_actions: bool = False,
         explore: bool | None = None,
         timestep: int | None = None,
         *,
         input_dict: Mapping[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> tuple[Any, list[Any], dict[str, Any]]:
         """Computes the action for one observation; see `compute_actions`.
 
@@ -364,13 +364,13 @@ class ActingPolicy:
 
     def compute_log_likelihoods(
         self,
-        actions: Any,
-        obs_batch: Any,
+        actions: object,
+        obs_batch: object,
         state_batches: Sequence[Any] | None = None,
-        prev_action_batch: Any = None,
-        prev_reward_batch: Any = None,
+        prev_action_batch: object = None,
+        prev_reward_batch: object = None,
         actions_normalized: bool = True,
-        **kwargs: Any,  # noqa: ARG002
+        **kwargs: object,  # noqa: ARG002
     ) -> torch.Tensor:
         """Computes the log-probability (or density) of actions, `[B]`.
 
@@ -401,10 +401,10 @@ class ActingPolicy:
 
     def extra_action_out(
         self,
-        input_dict: Any,
-        state_batches: Any,  # noqa: ARG002
+        input_dict: Mapping[str, Any],
+        state_batches: object,  # noqa: ARG002
         model: Any,
-        action_dist: Any = None,  # noqa: ARG002
+        action_dist: object = None,  # noqa: ARG002
     ) -> dict[str, Any]:
         """Returns `q_values`, or the `vf_preds` of the last call of `model`."""
         if modules.chooses_by_q_values(self.module):
@@ -490,5 +490,5 @@ class ActingPolicy:
         return modules.network_forward(self.module)(batch)["action_dist_inputs"]
 
 
-def _one(value: Any) -> Any:
+def _one(value: object) -> Any:
     return np.asarray(value)[None]

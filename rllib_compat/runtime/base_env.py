@@ -99,13 +99,13 @@ class LegacyBaseEnv:
         """Whether all actions are in the space."""
         return _all_in(self.action_space, x)
 
-    def _samples(self, space: Any, agents: Iterable[Any] | None) -> Values:
+    def _samples(self, space: object, agents: Iterable[Any] | None) -> Values:
         ids = self.get_agent_ids() if agents is None else set(agents)
         return {n: {a: _of_agent(space, a).sample() for a in ids} for n in range(self.num_envs)}
 
     # Steps by user code
 
-    def try_reset(self, env_id: int | None = None, **how: Any) -> Values:
+    def try_reset(self, env_id: int | None = None, **how: object) -> Values:
         """Resets an environment, or all; the env runner resets them again for its next sample.
 
         Returns:
@@ -214,7 +214,7 @@ class OldStackBaseEnv:
         return getattr(self._env, name)
 
 
-def _agents(env: Any) -> list[Any]:
+def _agents(env: object) -> list[Any]:
     """Returns the agents of a multi-agent environment, else an empty list."""
     return list(getattr(getattr(env, "unwrapped", None), "possible_agents", None) or [])
 
@@ -224,13 +224,13 @@ def _by_agent(env: Any, value: Any) -> dict[Any, Any]:
     return dict(value) if _agents(env) else {ONLY_AGENT: value}
 
 
-def _of_agent(space: Any, agent: object) -> Any:
+def _of_agent(space: object, agent: object) -> Any:
     """Returns the agent's part of a space, if it has one."""
     by_agent = getattr(space, "spaces", None)
     return by_agent[agent] if isinstance(by_agent, Mapping) and agent in by_agent else space
 
 
-def _all_in(space: Any, values: Values) -> bool:
+def _all_in(space: object, values: Values) -> bool:
     return all(
         _of_agent(space, agent).contains(value)
         for by_agent in values.values()

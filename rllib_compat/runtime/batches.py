@@ -102,7 +102,7 @@ def write_back(
         _set(episode, name, batch[name])
 
 
-def read_only(batch: Any) -> Any:
+def read_only(batch: dict[str, Any]) -> Any:
     """Returns a read-only view of a batch."""
     import tree
 
@@ -217,7 +217,7 @@ def _joined(chunks: list[Any], batches: dict[str, Any]) -> Any:
     return batches[ONLY_POLICY] if batches else concat_samples([])
 
 
-def _add_values(batch: Any, policy: Any, episode: SingleAgentEpisode) -> None:
+def _add_values(batch: dict[str, Any], policy: Any, episode: SingleAgentEpisode) -> None:
     """Adds action probabilities and the critic's values, which env runners do not compute.
 
     With a recurrent state, the state before each step is added, too.
@@ -234,7 +234,7 @@ def _add_values(batch: Any, policy: Any, episode: SingleAgentEpisode) -> None:
     batch.update({name: extras[name] for name in ("vf_preds",) if name in extras})
 
 
-def _add_states(batch: Any, policy: Any, episode: SingleAgentEpisode) -> list[Any]:
+def _add_states(batch: dict[str, Any], policy: Any, episode: SingleAgentEpisode) -> list[Any]:
     """Adds the flat states before and after each step; returns those before."""
     first, last = policy.get_initial_state(), _before(episode.extra_model_outputs["state_out"])
     if last is not None:
@@ -251,14 +251,14 @@ def _before(column: Any) -> Any:
     return column.get(-1, neg_index_as_lookback=True) if column.lookback else None
 
 
-def _add_previous_steps(batch: Any, episode: SingleAgentEpisode) -> None:
+def _add_previous_steps(batch: dict[str, Any], episode: SingleAgentEpisode) -> None:
     """Adds the previous action and reward of each step; zeros before an episode's first."""
     import tree
 
     for name, column in (("actions", episode.actions), ("rewards", episode.rewards)):
         before = _before(column)
 
-        def shifted(part: Any, first: Any = 0) -> Any:
+        def shifted(part: Any, first: object = 0) -> Any:
             moved = np.roll(part, 1, 0)
             moved[0] = first
             return moved

@@ -258,7 +258,7 @@ def space_without_previous_steps(space: Space[Any], size: int) -> Any:
     return made
 
 
-def flat_actions(space: Space[Any], actions: Any, count: int, one_hot: bool) -> Any:
+def flat_actions(space: Space[Any], actions: object, count: int, one_hot: bool) -> Any:
     """Converts actions to the vectors that modules get of previous steps, `[count, k]`.
 
     Without actions, they are zeros, as before the first step.

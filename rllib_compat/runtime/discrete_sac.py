@@ -119,7 +119,7 @@ class DiscreteSACLearner:
         }
 
 
-def target_entropy(space: gymnasium.Space[Any], config: Any) -> float:
+def target_entropy(space: gymnasium.Space[Any], config: AlgorithmConfig) -> float:
     """Returns the target entropy; the default for discrete actions is 98 % of the maximum."""
     if config.target_entropy not in (None, "auto"):
         return float(config.target_entropy)

@@ -26,7 +26,7 @@ class CompatRolloutWorker(old_stack.LegacyPolicyWorker, RolloutWorker):  # type:
     Ray's own functions get the wrapped environments: they read spaces that the user's may lack.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         old_stack_names.add_old_names()
         old_stack.keep_sizes_of_lstms_integers()
         super().__init__(*args, **kwargs)

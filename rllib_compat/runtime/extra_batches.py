@@ -44,7 +44,7 @@ class BatchBuilder:
         """Adds a step of an agent, with its columns as values: `obs`, `actions`, `rewards`, …."""
         self._rows.setdefault((agent_id, policy_id), []).append(values)
 
-    def postprocess_batch_so_far(self, episode: Any = None) -> None:
+    def postprocess_batch_so_far(self, episode: object = None) -> None:
         """Lets the policies postprocess the steps that were added since the last call."""
         from ray.rllib.policy.sample_batch import SampleBatch
 
@@ -60,7 +60,7 @@ class BatchBuilder:
             made = self._policies[policy].postprocess_trajectory(batch, others, episode)
             self._made.setdefault(policy, []).append(made)
 
-    def build_and_reset(self, episode: Any = None) -> Any:
+    def build_and_reset(self, episode: object = None) -> Any:
         """Builds a `MultiAgentBatch` of all steps that were added, and starts a new one."""
         from ray.rllib.policy.sample_batch import MultiAgentBatch, concat_samples
 

@@ -132,7 +132,7 @@ class GymAdapter(LegacyEnvWrapper, gymnasium.Env[Any, Any]):
         return obs, float(reward), terminated, truncated, info
 
 
-def reset(env: Any, seed: int | None, options: Any) -> tuple[Any, Any]:
+def reset(env: Any, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, Any]:
     """Resets an environment of any gym API, by its signature and return values."""
     if not takes_seed(env):
         if seed is not None and hasattr(env, "seed"):
@@ -270,7 +270,7 @@ class ObservationCaster:
     ) -> None:
         self._space, self._cast, self._check, self._agent = space, cast, check, agent
 
-    def __call__(self, obs: Any) -> Any:
+    def __call__(self, obs: object) -> Any:
         """Returns the observation as the space has it.
 
         Raises:

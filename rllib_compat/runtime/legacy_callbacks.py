@@ -67,7 +67,7 @@ class DefaultCallbacks:
         policies: Mapping[str, Any],
         postprocessed_batch: object,
         original_batches: Mapping[Any, Any],
-        **_: Any,
+        **_: object,
     ) -> None:
         """Runs for each agent's part of a sample."""
         self._call(
@@ -81,12 +81,12 @@ class DefaultCallbacks:
             policy=policies[policy_id],
         )
 
-    def on_sample_end(self, *, worker: object, samples: object, **_: Any) -> None:
+    def on_sample_end(self, *, worker: object, samples: object, **_: object) -> None:
         """Runs after each sample of an env runner."""
         self._call("on_sample_end", worker=worker, evaluator=worker, samples=samples)
 
     def on_learn_on_batch(
-        self, *, policy: object, train_batch: object, result: dict[str, Any], **_: Any
+        self, *, policy: object, train_batch: object, result: dict[str, Any], **_: object
     ) -> None:
         """Runs before each update of a policy; batch and result may be changed."""
 
@@ -94,35 +94,35 @@ class DefaultCallbacks:
         """Runs in each worker for each policy, before the first episode with it."""
 
     def on_sub_environment_created(
-        self, *, worker: object, sub_environment: object, env_context: object, **_: Any
+        self, *, worker: object, sub_environment: object, env_context: object, **_: object
     ) -> None:
         """Runs for each of the user's environments."""
 
-    def on_trainer_init(self, *, trainer: object, **_: Any) -> None:
+    def on_trainer_init(self, *, trainer: object, **_: object) -> None:
         """Runs when the trainer is complete."""
 
-    def on_algorithm_init(self, *, algorithm: object, **_: Any) -> None:
+    def on_algorithm_init(self, *, algorithm: object, **_: object) -> None:
         """Runs when the trainer is complete, by its name in Ray 2.x."""
 
-    def on_environment_created(self, **_: Any) -> None:
+    def on_environment_created(self, **_: object) -> None:
         """Runs for each environment, by its name in the installed Ray."""
 
-    def on_episode_created(self, **_: Any) -> None:
+    def on_episode_created(self, **_: object) -> None:
         """Runs before the environment's reset."""
 
-    def on_evaluate_start(self, **_: Any) -> None:
+    def on_evaluate_start(self, **_: object) -> None:
         """Runs before each evaluation."""
 
-    def on_evaluate_end(self, *, evaluation_metrics: dict[str, Any], **_: Any) -> None:
+    def on_evaluate_end(self, *, evaluation_metrics: dict[str, Any], **_: object) -> None:
         """Runs after each evaluation; `evaluation_metrics` may be changed."""
 
-    def on_checkpoint_loaded(self, *, algorithm: object, **_: Any) -> None:
+    def on_checkpoint_loaded(self, *, algorithm: object, **_: object) -> None:
         """Runs when a checkpoint was loaded."""
 
-    def on_workers_recreated(self, **_: Any) -> None:
+    def on_workers_recreated(self, **_: object) -> None:
         """Ran when failed workers were replaced; Ray now calls `on_env_runners_recreated`."""
 
-    def on_train_result(self, *, trainer: object, result: dict[str, Any], **_: Any) -> None:
+    def on_train_result(self, *, trainer: object, result: dict[str, Any], **_: object) -> None:
         """Runs after each training iteration; `result` may be changed."""
         self._call("on_train_result", trainer=trainer, agent=trainer, result=result)
 

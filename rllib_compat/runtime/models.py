@@ -59,7 +59,7 @@ class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no 
     def __init__(
         self,
         module: RLModule,
-        observation_space: Any,
+        observation_space: object,
         model_config: Mapping[str, Any],
         outputs: int,
     ) -> None:
@@ -126,7 +126,7 @@ class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no 
         values: torch.Tensor = self._values().reshape(-1)
         return values
 
-    def from_batch(self, train_batch: Any, is_training: bool = True) -> Any:
+    def from_batch(self, train_batch: object, is_training: bool = True) -> Any:
         """Computes the output for a batch (Ray 0.8 – 1.13)."""
         if hasattr(train_batch, "set_training"):
             train_batch.set_training(is_training)
@@ -184,7 +184,7 @@ class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no 
     def _device(self) -> torch.device:
         return next((p.device for p in self.rl_module.parameters()), torch.device("cpu"))
 
-    def _tensor(self, array: Any) -> torch.Tensor:
+    def _tensor(self, array: object) -> torch.Tensor:
         tensor = torch.as_tensor(array, device=self._device)
         return (
             tensor if tensor.is_floating_point() or tensor.dtype == torch.uint8 else tensor.float()
@@ -333,7 +333,9 @@ class SACModel(LegacyModel):
         """The number of inputs of the action distribution."""
         return self.action_dim if self.discrete else 2 * self.action_dim
 
-    def get_q_values(self, model_out: torch.Tensor, actions: Any = None) -> tuple[Any, list[Any]]:
+    def get_q_values(
+        self, model_out: torch.Tensor, actions: object = None
+    ) -> tuple[Any, list[Any]]:
         """Computes the Q-values of the first critic.
 
         Args:
@@ -346,7 +348,7 @@ class SACModel(LegacyModel):
         return self._q_values("qf", model_out, actions), []
 
     def get_twin_q_values(
-        self, model_out: torch.Tensor, actions: Any = None
+        self, model_out: torch.Tensor, actions: object = None
     ) -> tuple[Any, list[Any]]:
         """Computes the Q-values of the second critic, likewise."""
         return self._q_values("qf_twin", model_out, actions), []
@@ -371,7 +373,7 @@ class SACModel(LegacyModel):
         twin = self._parameters_of("qf_twin") if self.rl_module.twin_q else []
         return self._parameters_of("qf") + twin
 
-    def _q_values(self, critic: str, model_out: torch.Tensor, actions: Any) -> Any:
+    def _q_values(self, critic: str, model_out: torch.Tensor, actions: object) -> Any:
         batch = {"obs": self._tensor(model_out)}
         if actions is not None:
             batch["actions"] = self._tensor(actions)
@@ -392,7 +394,7 @@ class SACModel(LegacyModel):
 
 
 def make_model(
-    module: RLModule, observation_space: Any, model_config: Mapping[str, Any], outputs: int
+    module: RLModule, observation_space: object, model_config: Mapping[str, Any], outputs: int
 ) -> LegacyModel:
     """Creates the model of the algorithm that a module belongs to; see `LegacyModel`."""
     kind = LegacyModel

@@ -351,7 +351,7 @@ class MeanStdFilter(env_to_module.MeanStdFilter):  # type: ignore[misc]  # Ray h
         """The integer type of a single agent's filtered observations; None: they are floats."""
         return self._integers.get(None)
 
-    def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **others: Any) -> Any:
+    def __call__(self, *, batch: dict[str, Any], episodes: list[Any], **others: object) -> Any:
         """Normalizes each episode's last observation."""
         batch = super().__call__(batch=batch, episodes=episodes, **others)
         if self.integers is not None:

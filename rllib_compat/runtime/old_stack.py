@@ -68,7 +68,7 @@ class RunningPlan:
     def __init__(
         self,
         plan: Callable[..., Any],
-        workers: Any,
+        workers: object,
         config: Mapping[str, Any],
         algorithm: Algorithm,
     ) -> None:

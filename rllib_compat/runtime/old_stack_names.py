@@ -93,7 +93,7 @@ def get_old_attribute(of: object, kind: str, names: Names, name: str) -> Any:
 
 
 def _getter(kind: str, names: Names) -> Callable[[Any, str], Any]:
-    def get(of: Any, name: str) -> Any:
+    def get(of: object, name: str) -> Any:
         state = of.__dict__
         for parts in _PARTS:
             if name in state.get(parts, ()):

@@ -139,7 +139,7 @@ class LegacyPolicy(ActingPolicy):
 
     def postprocess_trajectory(
         self,
-        sample_batch: Any,
+        sample_batch: dict[str, Any],
         other_agent_batches: Any = None,  # noqa: ARG002
         episode: Any = None,  # noqa: ARG002
     ) -> Any:
@@ -151,12 +151,14 @@ class LegacyPolicy(ActingPolicy):
         postprocess(sample_batch, self._config, self._value_after)
         return sample_batch
 
-    def loss(self, model: Any, dist_class: Any, train_batch: Any) -> torch.Tensor:  # noqa: ARG002
+    def loss(self, model: Any, dist_class: Any, train_batch: Mapping[str, Any]) -> torch.Tensor:  # noqa: ARG002
         """Computes the learner's loss of a batch; ignores `model` and `dist_class`."""
         found: torch.Tensor = self._learning().loss(train_batch)
         return found
 
-    def compute_gradients(self, postprocessed_batch: Any) -> tuple[list[Any], dict[str, Any]]:
+    def compute_gradients(
+        self, postprocessed_batch: Mapping[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
         """Computes the clipped gradients of a batch's loss.
 
         Returns:
@@ -173,7 +175,7 @@ class LegacyPolicy(ActingPolicy):
         self._learning().apply(gradients)
         self._changed()
 
-    def learn_on_batch(self, postprocessed_batch: Any) -> dict[str, Any]:
+    def learn_on_batch(self, postprocessed_batch: Mapping[str, Any]) -> dict[str, Any]:
         """Makes one optimizer step with a batch that workers have sampled.
 
         Returns:
@@ -194,7 +196,7 @@ class LegacyPolicy(ActingPolicy):
             "num_agent_steps_trained": _count(postprocessed_batch),
         }
 
-    def load_batch_into_buffer(self, batch: Any, buffer_index: int = 0) -> int:
+    def load_batch_into_buffer(self, batch: Mapping[str, Any], buffer_index: int = 0) -> int:
         """Stores a batch for `learn_on_loaded_batch`, and returns its number of steps."""
         self._buffers[buffer_index] = batch
         return _count(batch)
@@ -236,7 +238,7 @@ class LegacyPolicy(ActingPolicy):
         """Returns empty `learner_stats`."""
         return {"learner_stats": {}}
 
-    def extra_grad_info(self, train_batch: Any) -> dict[str, Any]:  # noqa: ARG002
+    def extra_grad_info(self, train_batch: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
         """Returns the statistics of the last update."""
         return dict(self.model.tower_stats)
 
@@ -351,7 +353,7 @@ class LegacyPolicy(ActingPolicy):
         self.model.__dict__["tower_stats"] = stats
         return stats
 
-    def _value_after(self, batch: Any) -> float:
+    def _value_after(self, batch: Mapping[str, Any]) -> float:
         """Returns the value after the last step of a chunk: 0 if the episode ended with it."""
         columns = dict(batch.items())  # `batch["dones"]` is `terminateds` since Ray 2.1
         ends = columns["terminateds" if "terminateds" in columns else "dones"]
@@ -363,6 +365,6 @@ class LegacyPolicy(ActingPolicy):
         return float(extras["vf_preds"][0]) if "vf_preds" in extras else 0.0
 
 
-def _count(batch: Any) -> int:
+def _count(batch: Mapping[str, Any]) -> int:
     """Returns a batch's number of steps, including padding as old Rays did."""
     return len(batch["rewards"])

@@ -32,7 +32,11 @@ class PolicyInputs:
             )
 
     def batch(
-        self, obs: Any, state: Sequence[Any] | None = None, actions: Any = None, rewards: Any = None
+        self,
+        obs: Any,
+        state: Sequence[Any] | None = None,
+        actions: object = None,
+        rewards: object = None,
     ) -> dict[str, Any]:
         """Creates a batch for the module, with a time axis of one step if it is recurrent.
 
@@ -67,7 +71,7 @@ class PolicyInputs:
         flat = np.asarray(obs).reshape(len(obs), -1)
         return np.concatenate([flat, self._previous_steps(actions, rewards, len(obs))], axis=-1)
 
-    def _previous_steps(self, actions: Any, rewards: Any, count: int) -> Any:
+    def _previous_steps(self, actions: object, rewards: object, count: int) -> Any:
         parts = []
         if self._actions:
             taken = connectors.flat_actions(
@@ -90,6 +94,6 @@ def stacked(values: Any) -> Any:
     return array.astype(np.float32) if array.dtype == np.float64 else array
 
 
-def in_numpy(value: Any) -> Any:
+def in_numpy(value: object) -> Any:
     """Converts a tensor to an array; other values stay."""
     return value.detach().cpu().numpy() if hasattr(value, "detach") else value

@@ -139,7 +139,7 @@ class PolicyLearning:
             return self._in_sequences(tensors, lengths)
         return {"loss_mask": torch.ones(count, dtype=torch.bool, device=device), **tensors}
 
-    def _in_sequences(self, columns: dict[str, Any], lengths: Any) -> dict[str, Any]:
+    def _in_sequences(self, columns: dict[str, Any], lengths: object) -> dict[str, Any]:
         """Returns columns `[sequences, T, …]`, initial states, and the mask without padding."""
         states = [name for name in columns if name.startswith("state_in_")]
         rest = {n: c for n, c in columns.items() if not n.startswith("state_")}
@@ -166,15 +166,15 @@ class PolicyLearning:
 _STRUCTURES = ("obs", "new_obs", "actions")
 
 
-def _is_numeric(column: Any) -> bool:
+def _is_numeric(column: object) -> bool:
     return isinstance(column, torch.Tensor) or np.asarray(column).dtype.kind in "fiub"
 
 
-def _tensor(column: Any, device: torch.device) -> Any:
+def _tensor(column: object, device: torch.device) -> Any:
     """Converts a column to tensors, and float64 to float32."""
     import tree
 
-    def convert(part: Any) -> torch.Tensor:
+    def convert(part: object) -> torch.Tensor:
         if isinstance(part, np.ndarray) and not part.flags.writeable:
             part = part.copy()  # read-only from Ray's object store
         tensor = torch.as_tensor(part, device=device)
@@ -204,7 +204,7 @@ def _padded(column: torch.Tensor, rows: Iterable[Array]) -> torch.Tensor:
     return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True).flatten(0, 1)
 
 
-def _repeated(state: Any, count: int, device: torch.device) -> Any:
+def _repeated(state: object, count: int, device: torch.device) -> Any:
     import tree
 
     return tree.map_structure(
@@ -212,7 +212,7 @@ def _repeated(state: Any, count: int, device: torch.device) -> Any:
     )
 
 
-def _of_array(value: Any) -> Any:
+def _of_array(value: object) -> Any:
     if not isinstance(value, np.ndarray):
         return value
     # Ray 2.44 and 2.48 convert lists of names to arrays, too.

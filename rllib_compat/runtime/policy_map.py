@@ -84,8 +84,8 @@ class LegacyPolicies(_Dict):
         self,
         policy_id: str,
         policy_cls: type | None = None,
-        observation_space: Any = None,
-        action_space: Any = None,
+        observation_space: object = None,
+        action_space: object = None,
         config_override: Mapping[str, Any] | None = None,
         merged_config: object = None,  # noqa: ARG002 - the trainer's config with the override
     ) -> None:

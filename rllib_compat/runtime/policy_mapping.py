@@ -127,7 +127,7 @@ class MappingFn:
         return f"{type(self).__name__}({self.legacy!r})"
 
     def __call__(
-        self, agent_id: Any, episode: object = None, worker: Any = None, **more: Any
+        self, agent_id: object, episode: object = None, worker: object = None, **more: object
     ) -> Any:
         """Returns the policy of an agent; the new API stack does not pass the worker."""
         worker = worker if worker is not None else MappingContext.worker

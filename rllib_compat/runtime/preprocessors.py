@@ -179,7 +179,7 @@ def has_lists(space: Space | None) -> bool:
     return isinstance(space, Repeated) or (space is not None and any(map(has_lists, space.parts())))
 
 
-def flatten_lists(space: Space, value: Any) -> Any:
+def flatten_lists(space: Space, value: object) -> Any:
     """Replaces lists in a value with vectors.
 
     Raises:

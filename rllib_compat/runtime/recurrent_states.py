@@ -26,7 +26,7 @@ def initial_state(module: RLModule) -> list[Any]:
     return [np.asarray(part) for part in flatten_state(module.get_initial_state(), batched=False)]
 
 
-def state_after_step(state: Any, *, batched: bool = True) -> list[Any]:
+def state_after_step(state: object, *, batched: bool = True) -> list[Any]:
     """Returns the flat state that old policies returned; of attention, only the newest output.
 
     Old code keeps the memory itself, and appends that output to it (`AttentionWrapper` of Ray 1.2 –
@@ -61,5 +61,5 @@ def nest_state(module: RLModule, state: Iterable[Any], *, batched: bool = True) 
     return {name: found[name].reshape(*lead[name], *template[name].shape) for name in template}
 
 
-def _is_of_an_lstm(state: Any) -> bool:
+def _is_of_an_lstm(state: object) -> bool:
     return isinstance(state, dict) and set(state) == set(_LSTM_STATES)

@@ -191,7 +191,7 @@ class LegacyWorker:
         found: Callable[..., str] = self.env_runner.config.policy_mapping_fn
         return found
 
-    def add_policy(self, policy_id: str, *args: Any, **kwargs: Any) -> Any:
+    def add_policy(self, policy_id: str, *args: object, **kwargs: object) -> Any:
         """Adds a policy; see `Trainer.add_policy`.
 
         Raises:
@@ -199,7 +199,7 @@ class LegacyWorker:
         """
         return self._owner("add_policy").add_policy(policy_id, *args, **kwargs)
 
-    def remove_policy(self, *, policy_id: str = ONLY_POLICY, **kwargs: Any) -> None:
+    def remove_policy(self, *, policy_id: str = ONLY_POLICY, **kwargs: object) -> None:
         """Removes a policy; see `Trainer.remove_policy`.
 
         Raises:
@@ -452,7 +452,7 @@ class LegacyWorker:
 
     # The machine
 
-    def apply(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def apply(self, func: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         """Calls `func` with this worker."""
         return func(self, *args, **kwargs)
 

@@ -403,7 +403,7 @@ def _episode(
     )
 
 
-def _as_observed(observation: Any, space: gymnasium.Space[Any]) -> Any:
+def _as_observed(observation: object, space: gymnasium.Space[Any]) -> Any:
     """An observation with the type of its space: integers as floats."""
     import gymnasium
 

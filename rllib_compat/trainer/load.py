@@ -46,7 +46,7 @@ def load(
     action_space: object = None,
     model: str | type | Mapping[str, Any] | None = None,
     given: Given | None = None,
-    **overrides: Any,
+    **overrides: object,
 ) -> Algorithm:
     """Loads a checkpoint of any Ray, converted or not, ready to train.
 

@@ -148,7 +148,7 @@ class WorkerSet(Workers):
         local_worker: bool = True,
         **_: object,
     ) -> None:
-        def make_env(context: Any) -> Any:
+        def make_env(context: object) -> Any:
             env = env_creator(context)
             if validate_env is not None:
                 validate_env(env, context)

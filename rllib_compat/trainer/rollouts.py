@@ -154,7 +154,7 @@ def roll_out(
         yield episode
 
 
-def _step(env: Env, action: Any, *, many: bool) -> Any:
+def _step(env: Env, action: object, *, many: bool) -> Any:
     """A step of an environment.
 
     Raises:

@@ -95,7 +95,7 @@ class _Replaceable:
         self.read = read
         self.__doc__ = read.__doc__
 
-    def __get__(self, trainer: Any, owner: object = None) -> Any:
+    def __get__(self, trainer: object, owner: object = None) -> Any:
         return self if trainer is None else self.read(trainer)
 
 
@@ -296,7 +296,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         self.last_result = super().train()
         return self.last_result
 
-    def get_auto_filled_metrics(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def get_auto_filled_metrics(self, *args: object, **kwargs: object) -> dict[str, Any]:
         """Tune's own keys of a result, with three keys of Ray 0.5 – 2.6."""
         metrics = dict(super().get_auto_filled_metrics(*args, **kwargs))
         config = metrics.get("config", {})
@@ -479,7 +479,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         """The off-policy estimators, by name."""
         return dict(getattr(self.algorithm, "reward_estimators", None) or {})
 
-    def add_module(self, *args: Any, **kwargs: Any) -> Any:
+    def add_module(self, *args: object, **kwargs: object) -> Any:
         """Adds a module, as `Algorithm.add_module` does."""
         return self.algorithm.add_module(*args, **kwargs)
 
@@ -769,7 +769,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     def __getattr__(self, name: str) -> Any:
         raise missing(self, "trainer", name)
 
-    def call_hook(self, name: str, *arguments: Any) -> None:
+    def call_hook(self, name: str, *arguments: object) -> None:
         """Calls a hook of the class (`subclasses.HOOKS`), if it has it.
 
         RLlib's own functions are part of its algorithms, which call them themselves.

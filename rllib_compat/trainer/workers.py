@@ -168,7 +168,7 @@ class LegacyWorkers(Workers):
         alone = self._policies is not None and env_runners.is_in_this_process(self.group)
         return [] if alone else self._running.learned_weights()
 
-    def add_policy(self, policy_id: str, *args: Any, **kwargs: Any) -> Any:
+    def add_policy(self, policy_id: str, *args: object, **kwargs: object) -> Any:
         """Adds a policy to learners and workers; see `Trainer.add_policy`."""
         return self.local_worker().add_policy(policy_id, *args, **kwargs)
 

@@ -132,7 +132,7 @@ def _as_record(value: object) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _without_pickles(value: Any) -> Any:
+def _without_pickles(value: object) -> Any:
     """The same without what Tune would unpickle, when it reads the value as JSON again."""
     if isinstance(value, dict):
         if "_type" in value:

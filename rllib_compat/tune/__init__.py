@@ -97,7 +97,7 @@ SECTIONS = ("sampler_results/",)
 EVALUATION = "evaluation/"
 
 
-def run(run_or_experiment: object, name: str | None = None, **arguments: Any) -> Any:
+def run(run_or_experiment: object, name: str | None = None, **arguments: object) -> Any:
     """`ray.tune.run`, also with the arguments of old Rays.
 
     Args:

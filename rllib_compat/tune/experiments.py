@@ -220,7 +220,7 @@ def _with_inputs(spec: dict[str, Any], file: Path) -> dict[str, Any]:
     return spec
 
 
-def _found(source: Any, places: list[Path]) -> Any:
+def _found(source: object, places: list[Path]) -> Any:
     if isinstance(source, list):
         return [_found(one, places) for one in source]
     if isinstance(source, dict):
@@ -232,7 +232,7 @@ def _found(source: Any, places: list[Path]) -> Any:
     return str(found[0]) if found else source
 
 
-def _first(value: Any) -> Any:
+def _first(value: object) -> Any:
     """Replaces the grid searches of a config with their first values."""
     if isinstance(value, dict):
         if set(value) == {"grid_search"}:

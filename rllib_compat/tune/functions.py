@@ -152,7 +152,7 @@ def get_session() -> Any:
     return _sessions[-1] if _sessions else None
 
 
-def init(reporter: Any, ignore_reinit_error: bool = True) -> None:
+def init(reporter: object, ignore_reinit_error: bool = True) -> None:
     """Starts a session, unless there is one.
 
     Args:

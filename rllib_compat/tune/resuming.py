@@ -85,7 +85,7 @@ def _move_aside(files: Iterable[Path]) -> None:
         file.rename(file.parent / ASIDE / file.name)
 
 
-def with_code(found: Any, caller: Any) -> Any:
+def with_code(found: object, caller: object) -> Any:
     """Replaces the text of code in a trial's config with the caller's code."""
     if isinstance(found, dict):
         given = caller if isinstance(caller, Mapping) else {}
@@ -98,7 +98,7 @@ def _is_code(value: object) -> bool:
     return isinstance(value, str) and _CODE.fullmatch(value) is not None
 
 
-def _code_in(value: Any, path: str = "$") -> Iterator[str]:
+def _code_in(value: object, path: str = "$") -> Iterator[str]:
     if _is_code(value):
         yield path
     elif isinstance(value, dict):

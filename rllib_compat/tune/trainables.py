@@ -41,7 +41,7 @@ def _saved_path(folder: Path) -> str:
     return os.path.normpath(files.path(place))
 
 
-def _store_path(saved: Any, folder: str) -> Any:
+def _store_path(saved: object, folder: str) -> Any:
     """Writes the returned path into the checkpoint; other values are returned unchanged."""
     if not isinstance(saved, (str, os.PathLike)):
         return saved
@@ -79,7 +79,7 @@ def _saving(written: Callable[..., Any]) -> Callable[..., Any]:
 
 def _loading(written: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(written)
-    def load_checkpoint(self: Any, checkpoint: Any) -> None:
+    def load_checkpoint(self: object, checkpoint: object) -> None:
         written(self, _load_saved(checkpoint))
 
     return load_checkpoint

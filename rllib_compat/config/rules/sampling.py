@@ -298,7 +298,7 @@ def enable_async_evaluation(value: object, context: Context) -> Outcome:
     return Outcome({context.target: True}) if value else drop("it was switched off")
 
 
-def custom_evaluation(value: Any, context: Context) -> Outcome:
+def custom_evaluation(value: object, context: Context) -> Outcome:
     """A function that evaluates, behind an adapter for its old arguments."""
     if value is None:
         return drop("there was none")

@@ -270,7 +270,7 @@ def _separates_schedules(context: Context) -> bool:
     return context.stack == "old" and context.algorithm not in _ONE_SETTING
 
 
-def _todays_schedule(points: Any, before: Any) -> Any:
+def _todays_schedule(points: Any, before: object) -> Any:
     """A legacy schedule as today's: it begins at step 0, with what was before, and has two ends."""
     steps = [[int(step), float(value)] for step, value in points]
     if steps[0][0] > 0:

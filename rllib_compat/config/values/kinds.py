@@ -225,7 +225,7 @@ class Integer(Number):
         number = self._read(value)
         return isinstance(number, Integral) or float(number).is_integer()
 
-    def accept(self, value: Any, path: str, validator: Validator) -> Any:
+    def accept(self, value: object, path: str, validator: Validator) -> Any:
         number = super().accept(value, path, validator)
         return int(number) if isinstance(number, (float, np.floating)) else number
 

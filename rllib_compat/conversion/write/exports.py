@@ -283,7 +283,7 @@ def _acting(checkpoint: LegacyCheckpoint, policy: PolicyState, network: Network)
     }
 
 
-def plain(found: Any) -> Any:
+def plain(found: object) -> Any:
     """Returns the part of a file's value that JSON can represent."""
     match found:
         case Mapping():

@@ -155,7 +155,7 @@ def keep_action_range(config: AlgorithmConfig, networks: Mapping[str, AnyNetwork
     return [Finding.info("normalize-actions", Verdict.DERIVED, path, message)]
 
 
-def _target_entropy(policy: PolicyState, config: Any) -> float | None:
+def _target_entropy(policy: PolicyState, config: AlgorithmConfig) -> float | None:
     """Returns the target entropy if Ray's "auto" is another: 98 % of the maximum."""
     if not isinstance(policy.action_space, Discrete) or config.target_entropy not in (None, "auto"):
         return None
@@ -213,7 +213,7 @@ def set_progress(
     return [*_epsilons(config, checkpoint, steps), reset]
 
 
-def _noise(config: Any, checkpoint: LegacyCheckpoint, steps: int) -> Finding:
+def _noise(config: AlgorithmConfig, checkpoint: LegacyCheckpoint, steps: int) -> Finding:
     from rllib_compat.networks.modules import exploration
 
     kind, settings = exploration.check(config.exploration_noise)
@@ -227,7 +227,9 @@ def _noise(config: Any, checkpoint: LegacyCheckpoint, steps: int) -> Finding:
     return Finding.info("noise", Verdict.DERIVED, "policies.*.exploration", message)
 
 
-def _epsilons(config: Any, checkpoint: LegacyCheckpoint, steps: int) -> Iterator[Finding]:
+def _epsilons(
+    config: AlgorithmConfig, checkpoint: LegacyCheckpoint, steps: int
+) -> Iterator[Finding]:
     now = _at(config.epsilon, steps)
     for policy_id, policy in checkpoint.policies.items():
         path = f"policies.{policy_id}.exploration"

@@ -47,7 +47,7 @@ class _Contents:
         self.found: dict[tuple[str, str], None] = {}
         self._done: dict[int, Any] = {}
 
-    def of(self, value: Any, depth: int = 0) -> Any:
+    def of(self, value: object, depth: int = 0) -> Any:
         """The same value with dicts and lists in the place of their subclasses' stand-ins.
 
         A value that occurs several times is visited once. One that contains itself, or is nested

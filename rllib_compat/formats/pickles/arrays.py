@@ -95,7 +95,7 @@ def _shape(shape: object) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def to_array(machine: Machine, data: Any, kind: Any, shape: Any, order: Any = "C") -> Array:
+def to_array(machine: Machine, data: object, kind: Any, shape: Any, order: Any = "C") -> Array:
     """An array of the given bytes."""
     kind, shape = _as_dtype(kind), _shape(shape)
     count = math.prod(shape)
@@ -147,7 +147,7 @@ def make_from_buffer(
     return to_array(machine, data, kind, shape, order)
 
 
-def make_scalar(machine: Machine, kind: Any, data: Any = None) -> Any:
+def make_scalar(machine: Machine, kind: object, data: Any = None) -> Any:
     """`scalar`: one element of its own."""
     if _as_dtype(kind).hasobject:
         return data

@@ -32,7 +32,7 @@ from rllib_compat.neutral.checkpoint import PolicyState
 _FIRST = f"{OWN_PREFIX}encoder."
 
 
-def is_recurrent(names: Any) -> bool:
+def is_recurrent(names: Iterable[str]) -> bool:
     """Whether arrays have the module's names."""
     return any(name.startswith(_FIRST) for name in names)
 

@@ -94,12 +94,14 @@ def _settings(given: dict[str, Any]) -> ModelSettings:
     return ModelSettings.from_config(config, {}, algorithm=given["algorithm"], ray=given["ray"])
 
 
-def original(space: Any) -> Any:
+def original(space: object) -> Any:
     """A space before it was flattened."""
     return getattr(space, "original_space", space)
 
 
-def new_network(settings: ModelSettings, observation_space: Any, action_space: Any) -> Network:
+def new_network(
+    settings: ModelSettings, observation_space: object, action_space: object
+) -> Network:
     """A new network for spaces of gymnasium, with weights that torch's seed decides.
 
     Raises:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
 
 from rllib_compat.neutral.errors import ConfigError
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 OBS, MASK, STATE = "obs", "action_mask", "state"
 
@@ -109,7 +112,7 @@ def _flattening(space: Any) -> Callable[[Any], Any]:
     return partial(_flat, space)
 
 
-def _vector(dtype: Any, value: Any) -> Any:
+def _vector(dtype: DTypeLike, value: Any) -> Any:
     return np.asarray(value, dtype).ravel().astype(np.float32)
 
 

@@ -81,7 +81,7 @@ class BytesEncoderConfig(CNNEncoderConfig):  # type: ignore[misc]  # Ray has no 
 class BytesEncoder(TorchCNNEncoder):  # type: ignore[misc]  # Ray has no types
     """What `BytesEncoderConfig` describes."""
 
-    def _forward(self, inputs: Any, **kwargs: Any) -> dict[str, Any]:
+    def _forward(self, inputs: Mapping[str, Any], **kwargs: Any) -> dict[str, Any]:
         made: dict[str, Any] = super()._forward(
             {**inputs, Columns.OBS: inputs[Columns.OBS].float()}, **kwargs
         )
@@ -102,7 +102,7 @@ class LSTMEncoderConfig(RecurrentEncoderConfig):  # type: ignore[misc]  # Ray ha
 class LSTMEncoder(TorchLSTMEncoder):  # type: ignore[misc]  # Ray has no types
     """What `LSTMEncoderConfig` describes: `obs` is one array, `state_in` has `h` and `c`."""
 
-    def _forward(self, inputs: Any, **_: object) -> dict[str, Any]:
+    def _forward(self, inputs: Mapping[str, Any], **_: object) -> dict[str, Any]:
         seen, state = inputs[Columns.OBS], inputs[Columns.STATE_IN]
         features = self.tokenizer({Columns.OBS: seen.flatten(0, 1)})[ENCODER_OUT]
         states = state["h"].transpose(0, 1), state["c"].transpose(0, 1)
@@ -205,7 +205,7 @@ class BesideLayersConfig(MLPEncoderConfig):  # type: ignore[misc]  # Ray has no 
 class BesideLayers(TorchMLPEncoder):  # type: ignore[misc]  # Ray has no types
     """What `BesideLayersConfig` describes; the weights are named as Ray's."""
 
-    def _forward(self, inputs: Any, **_: object) -> dict[str, Any]:
+    def _forward(self, inputs: Mapping[str, Any], **_: object) -> dict[str, Any]:
         whole, count = inputs[Columns.OBS], self.config.input_dims[0]
         return {ENCODER_OUT: torch.cat([self.net(whole[..., :count]), whole[..., count:]], dim=-1)}
 

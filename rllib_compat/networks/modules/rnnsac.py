@@ -217,7 +217,9 @@ class RNNSACModule(ModuleWithTarget):
             value, logp = self._ahead(logits, following, states)
         return {**out, NEXT_VALUE: value, NEXT_LOGP: logp}
 
-    def _discrete(self, logits: Tensor, seen: Tensor, states: Any, actions: Tensor) -> Any:
+    def _discrete(
+        self, logits: Tensor, seen: Tensor, states: dict[str, Any], actions: Tensor
+    ) -> Any:
         values = self.values_of(seen, states)
         logps = logits.log_softmax(-1)
         # Of two critics the policy follows the first alone, as RLlib's did.
@@ -235,7 +237,7 @@ class RNNSACModule(ModuleWithTarget):
             value = self.values_of(seen, states, own).min(0).values
         return {TAKEN: self.values_of(seen, states, actions), VALUE: value, LOGP: logp}
 
-    def _ahead(self, logits: Tensor, seen: Tensor, states: Any) -> tuple[Tensor, Tensor]:
+    def _ahead(self, logits: Tensor, seen: Tensor, states: dict[str, Any]) -> tuple[Tensor, Tensor]:
         if not self.discrete:
             actions, logp = drawn(logits)
             return self.values_of(seen, states, actions, target=True).min(0).values, logp

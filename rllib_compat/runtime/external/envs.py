@@ -60,7 +60,7 @@ class ServedEnv:
         self._episode: Any = None
         self._last: dict[str, Any] = {}
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:  # noqa: ARG002
+    def reset(self, *, seed: int | None = None, options: object = None) -> tuple[Any, Any]:  # noqa: ARG002
         """Waits for the first observation of an episode that the simulator has started.
 
         A reset during an episode has no effect on the simulator, which continues.

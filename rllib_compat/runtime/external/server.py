@@ -92,7 +92,7 @@ _EPISODE_COMMANDS: dict[str, Callable[[Any, Mapping[str, Any]], dict[str, Any]]]
 _LOCAL_COMMANDS = "GET_WORKER_ARGS", "GET_WEIGHTS", "REPORT_SAMPLES"
 
 
-def _observation(env: Any, request: Mapping[str, Any]) -> Any:
+def _observation(env: object, request: Mapping[str, Any]) -> Any:
     """Returns the observation of a request, after a check against the space.
 
     Any other observation would end the worker, and so the training of all clients.
@@ -271,7 +271,7 @@ class PolicyServerInput(InputReader):  # type: ignore[misc]  # Ray has no types
     def _new_metrics(self) -> list[Any]:
         return [self._metrics.get_nowait() for _ in range(self._metrics.qsize())]
 
-    def _report(self, batch: Any, metrics: Iterable[Any]) -> None:
+    def _report(self, batch: object, metrics: Iterable[Any]) -> None:
         while True:
             try:
                 self._batches.put_nowait(batch)

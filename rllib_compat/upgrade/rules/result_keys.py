@@ -131,7 +131,7 @@ class ResultKeys(Rule):
         first = updated_node.args[0].with_changes(value=last)
         return updated_node.with_changes(func=inner, args=[first, *updated_node.args[1:]])
 
-    def _is_frame(self, node: Any) -> bool:
+    def _is_frame(self, node: object) -> bool:
         """Whether an expression is a data frame, or a part of one."""
         if _MAKES_FRAMES.search(text_of(node)):
             return True
