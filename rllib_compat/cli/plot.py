@@ -84,7 +84,7 @@ def command(
       rllib-compat plot ~/ray_results/PPO --x hours --out curves.svg
       rllib-compat plot old_seeds new_seeds --label 'Ray 0.8.5' --label 'Ray 2.60' --smooth 5
     """
-    from rllib_compat.trials import combine, draw, read
+    from rllib_compat.trials import draw, read
 
     if labels and len(labels) != len(paths):
         raise click.UsageError("Give a --label for each path, or none.")
@@ -93,11 +93,11 @@ def command(
         for path in paths
     ]
     if labels:
-        trials = [combine.combine(own, name) for own, name in zip(found, labels, strict=True)]
+        trials = [draw.combine(own, name) for own, name in zip(found, labels, strict=True)]
     else:  # the same trial may be meant by two paths
         trials = list({trial.path: trial for own in found for trial in own}.values())
     if smooth > 1:
-        trials = [combine.smooth(trial, smooth) for trial in trials]
+        trials = [draw.smooth(trial, smooth) for trial in trials]
     notes = [note for trial in trials for note in trial.notes]
     if as_json:
         shown = [

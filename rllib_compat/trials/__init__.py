@@ -3,8 +3,7 @@
 from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
-    "combine": ("combine", "smooth"),
-    "draw": ("draw as draw_curves",),
+    "draw": ("combine", "draw as draw_curves", "smooth"),
     "read": ("Trial", "find_trials", "read_returns", "read_trial"),
 }
 
