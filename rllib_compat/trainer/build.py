@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from rllib_compat import registry
 from rllib_compat.config import Translation, translate
-from rllib_compat.config.era import Era
 from rllib_compat.networks import fresh
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.frozen import frozen
@@ -23,7 +22,7 @@ from rllib_compat.runtime.learner_info import names_only_policy
 from rllib_compat.runtime.learners import use_reporting_learner
 from rllib_compat.runtime.placeholders import placeholder_env
 from rllib_compat.trainer import refusals, subclasses
-from rllib_compat.trainer.defaults import merge
+from rllib_compat.trainer.defaults import Origin, merge
 from rllib_compat.trainer.waiting import with_resources
 
 if TYPE_CHECKING:
@@ -38,30 +37,6 @@ RESTARTING = (
     "recreate_failed_env_runners",
     "restart_failed_env_runners",
 )
-
-
-@frozen
-class Origin:
-    """Where a config comes from, as the caller says.
-
-    Attributes:
-        algorithm: The algorithm, or None if the config's keys imply it.
-        ray: The Ray that it was written for; `TODAY` for the installed one; None if unknown.
-    """
-
-    algorithm: str | None
-    ray: str | None
-
-    @property
-    def legacy_ray(self) -> str | None:
-        """The Ray whose defaults are kept, or None."""
-        return None if self.ray == TODAY else self.ray
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of `translate`."""
-        old = self.ray != TODAY
-        return {"algorithm": self.algorithm, "legacy_ray": Era(self.ray), "old_networks": old}
 
 
 @frozen

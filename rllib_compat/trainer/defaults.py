@@ -1,4 +1,4 @@
-"""`COMMON_CONFIG`, `DEFAULT_CONFIG`, and functions that merge configs into them."""
+"""`COMMON_CONFIG`, `DEFAULT_CONFIG`, whose they are, and functions that merge configs into them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 from packaging.version import Version
 
 from rllib_compat.config import default_config
-from rllib_compat.config.era import AUTO, resolve
+from rllib_compat.config.era import AUTO, Era, resolve
 from rllib_compat.config.evidence import lifetime_of_algorithm
+from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import import_attribute
 from rllib_compat.registry import keys as table
 
@@ -19,6 +20,30 @@ USUAL = "0.8.5"
 
 # Another `type` in these has other keys, so that it replaces the whole dict.
 REPLACED_WITH_TYPE = ("exploration_config", "replay_buffer_config")
+
+
+@frozen
+class Origin:
+    """Where a config comes from, as the caller says.
+
+    Attributes:
+        algorithm: The algorithm, or None if the config's keys imply it.
+        ray: The Ray that it was written for; `TODAY` for the installed one; None if unknown.
+    """
+
+    algorithm: str | None
+    ray: str | None
+
+    @property
+    def legacy_ray(self) -> str | None:
+        """The Ray whose defaults are kept, or None."""
+        return None if self.ray == table.TODAY else self.ray
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `translate`."""
+        old = self.ray != table.TODAY
+        return {"algorithm": self.algorithm, "legacy_ray": Era(self.ray), "old_networks": old}
 
 
 class DefaultConfig(dict[str, Any]):

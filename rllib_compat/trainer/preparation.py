@@ -20,8 +20,7 @@ from rllib_compat.registry.keys import TODAY
 from rllib_compat.runtime.default_policy import with_default_policy
 from rllib_compat.runtime.envs import resolve_env_name
 from rllib_compat.trainer import subclasses, waiting
-from rllib_compat.trainer.build import Origin
-from rllib_compat.trainer.defaults import common_config, defaults_of, merge
+from rllib_compat.trainer.defaults import Origin, common_config, defaults_of, merge
 
 if TYPE_CHECKING:
     from rllib_compat.trainer.subclasses import LegacyTrainer
@@ -68,6 +67,7 @@ def prepare(
         ConfigError: It can't be translated.
     """
     cls, learns_once = type(trainer), trainer.learns_once
+    checks, has_steps = subclasses.config_validators(trainer), subclasses.has_steps(cls)
     given = with_default_policy(merge(subclasses.own_defaults(cls), config))
     if given.get("output") == "logdir":
         given["output"] = logdir
@@ -80,13 +80,12 @@ def prepare(
         given = {**subclasses.PLAIN, **given}
     of_none = learns_once and not trainer.algorithm_name
     defaults = common_config() if of_none else defaults_of(algorithm, origin.legacy_ray)
-    for check in subclasses.config_validators(trainer):
+    for check in checks:
         given = subclasses.validated(check, defaults, given)
     own_policy = subclasses.own_policy(trainer, merge(defaults, given))
     own = subclasses.own_keys(cls, given)
     asked = origin.arguments
-    own_parts = own_policy is not None or subclasses.has_steps(cls)
-    if own_parts or learns_on_old_stack(algorithm, given):
+    if has_steps or own_policy is not None or learns_on_old_stack(algorithm, given):
         asked["api_stack"] = "old"
     given, findings = fit_gpus(
         given, defaults, legacy_ray=origin.legacy_ray, gpus=startup.count_gpus()

@@ -36,7 +36,7 @@ from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 from rllib_compat.runtime.results import complete_evaluation
 from rllib_compat.runtime.user_envs import with_user_api
 from rllib_compat.trainer import exports, refusals, subclasses
-from rllib_compat.trainer.build import AlgorithmBuilder, Origin
+from rllib_compat.trainer.build import AlgorithmBuilder
 from rllib_compat.trainer.checkpoints import (
     Checkpoints,
     named_as_by_code,
@@ -44,7 +44,7 @@ from rllib_compat.trainer.checkpoints import (
     save_whole,
     unpack,
 )
-from rllib_compat.trainer.defaults import DefaultConfig, defaults_of, merge
+from rllib_compat.trainer.defaults import DefaultConfig, Origin, defaults_of, merge
 from rllib_compat.trainer.inference import Inference
 from rllib_compat.trainer.load import LoadedAlgorithm
 from rllib_compat.trainer.policies import Policies
