@@ -12,8 +12,8 @@ import importlib
 from typing import Any
 
 import gymnasium
-from gymnasium import Space, spaces
 
+from rllib_compat.gym import spaces
 from rllib_compat.gym.core import (
     ActionWrapper,
     Env,
@@ -24,6 +24,7 @@ from rllib_compat.gym.core import (
     Wrapper,
 )
 from rllib_compat.gym.registration import make, register, spec
+from rllib_compat.gym.spaces import Space
 
 __all__ = [
     "ActionWrapper",
@@ -46,7 +47,7 @@ __version__ = "0.21.0"
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("envs", "vector", "wrappers"):
+    if name in ("envs", "error", "logger", "vector", "wrappers"):
         return importlib.import_module(f"{__name__}.{name}")
     if hasattr(gymnasium, name):
         return getattr(gymnasium, name)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import inspect
 from functools import cache, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
+from rllib_compat.gym.error import Error
 from rllib_compat.gym.seeding import np_random
 
 if TYPE_CHECKING:
@@ -34,7 +36,8 @@ class Env(gymnasium.Env[Any, Any]):
 
     def seed(self, seed: int | None = None) -> list[int | None]:
         """Seeds the environment's own random numbers."""
-        self.np_random, used = np_random(seed)
+        made, used = np_random(seed)
+        self.np_random: Any = made
         return [used]
 
     def render(self, mode: str = "human", **_: object) -> Any:
@@ -42,52 +45,20 @@ class Env(gymnasium.Env[Any, Any]):
         raise NotImplementedError
 
 
-GoalEnv = Env
+class GoalEnv(Env):
+    """An environment with a goal: it observes a dict of three parts, and has `compute_reward`."""
 
+    def reset(self, **kwargs: Any) -> Any:
+        """Checks the observation space; subclasses call it first.
 
-class OldApi(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """A gymnasium environment with the methods that gym had until 0.25.
-
-    Args:
-        env: The environment. A class of gymnasium becomes old by `OldApi(TheClass())`.
-    """
-
-    is_old_api = True
-
-    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
-        super().__init__(env)
-        self._seed: int | None = None
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        """Starts an episode; returns the observation alone."""
-        if seed is None:
-            seed, self._seed = self._seed, None
-        return self.env.reset(seed=seed, options=options)[0]
-
-    def step(self, action: object) -> Any:
-        """Takes one step.
-
-        Returns:
-            Observation, reward, done, info. As gym's TimeLimit did, info has a truncation as
-            `TimeLimit.truncated`.
+        Raises:
+            Error: It is no Dict, or lacks a part.
         """
-        return four_values(self.env.step(action))
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        inside = self.env
-        return getattr(inside, "get_wrapper_attr", partial(getattr, inside))(name)
-
-    def seed(self, seed: int | None = None) -> list[int | None]:
-        """Seeds the environment; gymnasium does that with the next reset."""
-        self._seed = seed
-        return [seed]
-
-    def render(self, mode: str = "human", **_: object) -> Any:
-        """Renders in the mode that is asked for now, and not when the environment was made."""
-        self.unwrapped.render_mode = mode
-        return self.unwrapped.render()
+        parts = getattr(self.observation_space, "spaces", {})
+        for name in ("observation", "achieved_goal", "desired_goal"):
+            if name not in parts:
+                raise Error(f"A GoalEnv's observation_space is a Dict with the part {name!r}.")
+        return super().reset(**kwargs)
 
 
 def _inherited_space(name: str) -> property:
@@ -111,9 +82,18 @@ class Wrapper(Env):
     """
 
     def __init__(self, env: Any) -> None:
-        self.env = env if getattr(env, "is_old_api", False) or not _is_todays(env) else OldApi(env)
+        self.env = OldApi(env) if is_todays(env) and type(self) is not OldApi else env
         self._spaces: dict[str, Any] = {}
         self.metadata = getattr(env, "metadata", {})
+        self.reward_range = getattr(env, "reward_range", Env.reward_range)
+
+    def __str__(self) -> str:
+        return f"<{type(self).__name__}{self.env}>"
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name of the class."""
+        return cls.__name__
 
     observation_space: Any = _inherited_space("observation_space")
     action_space: Any = _inherited_space("action_space")
@@ -152,6 +132,79 @@ class Wrapper(Env):
         if name.startswith("_") or name == "env":
             raise AttributeError(name)
         return getattr(self.env, name)
+
+
+def _of_time_limit(name: str) -> property:
+    """What old code reads and sets of gymnasium's `TimeLimit`, which is the outermost wrapper."""
+
+    def get(self: Any) -> Any:
+        return getattr(self.env, name)
+
+    def set_inside(self: Any, value: object) -> None:
+        setattr(self.env, name, value)
+
+    return property(get, set_inside)
+
+
+class OldApi(Wrapper):
+    """A gymnasium environment with the methods that gym had until 0.25.
+
+    Args:
+        env: The environment. A class of gymnasium becomes old by `OldApi(TheClass())`.
+    """
+
+    _seed: int | None = None
+
+    _max_episode_steps = _of_time_limit("_max_episode_steps")
+    _elapsed_steps = _of_time_limit("_elapsed_steps")
+
+    def reset(self, *, seed: int | None = None, options: Any = None, **_: object) -> Any:
+        """Starts an episode; returns the observation alone."""
+        if seed is None:
+            seed, self._seed = self._seed, None
+        return self.env.reset(seed=seed, options=options)[0]
+
+    def step(self, action: object) -> Any:
+        """Takes one step.
+
+        Returns:
+            Observation, reward, done, info. As gym's TimeLimit did, info has a truncation as
+            `TimeLimit.truncated`.
+        """
+        return four_values(self.env.step(action))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "env":
+            raise AttributeError(name)
+        inside = self.env
+        try:
+            return getattr(inside, "get_wrapper_attr", partial(getattr, inside))(name)
+        except AttributeError:
+            return _of_tables(self.unwrapped, name)
+
+    def seed(self, seed: int | None = None) -> list[int | None]:
+        """Seeds the environment: one of gymnasium's own as gym's, any other at the next reset."""
+        inner = self.unwrapped
+        if type(inner).__module__.startswith("gymnasium.envs."):
+            inner.np_random, used = np_random(seed)
+            return [used]
+        self._seed = seed
+        return [seed]
+
+    def render(self, mode: str = "human", **_: object) -> Any:
+        """Renders in the mode that is asked for now, and not when the environment was made."""
+        self.unwrapped.render_mode = mode
+        return self.unwrapped.render()
+
+
+#: Attributes of gym's environments by tables → what they are in gymnasium's.
+_OF_TABLES = {"nS": "observation_space.n", "nA": "action_space.n", "isd": "initial_state_distrib"}
+
+
+def _of_tables(env: Any, name: str) -> Any:
+    if name not in _OF_TABLES or not hasattr(env, "P"):
+        raise AttributeError(f"{type(env).__name__!r} object has no attribute {name!r}")
+    return attrgetter(_OF_TABLES[name])(env)
 
 
 class ObservationWrapper(Wrapper):
@@ -206,8 +259,11 @@ def four_values(result: tuple[Any, ...]) -> Any:
     return obs, reward, bool(terminated or truncated), info
 
 
-def _is_todays(env: object) -> bool:
-    return isinstance(env, gymnasium.Env) and "seed" in inspect.signature(env.reset).parameters
+def is_todays(env: object) -> bool:
+    """Whether an environment has gymnasium's API, and not gym's."""
+    if getattr(env, "is_old_api", False) or not isinstance(env, gymnasium.Env):
+        return False
+    return "seed" in inspect.signature(env.reset).parameters
 
 
 @cache
@@ -223,32 +279,50 @@ def make_old_class(name: str, today: type, place: str, kind: type | None = None)
     return type(name, (kind or _OldEnv, today), members)
 
 
-class _OldEnv:
-    """`gym.Env` around the methods of one of gymnasium."""
+class _OldMethods:
+    """The methods of `gym.Env` around those of an environment of gymnasium."""
 
     is_old_api = True
     todays: type
-    _old_seed: int | None = None
+    _np_random: Any
 
-    def reset(self, **kwargs: object) -> Any:
+    @property
+    def np_random(self) -> Any:
+        """The random numbers of this environment."""
+        if self._np_random is None:
+            self.seed()
+        return self._np_random
+
+    @np_random.setter
+    def np_random(self, value: Any) -> None:
+        self._np_random = value
+
+    def reset(self, *, seed: Any = None, **kwargs: object) -> Any:
         """Starts an episode, and returns the first observation."""
-        given, kept, self._old_seed = kwargs.pop("seed", None), self._old_seed, None
-        seed = kept if given is None else given
-        return self.todays.reset(self, seed=seed, **kwargs)[0]  # type: ignore[attr-defined]
+        if seed is not None:
+            self.seed(seed)
+        return self.todays.reset(self, **kwargs)[0]  # type: ignore[attr-defined]
 
     def step(self, action: object) -> Any:
         """Takes one step: observation, reward, done, info."""
         return four_values(self.todays.step(self, action))  # type: ignore[attr-defined]
 
     def seed(self, seed: int | None = None) -> list[int | None]:
-        """Seeds the next reset."""
-        self._old_seed = seed
-        return [seed]
+        """Seeds the random numbers."""
+        self.np_random, used = np_random(seed)
+        return [used]
 
     def render(self, mode: str = "human", **_: object) -> Any:
         """Draws in the mode that is asked for now."""
         self.render_mode = mode
         return self.todays.render(self)  # type: ignore[attr-defined]
+
+
+class _OldEnv(_OldMethods, Env):  # type: ignore[misc]  # of `render_mode`
+    """`gym.Env` around the methods of one of gymnasium."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _of_tables(self, name)
 
 
 class OldEnvWithoutLimit(_OldEnv):
@@ -261,7 +335,7 @@ class OldEnvWithoutLimit(_OldEnv):
         return obs, reward, bool(terminated or truncated), info
 
 
-class OldMultiAgentEnv(_OldEnv):
+class OldMultiAgentEnv(_OldMethods):
     """RLlib's `MultiAgentEnv` until Ray 2.2."""
 
     num_agents: Any = None  # a property today, which Ray's own examples can't set
@@ -299,16 +373,17 @@ class _OldWrapper(Wrapper):
     todays: type
 
     def __init__(self, env: Any, *args: object, **kwargs: object) -> None:
-        super().__init__(OldApi(self.todays(_AsTodays(env), *args, **kwargs)))
+        super().__init__(OldApi(self.todays(AsTodays(env), *args, **kwargs)))
 
 
-class _AsTodays(gymnasium.Wrapper[Any, Any, Any, Any]):
+class AsTodays(gymnasium.Wrapper[Any, Any, Any, Any]):
     """An old environment as one of gymnasium."""
 
     def __init__(self, env: Any) -> None:
         super().__init__(env.env if type(env) is OldApi else env)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        """Starts an episode: the observation, and its info."""
         if not getattr(self.env, "is_old_api", False):
             return self.env.reset(seed=seed, options=options)
         if seed is not None:
@@ -316,6 +391,7 @@ class _AsTodays(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self.env.reset(), {}
 
     def step(self, action: object) -> Any:
+        """Takes one step, of gymnasium's five values."""
         result: Any = self.env.step(action)
         if len(result) == 5:
             return result

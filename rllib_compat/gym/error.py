@@ -5,27 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium.error
-from gymnasium.error import Error
 
-_NAMES = (
-    "APIConnectionError",
-    "APIError",
-    "AuthenticationError",
-    "DoubleWrapperError",
-    "InvalidFrame",
-    "InvalidRequestError",
-    "RateLimitError",
-    "ResetNotAllowed",
-    "RetriesExceededError",
-    "Unregistered",
-    "UnregisteredBenchmark",
-    "UnseedableEnv",
-    "VideoRecorderError",
-    "WrapAfterConfigureError",
-)
-__all__ = [*_NAMES]
+#: Errors that only gym had → what they derive from.
+_BASES = {
+    "APIError": "Error",
+    "APIConnectionError": "APIError",
+    "AuthenticationError": "APIError",
+    "DoubleWrapperError": "Error",
+    "InvalidFrame": "Error",
+    "InvalidRequestError": "APIError",
+    "RateLimitError": "APIError",
+    "ResetNotAllowed": "Error",
+    "RetriesExceededError": "Error",
+    "UnregisteredBenchmark": "Unregistered",
+    "UnseedableEnv": "Error",
+    "VideoRecorderError": "Error",
+    "WrapAfterConfigureError": "Error",
+}
+__all__ = ["Error", "Unregistered", *_BASES]
 
-globals().update({name: type(name, (Error,), {"__module__": __name__}) for name in __all__})
+Error = gymnasium.error.Error
+
+#: What `except gym.error.Unregistered` caught.
+Unregistered = gymnasium.error.UnregisteredEnv
+
+for _name, _base in _BASES.items():
+    globals()[_name] = type(_name, (globals()[_base],), {"__module__": __name__})
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,8 @@ from typing import Any
 
 import gymnasium.logger
 
-__all__ = ["DEBUG", "DISABLED", "ERROR", "INFO", "WARN", "debug", "info", "setLevel", "set_level"]
+__all__ = ["DEBUG", "DISABLED", "ERROR", "INFO", "MIN_LEVEL", "WARN"]  # noqa: F822 - asked for
+__all__ += ["debug", "info", "setLevel", "set_level"]
 
 DEBUG, INFO, WARN, ERROR, DISABLED = 10, 20, 30, 40, 50
 
@@ -21,12 +22,12 @@ setLevel = set_level  # noqa: N816 - so gym called it
 
 def debug(text: str, *args: object) -> None:
     """Says something of level DEBUG."""
-    _say(DEBUG, text, args)
+    _say(DEBUG, "DEBUG: " + text, args)
 
 
 def info(text: str, *args: object) -> None:
     """Says something of level INFO."""
-    _say(INFO, text, args)
+    _say(INFO, "INFO: " + text, args)
 
 
 def _say(level: int, text: str, args: tuple[object, ...]) -> None:
@@ -35,4 +36,4 @@ def _say(level: int, text: str, args: tuple[object, ...]) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(gymnasium.logger, name)
+    return getattr(gymnasium.logger, "min_level" if name == "MIN_LEVEL" else name)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
+import importlib.util
 import math
-from dataclasses import replace
+from dataclasses import fields
 from typing import Any
 
 import gymnasium
-from gymnasium.envs.registration import EnvSpec
+from gymnasium.envs import registration
 
-from rllib_compat.gym.core import OldApi, Wrapper
+from rllib_compat.gym.core import OldApi, Wrapper, is_todays
 from rllib_compat.runtime.atari import game_spec
 from rllib_compat.runtime.envs import resolve_env_name
 
-__all__ = ["EnvSpec", "make", "register", "registry", "spec"]
+__all__ = ["EnvRegistry", "EnvSpec", "load", "make", "register", "registry", "spec"]
 
 
 class TimeLimit(Wrapper):
@@ -39,61 +41,104 @@ class TimeLimit(Wrapper):
         return (*start, True, {**info, "TimeLimit.truncated": not done})
 
 
+def load(name: str) -> Any:
+    """The object of a name `module:name`."""
+    module, _, attribute = name.partition(":")
+    if module.startswith("gym.envs.") and importlib.util.find_spec("gym") is None:
+        module = f"rllib_compat.{module}"
+        importlib.import_module("rllib_compat.gym.envs")
+    return getattr(importlib.import_module(module), attribute)
+
+
 class OldEntryPoint:
     """Makes an environment of the old API, named `module:name` or not, for gymnasium's registry."""
 
     is_old_api = True
 
-    def __init__(self, entry_point: Any, max_episode_steps: int | None) -> None:
+    def __init__(self, entry_point: Any) -> None:
         self.entry_point = entry_point
-        self.max_episode_steps = max_episode_steps
 
     def __call__(self, **kwargs: Any) -> Any:
-        creator = self.entry_point
-        if isinstance(creator, str):
-            module, _, name = creator.partition(":")
-            creator = getattr(importlib.import_module(module), name)
-        env = creator(**kwargs)
-        return TimeLimit(env, self.max_episode_steps) if self.max_episode_steps else env
+        entry = self.entry_point
+        return (load(entry) if isinstance(entry, str) else entry)(**kwargs)
+
+
+class EnvSpec(registration.EnvSpec):
+    """What is registered under a name; `make` gives an environment of the old API."""
+
+    @property
+    def _kwargs(self) -> dict[str, Any]:
+        return self.kwargs
+
+    def make(self, **kwargs: Any) -> Any:
+        """Makes the environment."""
+        entry = self.entry_point
+        if isinstance(entry, str) and entry.startswith("gymnasium."):
+            return OldApi(gymnasium.make(self, **kwargs))
+        own = copy.deepcopy(self)
+        own.kwargs.update(kwargs)
+        env: Any = OldEntryPoint(entry)(**own.kwargs)
+        getattr(env, "unwrapped", env).spec = own
+        if self.max_episode_steps:
+            return TimeLimit(env, self.max_episode_steps)
+        return OldApi(env) if is_todays(env) else env
 
 
 def register(
     id: str,  # noqa: A002
     entry_point: Any = None,
-    *,
+    reward_threshold: float | None = None,
+    nondeterministic: bool = False,
     max_episode_steps: int | None = None,
+    *,
     kwargs: dict[str, Any] | None = None,
     **_: object,
 ) -> None:
     """Registers an environment of the old API."""
-    gymnasium.register(
+    gymnasium.registry[id] = EnvSpec(
         id,
-        OldEntryPoint(entry_point, max_episode_steps),
-        kwargs=kwargs or {},
-        disable_env_checker=True,
+        OldEntryPoint(entry_point),
+        reward_threshold,
+        nondeterministic,
+        max_episode_steps,
         order_enforce=False,
+        disable_env_checker=True,
+        kwargs=kwargs or {},
     )
 
 
 def make(name: Any, **kwargs: Any) -> Any:
     """Makes the environment of that name, or of the next version that gymnasium has."""
-    found, _ = resolve_env_name(name) if isinstance(name, str) else (name, None)
-    env = gymnasium.make(game_spec(found) or found, **kwargs)
-    entry = getattr(env.spec, "entry_point", None)
-    if env.spec is not None and isinstance(entry, OldEntryPoint):
-        # gymnasium does not get the limit, as its own wrapper would end episodes by its own API.
-        env.unwrapped.spec = replace(env.spec, max_episode_steps=entry.max_episode_steps)
-    return env if getattr(env, "is_old_api", False) else OldApi(env)
+    known = name if isinstance(name, registration.EnvSpec) else _find(name)
+    if isinstance(known, EnvSpec):
+        return known.make(**kwargs)
+    return OldApi(gymnasium.make(known, **kwargs))
 
 
-def spec(name: str) -> EnvSpec:
+def spec(name: str) -> Any:
     """What is registered under a name."""
-    found, _ = resolve_env_name(name)
+    known = _find(name)
+    if not isinstance(known, EnvSpec):
+        known = EnvSpec(**{f.name: getattr(known, f.name) for f in fields(known) if f.init})
+        gymnasium.registry[known.id] = known  # what old code changes in it holds for `make`
+    return known
+
+
+def _find(name: str) -> registration.EnvSpec:
+    """The row of gymnasium's registry for a name `module:name` or a name."""
+    module, _, name = name.rpartition(":")
+    if module:
+        importlib.import_module(module)
+    found, _note = resolve_env_name(name)
     return game_spec(found) or gymnasium.spec(found)
 
 
-class _Registry(dict[str, EnvSpec]):
+class EnvRegistry(dict[str, registration.EnvSpec]):
     """gymnasium's registry, with the attributes that gym's had."""
+
+    make = staticmethod(make)
+    register = staticmethod(register)
+    spec = staticmethod(spec)
 
     @property
     def env_specs(self) -> Any:
@@ -104,11 +149,11 @@ class _Registry(dict[str, EnvSpec]):
         """All that is registered."""
         return gymnasium.registry.values()
 
-    def __missing__(self, name: str) -> EnvSpec:
+    def __missing__(self, name: str) -> registration.EnvSpec:
         return gymnasium.registry[name]
 
     def __contains__(self, name: object) -> bool:
         return name in gymnasium.registry
 
 
-registry = _Registry()
+registry = EnvRegistry()

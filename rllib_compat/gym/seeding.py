@@ -1,58 +1,72 @@
-"""`gym.utils.seeding`: random numbers with the methods of numpy's older generator."""
+"""`gym.utils.seeding` until 0.21: numpy's older generator, with gym's seeds of it."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 from typing import Any
 
 import numpy as np
 
+from rllib_compat.gym.error import Error
+
 __all__ = ["RandomNumberGenerator", "create_seed", "hash_seed", "np_random"]
 
 
-class RandomNumberGenerator(np.random.Generator):
-    """numpy's generator, which also has the names that gym's had: `randint`, `rand`, …."""
+class RandomNumberGenerator(np.random.RandomState):
+    """numpy's older generator, and what gym's environments call since 0.22 and gymnasium's do."""
 
-    def rand(self, *size: int) -> Any:
-        """Uniform numbers from [0, 1)."""
-        return self.random(size or None)
-
-    random_sample = np.random.Generator.random
-
-    def randn(self, *size: int) -> Any:
-        """Numbers of the standard normal distribution."""
-        return self.standard_normal(size or None)
-
-    def randint(self, low: int, high: int | None = None, size: Any = None, dtype: Any = int) -> Any:
-        """Whole numbers from [low, high)."""
-        return self.integers(low, high, size=size, dtype=dtype)
-
-    random_integers = randint
+    def integers(
+        self,
+        low: Any,
+        high: Any = None,
+        size: Any = None,
+        dtype: Any = int,
+        endpoint: bool = False,
+    ) -> Any:
+        """Whole numbers from [low, high), or below `low` if there is no `high`."""
+        low, high = (0, low) if high is None else (low, high)
+        return self.randint(low, high + endpoint, size=size, dtype=dtype)
 
     def __reduce__(self) -> Any:
-        return _remake, (self.bit_generator,)
+        return _remake, (self.get_state(legacy=False),)
 
 
-def _remake(bits: Any) -> RandomNumberGenerator:
-    return RandomNumberGenerator(bits)
+def _remake(state: Any) -> RandomNumberGenerator:
+    made = RandomNumberGenerator()
+    made.set_state(state)
+    return made
 
 
 def np_random(seed: int | None = None) -> tuple[RandomNumberGenerator, int]:
-    """A generator, and the seed that it got: this one, or (None) any."""
-    sequence = np.random.SeedSequence(seed)
-    used = sequence.entropy
-    assert isinstance(used, int)
-    return RandomNumberGenerator(np.random.PCG64(sequence)), used
+    """A generator with the numbers that gym's had, and the seed that it got: this one, or any.
+
+    Raises:
+        Error: The seed is no whole number, or negative.
+    """
+    if seed is not None and not (_is_whole(seed) and seed >= 0):
+        raise Error(f"A seed is a whole number from 0 on, or None, and not {seed!r}.")
+    used = create_seed(None if seed is None else int(seed))
+    hashed = hash_seed(used)
+    words = [hashed & 0xFFFFFFFF, hashed >> 32]
+    return RandomNumberGenerator(words if words[1] else words[:1]), used
+
+
+def _is_whole(seed: object) -> bool:
+    return isinstance(seed, (int, np.integer))
 
 
 def hash_seed(seed: int | None = None, max_bytes: int = 8) -> int:
     """Another seed, made of this one."""
-    number = int(np.random.SeedSequence(seed).generate_state(1)[0])
-    return int(number % 2 ** (8 * max_bytes))
+    text = str(create_seed(max_bytes=max_bytes) if seed is None else seed)
+    return int.from_bytes(hashlib.sha512(text.encode()).digest()[:max_bytes], "little")
 
 
 def create_seed(a: int | str | None = None, max_bytes: int = 8) -> int:
     """A seed of a number, of text, or of nothing in particular."""
+    if a is None:
+        return int.from_bytes(os.urandom(max_bytes), "little")
     if isinstance(a, str):
-        a = int.from_bytes(a.encode(), "big")
-    number = int(np.random.SeedSequence().generate_state(1)[0]) if a is None else a
-    return int(number % 2 ** (8 * max_bytes))
+        text = a.encode()
+        return int.from_bytes((text + hashlib.sha512(text).digest())[:max_bytes], "little")
+    return a % (1 << (8 * max_bytes))

@@ -114,6 +114,21 @@ class SyncVectorEnv(VectorEnv):
         seen = self._together(observations)
         return seen, np.array(rewards, float), np.array(dones, bool), infos
 
+    def call(self, name: str, *args: object, **kwargs: object) -> tuple[Any, ...]:
+        """What each has by a name, called if it is a method (since gym 0.22)."""
+        found = [getattr(env, name) for env in self.envs]
+        return tuple(one(*args, **kwargs) if callable(one) else one for one in found)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """An attribute of each."""
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Sets an attribute of each: to its own value, or to one for all."""
+        own = values if isinstance(values, (list, tuple)) else [values] * self.num_envs
+        for env, value in zip(self.envs, own, strict=True):
+            setattr(env, name, value)
+
     def _together(self, observations: list[Any]) -> Any:
         space = self.single_observation_space
         self.observations = concatenate(space, observations, self.observations)
@@ -162,6 +177,11 @@ class VectorEnvWrapper(VectorEnv):
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.env, name)
+
+    @property
+    def unwrapped(self) -> Any:
+        """The innermost environment."""
+        return self.env.unwrapped
 
     def reset_async(self) -> None:
         """Begins a reset."""

@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium.wrappers
 import numpy as np
+from gymnasium import spaces
 
-from rllib_compat.gym.core import ObservationWrapper, Wrapper, make_old_class
+from rllib_compat.gym.core import (
+    ActionWrapper,
+    ObservationWrapper,
+    RewardWrapper,
+    Wrapper,
+    make_old_class,
+)
 from rllib_compat.gym.registration import TimeLimit
 
-__all__ = ["Monitor", "TimeAwareObservation", "TimeLimit", "capped_cubic_video_schedule"]
+__all__ = [
+    "AutoResetWrapper",
+    "ClipAction",
+    "FlattenObservation",
+    "FrameStack",
+    "LazyFrames",
+    "Monitor",
+    "NormalizeObservation",
+    "NormalizeReward",
+    "PixelObservationWrapper",
+    "RecordEpisodeStatistics",
+    "RunningMeanStd",
+    "TimeAwareObservation",
+    "TimeLimit",
+    "TransformObservation",
+    "TransformReward",
+    "capped_cubic_video_schedule",
+]
 
 #: Old names → gymnasium's.
-_RENAMED = {
-    "AutoResetWrapper": "Autoreset",
-    "FrameStack": "FrameStackObservation",
-    "GrayScaleObservation": "GrayscaleObservation",
-    "PixelObservationWrapper": "AddRenderObservation",
-}
+_RENAMED = {"GrayScaleObservation": "GrayscaleObservation"}
 
 #: What the arguments until gym 0.26 are in gymnasium; each has the old signature.
 _ARGUMENTS: dict[str, Callable[..., dict[str, Any]]] = {
     "FilterObservation": lambda env, filter_keys=None: {
         "filter_keys": list(env.observation_space) if filter_keys is None else filter_keys
     },
-    "FrameStack": lambda _, num_stack, lz4_compress=False: {"stack_size": num_stack},  # noqa: ARG005
-    "RecordEpisodeStatistics": lambda _, deque_size=100: {"buffer_length": deque_size},
     "RescaleAction": lambda _, a=None, b=None, min_action=None, max_action=None: {
         "min_action": a if min_action is None else min_action,  # until gym 0.19 they were a and b
         "max_action": b if max_action is None else max_action,
@@ -36,9 +55,252 @@ _ARGUMENTS: dict[str, Callable[..., dict[str, Any]]] = {
     "ResizeObservation": lambda _, shape: {
         "shape": (shape, shape) if isinstance(shape, int) else tuple(shape)
     },
-    "TransformObservation": lambda _, f: {"func": f, "observation_space": None},
-    "TransformReward": lambda _, f: {"func": f},
 }
+
+
+class RunningMeanStd:
+    """Mean and variance of all that was seen."""
+
+    def __init__(self, epsilon: float = 1e-4, shape: tuple[int, ...] = ()) -> None:
+        self.mean, self.var, self.count = np.zeros(shape), np.ones(shape), epsilon
+
+    def update(self, x: Any) -> None:
+        """Adds the rows of an array."""
+        self.update_from_moments(np.mean(x, axis=0), np.var(x, axis=0), len(x))
+
+    def update_from_moments(self, mean: Any, var: Any, count: float) -> None:
+        """Adds rows by their mean, variance and number."""
+        total, delta = self.count + count, mean - self.mean
+        spread = np.square(delta) * self.count * count / total
+        self.var = (self.var * self.count + var * count + spread) / total
+        self.mean, self.count = self.mean + delta * count / total, total
+
+
+class _Normalizing(Wrapper):
+    """Wraps one environment or a vector of them."""
+
+    def __init__(self, env: Any, epsilon: float) -> None:
+        super().__init__(env)
+        self.num_envs = getattr(env, "num_envs", 1)
+        self.is_vector_env = getattr(env, "is_vector_env", False)
+        self.epsilon = epsilon
+
+
+class NormalizeObservation(_Normalizing):
+    """Subtracts the mean of all observations, and divides by their deviation."""
+
+    def __init__(self, env: Any, epsilon: float = 1e-8) -> None:
+        super().__init__(env, epsilon)
+        one = self.single_observation_space if self.is_vector_env else self.observation_space
+        self.obs_rms = RunningMeanStd(shape=one.shape)
+
+    def reset(self, **kwargs: Any) -> Any:
+        """Starts an episode."""
+        return self.normalize(super().reset(**kwargs))
+
+    def step(self, action: object) -> Any:
+        """Takes one step."""
+        obs, *more = super().step(action)
+        return (self.normalize(obs), *more)
+
+    def normalize(self, obs: Any) -> Any:
+        """The observation by what was seen, and this one."""
+        self.obs_rms.update(obs if self.is_vector_env else np.array([obs]))
+        return (obs - self.obs_rms.mean) / np.sqrt(self.obs_rms.var + self.epsilon)
+
+
+class NormalizeReward(_Normalizing):
+    """Divides rewards by the deviation of discounted returns."""
+
+    def __init__(self, env: Any, gamma: float = 0.99, epsilon: float = 1e-8) -> None:
+        super().__init__(env, epsilon)
+        self.return_rms, self.gamma = RunningMeanStd(), gamma
+        self.returns = np.zeros(self.num_envs)
+
+    def step(self, action: object) -> Any:
+        """Takes one step."""
+        obs, reward, done, info = super().step(action)
+        self.returns = self.returns * self.gamma + reward
+        scaled = self.normalize(reward)
+        self.returns[np.atleast_1d(done)] = 0.0
+        return obs, scaled, done, info
+
+    def normalize(self, rewards: Any) -> Any:
+        """Rewards by the returns so far."""
+        self.return_rms.update(self.returns)
+        return rewards / np.sqrt(self.return_rms.var + self.epsilon)
+
+
+class AutoResetWrapper(Wrapper):
+    """Starts the next episode with the step that ends one (gym 0.24)."""
+
+    def step(self, action: object) -> Any:
+        """Takes one step; at the end, the observation is the first of the next episode."""
+        obs, reward, done, info = super().step(action)
+        if done:
+            info = {**info, "final_observation": obs, "final_info": info}
+            obs = self.env.reset()
+        return obs, reward, done, info
+
+
+class ClipAction(ActionWrapper):
+    """Clips actions to their space."""
+
+    def action(self, action: Any) -> Any:
+        """The clipped action."""
+        return np.clip(action, self.action_space.low, self.action_space.high)
+
+
+class FlattenObservation(ObservationWrapper):
+    """Makes one vector of an observation."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self.observation_space = spaces.flatten_space(env.observation_space)
+
+    def observation(self, observation: Any) -> Any:
+        """The vector."""
+        return spaces.flatten(self.env.observation_space, observation)
+
+
+class TransformObservation(ObservationWrapper):
+    """Changes observations by a function."""
+
+    def __init__(self, env: Any, f: Callable[[Any], Any]) -> None:
+        super().__init__(env)
+        self.f = f
+
+    def observation(self, observation: Any) -> Any:
+        """What the function makes of it."""
+        return self.f(observation)
+
+
+class TransformReward(RewardWrapper):
+    """Changes rewards by a function."""
+
+    def __init__(self, env: Any, f: Callable[[Any], Any]) -> None:
+        super().__init__(env)
+        self.f = f
+
+    def reward(self, reward: Any) -> Any:
+        """What the function makes of it."""
+        return self.f(reward)
+
+
+class LazyFrames:
+    """Several observations, which become one array when they are asked for."""
+
+    def __init__(self, frames: Sequence[Any], lz4_compress: bool = False) -> None:
+        self.frame_shape, self.dtype = frames[0].shape, frames[0].dtype
+        self.shape = (len(frames), *self.frame_shape)
+        self.lz4_compress = lz4_compress
+        self._frames = list(frames)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.array(self._frames, dtype=dtype)
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._frames[index] if isinstance(index, int) else np.stack(self._frames[index])
+
+    def __eq__(self, other: object) -> Any:
+        return np.asarray(self) == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class FrameStack(ObservationWrapper):
+    """Observes the last observations; the first stands for those before it."""
+
+    def __init__(self, env: Any, num_stack: int, lz4_compress: bool = False) -> None:
+        super().__init__(env)
+        self.num_stack, self.lz4_compress = num_stack, lz4_compress
+        self.frames: deque[Any] = deque(maxlen=num_stack)
+        one = self.observation_space
+        low, high = (np.stack([bound] * num_stack) for bound in (one.low, one.high))
+        self.observation_space = spaces.Box(low, high, dtype=one.dtype)
+
+    def reset(self, **kwargs: Any) -> Any:
+        """Starts an episode."""
+        self.frames.extend([self.env.reset(**kwargs)] * self.num_stack)
+        return self._stacked()
+
+    def observation(self, observation: Any) -> Any:
+        """The last observations."""
+        self.frames.append(observation)
+        return self._stacked()
+
+    def _stacked(self) -> LazyFrames:
+        return LazyFrames(list(self.frames), self.lz4_compress)
+
+
+class PixelObservationWrapper(ObservationWrapper):
+    """Observes what is drawn, alone or (`pixels_only=False`) beside what the environment gives."""
+
+    def __init__(
+        self,
+        env: Any,
+        pixels_only: bool = True,
+        render_kwargs: Mapping[str, Mapping[str, Any]] | None = None,
+        pixel_keys: Sequence[str] = ("pixels",),
+    ) -> None:
+        super().__init__(env)
+        self._kwargs = {
+            key: {**(render_kwargs or {}).get(key, {}), "mode": "rgb_array"} for key in pixel_keys
+        }
+        inside, self._beside = env.observation_space, not pixels_only
+        parts = dict(inside) if isinstance(inside, spaces.Dict) else {"state": inside}
+        if self._beside and set(parts) & set(pixel_keys):
+            raise ValueError(f"The environment observes {sorted(set(parts) & set(pixel_keys))}.")
+        drawn = {
+            key: spaces.Box(0, 255, picture.shape, picture.dtype)
+            for key, picture in self._drawn().items()
+        }
+        self.observation_space = spaces.Dict({**(parts if self._beside else {}), **drawn})
+
+    def observation(self, observation: Any) -> Any:
+        """The pictures, and what the environment gives."""
+        parts = observation if isinstance(observation, dict) else {"state": observation}
+        return {**(parts if self._beside else {}), **self._drawn()}
+
+    def _drawn(self) -> dict[str, Any]:
+        return {key: self.env.render(**kwargs) for key, kwargs in self._kwargs.items()}
+
+
+class RecordEpisodeStatistics(Wrapper):
+    """Puts the sum of an episode's rewards and its length into its last info."""
+
+    def __init__(self, env: Any, deque_size: int = 100) -> None:
+        super().__init__(env)
+        self.num_envs = getattr(env, "num_envs", 1)
+        self.is_vector_env = getattr(env, "is_vector_env", False)
+        self.t0, self.episode_count = time.perf_counter(), 0
+        self.return_queue: deque[Any] = deque(maxlen=deque_size)
+        self.length_queue: deque[Any] = deque(maxlen=deque_size)
+
+    def reset(self, **kwargs: Any) -> Any:
+        """Starts an episode."""
+        self.episode_returns = np.zeros(self.num_envs, np.float32)
+        self.episode_lengths = np.zeros(self.num_envs, np.int32)
+        return super().reset(**kwargs)
+
+    def step(self, action: object) -> Any:
+        """Takes one step."""
+        obs, rewards, dones, infos = super().step(action)
+        self.episode_returns += rewards
+        self.episode_lengths += 1
+        rows = list(infos) if self.is_vector_env else [infos]
+        for index in np.flatnonzero(dones):
+            total, length = self.episode_returns[index], self.episode_lengths[index]
+            seconds = round(time.perf_counter() - self.t0, 6)
+            rows[index] = {**rows[index], "episode": {"r": total, "l": length, "t": seconds}}
+            self.return_queue.append(total)
+            self.length_queue.append(length)
+            self.episode_count += 1
+            self.episode_returns[index] = self.episode_lengths[index] = 0
+        return obs, rewards, dones, rows if self.is_vector_env else rows[0]
 
 
 class Monitor(Wrapper):

@@ -40,6 +40,11 @@ class OldModule(ModuleType):
             setattr(self, name, value)  # data may be replaced there
         return value
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Python's import puts a module into its package, which may have a function of that name.
+        if not isinstance(value, OldModule) or name not in old_names.names(self._old_name()):
+            super().__setattr__(name, value)
+
     def __dir__(self) -> list[str]:
         module = self._old_name()
         present = {name for today in _installed_modules(module) for name in _public_names(today)}

@@ -135,7 +135,9 @@ MODULES = _inverted(
         "rllib_compat.gym.error": "gym.error",
         "rllib_compat.gym.logger": "gym.logger",
         "rllib_compat.gym.registration": "gym.envs.registration",
+        "rllib_compat.gym.env_checker": "gym.utils.env_checker",
         "rllib_compat.gym.seeding": "gym.utils.seeding",
+        "rllib_compat.gym.spaces": "gym.spaces gym.spaces.dict gym.spaces.space",
         "rllib_compat.gym.vector": """
             gym.vector gym.vector.async_vector_env gym.vector.sync_vector_env gym.vector.vector_env
         """,
@@ -247,6 +249,8 @@ PUBLIC = {
 RENAMED_MODULES = (
     ("gym", "gymnasium"),
     ("gym.envs", "rllib_compat.gym.envs"),
+    ("gym.vector.utils.numpy_utils", "gymnasium.vector.utils"),
+    ("gym.vector.utils.spaces", "gymnasium.vector.utils"),
     ("gym.wrappers", "rllib_compat.gym.wrappers"),
     ("ray.air.checkpoint", "ray.train"),
     ("ray.rllib.agents", "ray.rllib.algorithms"),
@@ -515,15 +519,23 @@ _DREAMER = "DreamerV3: ray.rllib.algorithms.dreamerv3"
 _SIGOPT = "Ray has it no more; search with Optuna (ray.tune.search.optuna)"
 _SKOPT = "search with BayesOpt or Optuna (ray.tune.search)"
 _DRAGONFLY = "search with BayesOpt or HEBO (ray.tune.search)"
+_OLD_GYM = "copy its file from gym 0.17.3 into your project; what it imports of gym is there"
 
 #: What an old name begins with → where it went; the longest that fits counts.
 REMOVED = {
-    "gym": "see what gymnasium has in its place",
+    "gym": "copy what you need of it from the gym that had it",
+    "gym.envs.algorithmic": _OLD_GYM,
     "gym.envs.atari": "Atari games are in the package ale-py, and `gym.make` finds them",
     "gym.envs.classic_control.rendering": "pyglet's viewer left gym with 0.22; draw with pygame, "
     "matplotlib or numpy, and return the picture from `render`",
+    "gym.envs.mujoco": "`gym.make` finds the next version that gymnasium has of an environment; "
+    "those of mujoco-py are in the package gymnasium-robotics",
     "gym.envs.robotics": "they are in the package gymnasium-robotics",
+    "gym.envs.toy_text": _OLD_GYM,
+    "gym.envs.unittest": _OLD_GYM,
     "gym.spaces.utils": "`gym.spaces.flatten`, `flatdim` and `unflatten` do it for all spaces",
+    "gym.wrappers.compatibility": "`rllib_compat.gym.OldApi` and the wrappers here do it",
+    "gym.wrappers.monitor": "`gym.wrappers.Monitor` counts episodes in memory; it writes no files",
     "gym.wrappers.monitoring": "`gymnasium.wrappers.RecordVideo` records",
     "ray.rllib": 'see the guide: "What an old import gives"',
     "ray.rllib.agents": 'see the guide: "What an old import gives"',

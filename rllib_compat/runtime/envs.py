@@ -169,7 +169,10 @@ def find_creator(env: Any, *, trusted: bool = True) -> Callable[[Any], Any] | No
 
         # Some of gymnasium's environments open files that their arguments name.
         arguments = (lambda context: context) if trusted else without_paths
-        return lambda context: gymnasium.make(game or name, **arguments(context))
+        make: Any = gymnasium.make
+        if game is None and _is_old_entry(name):
+            make = importlib.import_module("rllib_compat.gym").make
+        return lambda context: make(game or name, **arguments(context))
     if not trusted:
         return None
     if _in_gym(env):

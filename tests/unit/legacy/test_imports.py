@@ -63,6 +63,11 @@ def test_a_dotted_import_and_attributes_lead_to_the_same_module():
     assert found["ray"].rllib.agents.dqn is found["agents"].dqn
 
 
+def test_a_function_is_not_hidden_by_the_module_of_its_name():
+    found = run("from gym.utils.colorize import color2num\nfrom gym.utils import colorize")
+    assert "\x1b[31m" in found["colorize"]("text", "red")
+
+
 def test_a_changed_default_config_stays_changed():
     first = run("from ray.rllib.agents.pg import DEFAULT_CONFIG as c\nc['num_workers'] = 77")
     second = run("import ray.rllib.agents.pg as pg")

@@ -1,6 +1,8 @@
 """gym's old API in its base classes, for code that derives from them."""
 
+import json
 import pickle
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -10,8 +12,14 @@ from rllib_compat import gym, legacy
 from rllib_compat.errors import GoneError
 from rllib_compat.gym import envs, registration, wrappers
 from rllib_compat.gym.seeding import np_random
+from rllib_compat.runtime.envs import find_creator
+from tests.legacy.gym import calls
 
 legacy.deactivate()
+
+RECORDED = [
+    json.loads(file.read_text("utf-8")) for file in Path(calls.__file__).parent.glob("*.json")
+]
 
 
 class Countdown(gym.Env):
@@ -25,6 +33,20 @@ class Countdown(gym.Env):
     def step(self, action):
         self.left -= 1
         return np.array([self.left], np.float32), 1.0, self.left == 0, {}
+
+
+def test_calls_give_what_a_gym_of_their_time_gave():
+    registered = dict(gymnasium.registry)
+    legacy.activate()
+    try:
+        ours = calls.answers()
+    finally:
+        legacy.deactivate()
+        gymnasium.registry.clear()
+        gymnasium.registry.update(registered)
+    assert len(RECORDED) == 2
+    other = {name: told for name, told in ours.items() if told not in [r[name] for r in RECORDED]}
+    assert other == {}
 
 
 def test_a_subclass_of_cartpole_sees_the_old_reset_and_step():
@@ -121,6 +143,16 @@ def test_a_monitor_counts_and_says_that_it_records_nothing():
     while not env.step(0)[2]:
         pass
     assert (env.get_episode_rewards(), env.get_episode_lengths()) == ([3.0], [3])
+
+
+def test_a_trainer_makes_what_was_registered_by_a_name_of_gym_s_own():
+    registration.register("Pole-v9", "gym.envs.classic_control:CartPoleEnv", max_episode_steps=2)
+    try:
+        env = find_creator("Pole-v9")({})
+        env.reset()
+        assert [env.step(0)[2] for _ in range(2)] == [False, True]
+    finally:
+        del gymnasium.registry["Pole-v9"]
 
 
 def test_a_registered_environment_tells_its_limit():
