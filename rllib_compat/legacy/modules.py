@@ -166,9 +166,10 @@ def _of_algorithm(module: str, name: str) -> Any:
         had and package == "agents" and name == "validate_config"
     ):  # of `build_trainer` (Ray 0.8 – 1.10)
         return _validate_config
-    if package == "agents" or not name.endswith("DEFAULT_CONFIG"):
+    if package == "agents" or not name.endswith("_CONFIG"):
         return MISSING  # `rllib_compat.agents` has those of `agents`
-    stem = name.removesuffix("DEFAULT_CONFIG").strip("_") or module.rpartition(".")[2]
+    stem, _, rest = name.rpartition("DEFAULT_CONFIG")
+    stem = stem.strip("_") if not rest and stem else module.rpartition(".")[2]
     try:
         row = registry.find(stem.removesuffix("_trainer"))
     except ConfigError:

@@ -10,6 +10,7 @@ beyond that (`old_names.json`) can be imported, and raises when it is used.
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -255,6 +256,7 @@ RENAMED_MODULES = (
     ("ray.air.checkpoint", "ray.train"),
     ("ray.rllib.agents", "ray.rllib.algorithms"),
     ("ray.rllib.agents", "rllib_compat.agents"),
+    ("ray.rllib.agents.pg.default_config", "rllib_compat.agents.pg"),
     ("ray.rllib.agents.dqn.learner_thread", "ray.rllib.execution.learner_thread"),
     ("ray.rllib.agents.impala.vtrace_tf_policy", "ray.rllib.algorithms.impala.impala_tf_policy"),
     ("ray.rllib.algorithms.dqn.learner_thread", "ray.rllib.execution.learner_thread"),
@@ -497,8 +499,12 @@ MOVED = {name: f"{home}:{name}" for name, home in _inverted(_HOMES).items()} | {
     "warn_replay_buffer_size": f"{_BUFFERS}.replay_buffer:warn_replay_capacity",
 }
 
+_GUIDE = 'see the guide: "What an old import gives"'
 _LEARNER = "subclass the algorithm's Learner, override compute_loss_for_module(), and set "
 _LEARNER += "config.learners(learner_class=…)"
+_MODEL = "write a TorchModelV2 as custom_model, or an RLModule"
+_EXPLORATION = "set exploration_config['type'] to a subclass of "
+_EXPLORATION += "ray.rllib.utils.exploration.Exploration"
 _OLD_RAY = "name the Ray that the code was written for, by its wheel or folder: "
 _OLD_RAY += "`rllib-compat run --old-ray PATH …`, or rllib_compat.activate(old_ray=PATH)"
 _NO_SPECS = "RLModules declare no specs, and data is plain dicts; leave it out"
@@ -537,12 +543,14 @@ REMOVED = {
     "gym.wrappers.compatibility": "`rllib_compat.gym.OldApi` and the wrappers here do it",
     "gym.wrappers.monitor": "`gym.wrappers.Monitor` counts episodes in memory; it writes no files",
     "gym.wrappers.monitoring": "`gymnasium.wrappers.RecordVideo` records",
-    "ray.rllib": 'see the guide: "What an old import gives"',
-    "ray.rllib.agents": 'see the guide: "What an old import gives"',
+    "ray.rllib": _GUIDE,
+    "ray.rllib.agents": _GUIDE,
     "ray.rllib.agents.alpha_star": _LEAGUE,
     "ray.rllib.agents.dreamer": _DREAMER,
+    "ray.rllib.agents.dyna": "learned models have left Ray; copy what you need into your project",
     "ray.rllib.agents.maml": _MAML,
     "ray.rllib.agents.mbmpo": _MBMPO,
+    "ray.rllib.agents.sac.rnnsac": _RNNSAC,
     "ray.rllib.agents.sac.rnnsac_torch_model": _RNNSAC,
     "ray.rllib.agents.sac.rnnsac_torch_policy": _RNNSAC,
     "ray.rllib.agents.slateq": _SLATEQ,
@@ -597,6 +605,20 @@ REMOVED = {
     "ray.tune.web_server": "there is no server: look at a running experiment in Ray's dashboard",
 }
 
+#: How a name below `agents` or `algorithms` reads, unless a row above is about it → what to do.
+_KINDS = {
+    "^(F|[a-z]+_import|division|nest|print_function|tfp?|tree)$": "import it from its own package",
+    "exploration|^sample_action|^simple_sample|ActionNetwork": _EXPLORATION,
+    "RLModule|Catalog|Module(Base|Config)": "subclass the algorithm's RLModule of today",
+    "Learner|HPs$|Hyperparameters": _LEARNER,
+    "CONFIG|config": "a trainer checks its config itself, and has get_default_config()",
+    "execution_plan|optimizer$|^(make|defer|sync|update|record|after_t|before|post_p)": _STEP,
+    "workers|Worker|Iteration$|MetaUpdate|PROPERTIES|replay_buffer|ReplayBuffer|Resource": _STEP,
+    "^(build_.*(model|networks?)|make_model.*)$|(Network|Model)$|^get_(initial|dist)": _MODEL,
+    "[Ll]oss|grad|stats|mixin|Mixin|[Pp]ostprocess|logits|log_(prob|rhos|likelihood)": _LEARNER,
+    "Polic|optimizer|VTrace|apply_op|init|view_requirements|validate_|build_|weights": _LEARNER,
+}
+
 #: A name that numpy 1.24 – 2.0 removed → what it was, or today's name of it.
 NUMPY: dict[str, Any] = {
     "Inf": "inf",
@@ -641,7 +663,11 @@ NUMPY: dict[str, Any] = {
 def advice(name: str) -> str:
     """Where something went that can't exist any more, or what to do instead."""
     fits = [start for start in REMOVED if name == start or name.startswith(f"{start}.")]
-    return REMOVED[max(fits, key=len)] if fits else "there is nothing in its place"
+    found = REMOVED[max(fits, key=len)] if fits else "there is nothing in its place"
+    if found not in (_GUIDE, REMOVED["ray.rllib.contrib"]):
+        return found
+    last = name.rpartition(".")[2]
+    return next((told for kind, told in _KINDS.items() if re.search(kind, last)), found)
 
 
 def candidates(module: str) -> list[str]:
