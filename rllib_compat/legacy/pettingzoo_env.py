@@ -6,7 +6,7 @@ Spaces are those of one agent, as all have the same; Ray 2.40 has dicts by agent
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
 from typing import Any
 
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
@@ -19,25 +19,38 @@ class _PettingZooWrapper(MultiAgentEnv):  # type: ignore[misc]  # Ray has no typ
         ValueError: Agents have different spaces.
     """
 
+    is_old_api = True
+    _skip_env_checking = True
+
     def __init__(self, env: Any) -> None:
-        super().__init__()
         self._inner = env
         env.reset()
-        self._skip_env_checking = True
-        agents = list(env.agents)
-        self._agent_ids = set(agents)
-        self.observation_space = self._shared_space("observation", agents)
-        self.action_space = self._shared_space("action", agents)
+        self.agents = list(getattr(env, "possible_agents", None) or env.agents)
+        self.possible_agents = list(self.agents)
+        self._agent_ids = set(self.agents)
+        self.observation_spaces = self._spaces("observation")
+        self.action_spaces = self._spaces("action")
+        self.observation_space = self.observation_spaces[self.agents[0]]
+        self.action_space = self.action_spaces[self.agents[0]]
+        super().__init__()
 
-    def _shared_space(self, what: str, agents: Iterable[Any]) -> Any:
+    def _spaces(self, what: str) -> dict[Any, Any]:
         method = getattr(self._inner, f"{what}_space", None)
         of_agent = method if callable(method) else getattr(self._inner, f"{what}_spaces").get
-        first, *others = map(of_agent, agents)
-        if any(space != first for space in others):
+        found = {agent: of_agent(agent) for agent in self.agents}
+        if any(space != found[self.agents[0]] for space in found.values()):
             raise ValueError(
                 f"The agents have different {what} spaces; SuperSuit's pad_{what}s makes them equal"
             )
-        return first
+        return found
+
+    def _reset(self, seed: int | None) -> Any:
+        """Starts an episode; with a seed as the environment takes it."""
+        if seed is not None and "seed" in inspect.signature(self._inner.reset).parameters:
+            return self._inner.reset(seed=seed)
+        if seed is not None:
+            self.seed(seed)
+        return self._inner.reset()
 
     def close(self) -> None:
         """Closes the environment."""
@@ -60,36 +73,48 @@ class PettingZooEnv(_PettingZooWrapper):
 
     @property
     def env(self) -> Any:
-        """The environment of PettingZoo."""
+        """The environment of PettingZoo, which Ray 1.0 called `aec_env`."""
         return self._inner
 
-    def reset(self) -> dict[Any, Any]:
+    aec_env = env
+
+    def reset(self, *, seed: int | None = None, options: object = None) -> dict[Any, Any]:  # noqa: ARG002
         """Starts an episode; the first agent observes."""
-        self._inner.reset()
+        self._reset(seed)
         first = self._inner.agent_selection
-        return dict.fromkeys([first], self._inner.observe(first))
+        return {first: self._inner.observe(first)}
 
     def step(self, action: dict[Any, Any]) -> Any:
         """The agent whose turn it is acts; whoever ends, and the next one, observe."""
         inner = self._inner
         inner.step(action[inner.agent_selection])
         rows: dict[Any, tuple[Any, Any, bool, Any]] = {}
-        while inner.agents:
-            obs, reward, *ends, info = inner.last()
-            rows[inner.agent_selection] = (obs, reward, any(ends), info)
-            if not any(ends):
+        # Until PettingZoo 1.4, agents that have ended stay in `agents`.
+        while inner.agents and inner.agent_selection not in rows:
+            agent = inner.agent_selection
+            *seen, reward, done, info = _last(inner)
+            rows[agent] = (seen[0] if seen else inner.observe(agent), reward, done, info)
+            if not done:
                 break
             inner.step(None)
         observations, rewards, dones, infos = (
             {agent: row[part] for agent, row in rows.items()} for part in range(4)
         )
-        dones["__all__"] = not inner.agents
+        dones["__all__"] = all(dones.get(agent, False) for agent in inner.agents)
         return observations, rewards, dones, infos
 
     @property
     def get_sub_environments(self) -> Any:
         """The innermost environment."""
         return self.env.unwrapped
+
+
+def _last(env: Any) -> tuple[Any, ...]:
+    """What `last()` gives: the observation (since PettingZoo 1.4), reward, done, info."""
+    *start, info = env.last()
+    if len(start) == 4:  # PettingZoo 1.22: terminated, truncated
+        start[2:] = [start[2] or start[3]]
+    return (*start, info)
 
 
 class ParallelPettingZooEnv(_PettingZooWrapper):
@@ -105,9 +130,9 @@ class ParallelPettingZooEnv(_PettingZooWrapper):
         """The innermost environment."""
         return self.par_env.unwrapped
 
-    def reset(self) -> Any:
+    def reset(self, *, seed: int | None = None, options: object = None) -> Any:  # noqa: ARG002
         """Starts an episode; all agents observe."""
-        found = self.par_env.reset()
+        found = self._reset(seed)
         return found[0] if isinstance(found, tuple) else found
 
     def step(self, action_dict: dict[Any, Any]) -> Any:

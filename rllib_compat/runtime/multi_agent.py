@@ -39,7 +39,7 @@ def adapt_multi_agent(env: object, settings: EnvSettings) -> MultiAgentEnv:
     _adapt_inside_groups(env)
     complete = (
         isinstance(env, MultiAgentEnv)
-        and gym_api.takes_seed(env)
+        and gym_api.has_gymnasium_api(env)
         and env.possible_agents
         and env.observation_spaces
         and env.action_spaces
