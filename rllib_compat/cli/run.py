@@ -84,8 +84,9 @@ def command(
             releases.installed()  # where it is not, this says what to install
         _print_as_pythons(error)
         if package := _old_package(error):
+            newer = "uninstall gym, which is too new for it; " if "gym" in sys.modules else ""
             output.progress(
-                f"{package} is installed and was written for an old Ray or gym, too: "
+                f"{package} is installed and was written for an old Ray or gym, too: {newer}"
                 f"`rllib-compat run --package {package} …` gives it the old imports."
             )
         return 1
@@ -135,12 +136,17 @@ def _print_as_pythons(error: Exception) -> None:
 def _old_package(error: Exception) -> str | None:
     """The installed package that has looked for something that only an old Ray or gym had."""
     asked = (getattr(error, "name", None) or "") if isinstance(error, ImportError) else ""
-    if asked.partition(".")[0] not in ("ray", "gym"):
+    if asked.partition(".")[0] not in ("ray", "gym") and not _is_about_random_numbers(error):
         return None
     file = frames_of_others(error)[-1].filename
     _, installed, file = file.rpartition(f"{os.sep}site-packages{os.sep}")
     package = file.partition(os.sep)[0].removesuffix(".py")
     return package if installed and package != "ray" else None
+
+
+def _is_about_random_numbers(error: Exception) -> bool:
+    """Whether `randint` or `rand` was asked of numpy's newer generator, which gym 0.22 took up."""
+    return isinstance(error, AttributeError) and type(error.obj).__name__ == "Generator"
 
 
 def _print_report() -> None:

@@ -1,5 +1,6 @@
 """Modules that a command line names are old code, and say themselves what fails in them."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,27 @@ def test_an_installed_package_of_old_code_is_named(tmp_path):
     assert done.returncode == 1
     assert "run --package their_package" in done.stderr
     assert run(tmp_path, "run", "--package", "their_package", "old.py").stdout == "PPOTrainer\n"
+
+
+def test_a_gym_that_is_too_new_for_an_installed_package_is_named(tmp_path):
+    installed = tmp_path / "site-packages"
+    for name, code in {
+        "gym/__init__.py": "",
+        "gym/utils/__init__.py": "",
+        "gym/utils/seeding.py": "import numpy\n\ndef np_random(seed):\n"
+        "    return numpy.random.default_rng(seed), seed\n",
+        "zoo/__init__.py": "from gym.utils.seeding import np_random\n\n"
+        "SIZE = np_random(3)[0].randint(4)\n",
+    }.items():
+        (installed / name).parent.mkdir(parents=True, exist_ok=True)
+        (installed / name).write_text(code)
+    (tmp_path / "old.py").write_text(
+        "import sys\nsys.path.insert(0, 'site-packages')\nimport zoo\nprint(zoo.SIZE)\n"
+    )
+    assert "uninstall gym" in (told := run(tmp_path, "run", "old.py").stderr)
+    assert "run --package zoo" in told
+    shutil.rmtree(installed / "gym")
+    assert run(tmp_path, "run", "--package", "zoo", "old.py").stdout.strip() in "0123"
 
 
 def test_a_folder_called_gym_beside_a_script_is_no_gym(tmp_path):
