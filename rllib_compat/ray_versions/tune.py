@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -315,7 +316,7 @@ def unfinished_trial(
         storage_path=str(experiment.parent),
         experiment_dir_name=experiment.name,
         trial_dir_name=old.folder.name if old.folder else None,
-        current_checkpoint_index=max(old.checkpoints, default=-1),
+        current_checkpoint_index=max(map(_number_of, old.checkpoints.values()), default=-1),
     )
     resources = given.get("resources_per_trial")
     trial = Trial(
@@ -334,6 +335,10 @@ def unfinished_trial(
     trial.create_placement_group_factory()
     trial.status = old.status if old.status in ("TERMINATED", "ERROR") else Trial.PENDING
     return trial
+
+
+def _number_of(checkpoint: Path) -> int:
+    return int(re.split(r"[-_]", checkpoint.name)[-1])
 
 
 def share_driver_folder(trials: list[Any]) -> None:

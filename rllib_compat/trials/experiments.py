@@ -1,7 +1,8 @@
 """Experiments as Tune of an old Ray left them: their trials, read without running what they hold.
 
 An experiment's folder has a folder a trial, and in `experiment_state-<time>.json` what Tune knew of
-its trials (until Ray 2.6 below `checkpoints`; each is an object, or the text of one).
+its trials: until Ray 2.6 below `checkpoints`, each an object or the text of one; since Ray 2.7
+below `trial_data`, each two texts.
 """
 
 from __future__ import annotations
@@ -13,11 +14,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from packaging.version import InvalidVersion, Version
+
+from rllib_compat.formats import pickles
 from rllib_compat.formats.files import list_folders, parse_record, read_json, read_lines
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CompatError, CorruptCheckpointError
+from rllib_compat.neutral.records import StandIn
+from rllib_compat.ray_versions.releases import OLDEST
 
 RESULTS, PROGRESS, CONFIG = "result.json", "progress.csv", "params.json"
+#: The subfolder for the files of an old Ray's Tune, where the installed one continues.
+ASIDE = "of_old_ray"
 _STATE = "experiment_state*.json"
 _CHECKPOINT = re.compile(r"checkpoint[-_](\d+)", re.IGNORECASE)
 
@@ -50,7 +58,9 @@ class OldTrial:
 
 
 def read_old_experiment(path: Path) -> list[OldTrial] | None:
-    """Reads the trials of an experiment that an old Ray (up to 2.6) left; None where it is none.
+    """Reads the trials of an experiment that an old Ray left; None where it is none.
+
+    The state of Ray 2.7 – 2.39 looks as that of newer ones: the trials' checkpoints name the Ray.
 
     Raises:
         CorruptCheckpointError: A file is damaged.
@@ -61,20 +71,36 @@ def read_old_experiment(path: Path) -> list[OldTrial] | None:
         begun = [inner for inner in list_folders(folder) if (inner / RESULTS).is_file()]
         return [_read_trial(inner, {}) for inner in begun] or None
     state = read_json(states[-1], Budget(), str(states[-1]))
-    saved = state.get("checkpoints") if isinstance(state, dict) else None
-    if not isinstance(saved, list):
+    found = state if isinstance(state, dict) else {}
+    saved = found.get("checkpoints") or found.get("trial_data")
+    is_new = "trial_data" in found
+    if not isinstance(saved, list) or (is_new and not _is_of_old_ray(folder)):
         return None
     records = [_as_saved(one, str(states[-1])) for one in saved]
     trials = [_read_saved(record, folder) for record in records]
-    if any("relative_logdir" in record for record in records):  # since Ray 2.0, by their ids
+    if not is_new and any("relative_logdir" in record for record in records):  # Ray 2.0 – 2.6
         trials.sort(key=lambda trial: trial.trial_id)
     return trials
 
 
+def _is_of_old_ray(experiment: Path) -> bool:
+    """Whether a Ray that this package does not run with has written a checkpoint of a trial."""
+    if (experiment / ASIDE).is_dir():
+        return False
+    for file in sorted(experiment.glob("*/checkpoint_*/rllib_checkpoint.json")):
+        written = read_json(file, Budget(), str(file))
+        try:
+            return Version(str(written["ray_version"])) < OLDEST
+        except (InvalidVersion, LookupError, TypeError):
+            return True  # until Ray 2.2, it did not name itself
+    return False
+
+
 def _as_saved(saved: object, where: str) -> dict[str, Any]:
     """What the experiment's state has of a trial."""
-    if isinstance(saved, list) and saved:  # Ray 2.5 and 2.6 kept apart what changes
-        saved = saved[0]
+    if isinstance(saved, list) and len(saved) == 2:  # since Ray 2.5, what changes is kept apart
+        constant, changing = (_as_saved(part, where) for part in saved)
+        return constant | {"run_metadata": changing}
     if isinstance(saved, str):
         try:
             saved = json.loads(saved)
@@ -100,7 +126,7 @@ def _read_trial(folder: Path | None, saved: Mapping[str, Any]) -> OldTrial:
     results = list(_read_results(folder)) if folder else []
     last = results[-1] if results else {}
     ended = "TERMINATED" if last.get("done") else "RUNNING"
-    config = _read_config(folder) if folder else saved.get("config")
+    config = (_read_config(folder) if folder else None) or saved.get("config")
     stop = saved.get("stopping_criterion")
     return OldTrial(
         folder,
@@ -111,7 +137,7 @@ def _read_trial(folder: Path | None, saved: Mapping[str, Any]) -> OldTrial:
         _as_record(config),
         _as_record(stop),
         results,
-        _find_checkpoints(folder) if folder else {},
+        _find_checkpoints(folder, saved.get("run_metadata", {})) if folder else {},
     )
 
 
@@ -147,10 +173,36 @@ def _read_config(folder: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _find_checkpoints(folder: Path) -> dict[int, Path]:
+def _find_checkpoints(folder: Path, metadata: Mapping[str, Any]) -> dict[int, Path]:
+    """A trial's checkpoints by their iterations.
+
+    Until Ray 2.6, folders are called by them; since then they are counted, and a pickle has them.
+    """
+    iterations = _saved_iterations(metadata, str(folder))
     found = {
-        int(match[1]): inner
+        iterations.get(inner.name, int(match[1])): inner
         for inner in list_folders(folder)
         if (match := _CHECKPOINT.fullmatch(inner.name))
     }
     return dict(sorted(found.items()))
+
+
+def _saved_iterations(metadata: Mapping[str, Any], where: str) -> dict[str, int]:
+    """The iterations of checkpoints by the names of their folders, as Ray 2.7 saved them."""
+    manager = metadata.get("checkpoint_manager")
+    text = manager.get("value") if isinstance(manager, dict) else None
+    if not isinstance(text, str):
+        return {}
+    results = _state_of(pickles.load(bytes.fromhex(text), where=where).value)
+    found = {}
+    for result in map(_state_of, results.get("_checkpoint_results", ())):
+        path = _state_of(result.get("checkpoint")).get("path")
+        iteration = result.get("metrics", {}).get("training_iteration")
+        if isinstance(path, str) and isinstance(iteration, int):
+            found[Path(path).name] = iteration
+    return found
+
+
+def _state_of(value: object) -> dict[str, Any]:
+    state = value.state if isinstance(value, StandIn) else None
+    return state if isinstance(state, dict) else {}

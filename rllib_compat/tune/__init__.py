@@ -118,9 +118,8 @@ def run(run_or_experiment: object, name: str | None = None, **arguments: object)
     today = _todays_arguments(_with_callbacks(arguments))
     trainable = _trainable(run_or_experiment)
     if name and (today.get("resume") or today.get("resume_config")):
-        prepare_resume(
-            Path(today.get("storage_path") or DEFAULT_RESULTS_DIR, name), trainable, today
-        )
+        folder = Path(today.get("storage_path") or DEFAULT_RESULTS_DIR, name)
+        trainable = prepare_resume(folder, trainable, today)
     analysis = ray.tune.run(trainable, name=name, **today)
     if as_trials:
         return analysis.trials

@@ -14,23 +14,29 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import ray
+
+from rllib_compat.config.era import AUTO
+from rllib_compat.formats import layouts
 from rllib_compat.formats.atomic import atomic_file
+from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import tune
-from rllib_compat.trials.experiments import read_old_experiment
+from rllib_compat.trainer.classes import keep_era
+from rllib_compat.trainer.trainer import Trainer
+from rllib_compat.trials.experiments import ASIDE, OldTrial, read_old_experiment
 
 logger = logging.getLogger(__name__)
 
 #: An old value of `resume` → the one of the installed Ray.
 RESUME = {"LOCAL": True, "REMOTE": True, "PROMPT": "AUTO", "ERRORED_ONLY": "AUTO+ERRORED_ONLY"}
-#: The subfolder for the old Ray's own files, and the pattern of those that are pickles.
-ASIDE = "of_old_ray"
+#: The pattern of the old Ray's own files that are pickles.
 _PICKLES = re.compile(r".+\.pkl|.+[-_]states?-.+\.json")
 #: The pattern of code in `params.json`.
 _CODE = re.compile(r"<.+>|functools\.partial\(.*", re.DOTALL)
 
 
-def prepare_resume(folder: Path, trainable: object, given: Mapping[str, Any]) -> None:
+def prepare_resume(folder: Path, trainable: Any, given: Mapping[str, Any]) -> Any:
     """Converts an experiment of an old Ray so that Ray can resume it; others are not changed.
 
     Args:
@@ -39,12 +45,19 @@ def prepare_resume(folder: Path, trainable: object, given: Mapping[str, Any]) ->
         given: The arguments of `run`: `config` has the code that the trials' files lack, `stop`
             applies if the experiment had a function.
 
+    Returns:
+        The trainable; a trainer of an old experiment has the defaults of the Ray that wrote it.
+
     Raises:
-        ConfigError: A trial's config contained code that `config` lacks.
+        ConfigError: A trial's config contained code that `config` lacks, or needs more resources
+            than there are.
         CorruptCheckpointError: A file is damaged.
     """
     if not folder.is_dir() or (old := read_old_experiment(folder)) is None:
-        return
+        return trainable
+    trainable = _with_era(trainable, old)
+    if not ray.is_initialized():
+        ray.init()  # errors about resources have to come before Ray restores: it would start anew
     caller = given.get("config") or {}
     stop = given.get("stop")
     trials = []
@@ -68,6 +81,7 @@ def prepare_resume(folder: Path, trainable: object, given: Mapping[str, Any]) ->
                 one.trial_id,
             )
         trials.append(tune.unfinished_trial(one, folder, trainable, given))
+    (folder / ASIDE).mkdir(exist_ok=True)
     files = [path for path in sorted(folder.iterdir()) if path.is_file()]
     states = [path for path in files if path.name.startswith("experiment_state")]
     _move_aside(path for path in files if path not in states and _PICKLES.fullmatch(path.name))
@@ -77,11 +91,20 @@ def prepare_resume(folder: Path, trainable: object, given: Mapping[str, Any]) ->
         file.write(state.encode())
     _move_aside(states)
     logger.info("%s was written by an old Ray: it continues from its last checkpoints.", folder)
+    return trainable
+
+
+def _with_era(trainable: Any, trials: Iterable[OldTrial]) -> Any:
+    """A trainer class with the defaults of the Ray of the trials' last checkpoint."""
+    saved = [path for one in trials for path in one.checkpoints.values()]
+    is_trainer = isinstance(trainable, type) and issubclass(trainable, Trainer)
+    if not saved or not is_trainer or trainable.legacy_ray != AUTO:
+        return trainable
+    return keep_era(trainable, layouts.read(saved[-1], Budget()).source.ray_version)
 
 
 def _move_aside(files: Iterable[Path]) -> None:
     for file in files:
-        (file.parent / ASIDE).mkdir(exist_ok=True)
         file.rename(file.parent / ASIDE / file.name)
 
 

@@ -54,15 +54,15 @@ def run(folder, name, rates, **how):
     if RAY < (1,):
         how["global_checkpoint_period"] = 0
     ray.init(num_cpus=1, **{"include_dashboard" if RAY > (1,) else "include_webui": False})
-    return tune.run(
-        "PPO",
-        name=name,
-        config=config(rates),
-        local_dir=str(folder),
-        checkpoint_freq=1,
-        keep_checkpoints_num=2,
-        **{"checkpoint_score_attr": "training_iteration", "verbose": 0, **how},
-    )
+    if RAY >= (2, 7):
+        from ray.train import CheckpointConfig
+
+        kept = CheckpointConfig(2, "training_iteration", checkpoint_frequency=1)
+        how.update(storage_path=str(folder), checkpoint_config=kept)
+    else:
+        how.update(local_dir=str(folder), checkpoint_freq=1, keep_checkpoints_num=2)
+        how["checkpoint_score_attr"] = "training_iteration"
+    return tune.run("PPO", name=name, config=config(rates), **{"verbose": 0, **how})
 
 
 def breaks_off(trial_id, result):
@@ -193,6 +193,7 @@ def work(step, folder):
 def call(step, folder):
     """Takes a step in a process of its own."""
     environment = dict(os.environ, TUNE_GLOBAL_CHECKPOINT_S="0", TUNE_RESULT_BUFFER_LENGTH="1")
+    environment["RAY_AIR_LOCAL_CACHE_DIR"] = str(folder.parent / "cache")  # of this experiment
     if step == "interrupted":
         environment["BREAKS_OFF"] = "1"
     # State keeps the function that stops trials, and with it the name of the file it is from.
@@ -225,7 +226,7 @@ def main(out):
             if step == "interrupted":
                 call("resume", folder)
                 told["resumed"] = iterations(folder)
-            for pattern in ("events.out.tfevents.*", "basic-variant-state*"):
+            for pattern in ("events.out.tfevents.*", "basic-variant-state*", ".validate*"):
                 for file in kept.rglob(pattern):
                     file.unlink()
             for file in kept.rglob("*"):
