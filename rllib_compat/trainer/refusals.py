@@ -6,7 +6,6 @@ import itertools
 import re
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.config import Translation
@@ -210,9 +209,9 @@ def refused(error: Exception, translation: Translation) -> CompatError | None:
 
 
 def _is_others(error: Exception) -> bool:
-    frames = traceback.extract_tb(error.__traceback__)
-    parts = Path(frames[-1].filename).parts if frames else ()
-    return "site-packages" in parts and any(name in parts for name in _OTHERS)
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    module = frames[-1].f_globals.get("__name__", "") if frames else ""
+    return module.partition(".")[0] in _OTHERS
 
 
 def _is_own(path: str, config: Mapping[str, Any]) -> bool:

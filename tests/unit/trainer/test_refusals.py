@@ -98,6 +98,18 @@ def test_noise_on_weights_that_policies_fail_with_is_refused_by_name():
     assert "PG can't be built with 'ParameterNoise'" in str(why)
 
 
+def test_an_error_of_a_ray_in_any_folder_is_one_of_ray(tmp_path):
+    """Debian's Python has `dist-packages`, and a folder on PYTHONPATH may have any name."""
+    code = compile("def build(): raise ValueError('strides')", tmp_path / "rays.py", "exec")
+    module = {"__name__": "ray.rllib.utils.torch_utils"}
+    exec(code, module)
+    config = {"exploration_config": {"type": "ParameterNoise"}}
+    for made, is_said in ((module, True), ({**module, "__name__": "raylike"}, False)):
+        exec(code, made)
+        why = refusals.refused(error_of(made["build"]), translate(config, algorithm="PPO"))
+        assert (why is not None) == is_said
+
+
 def test_a_model_that_is_no_whole_sac_is_told_where_it_belongs():
     class Layers:
         def __init__(self, observations, actions):
