@@ -236,10 +236,10 @@ def passes(
         total = int(lengths.sum())
         found = max(1, -(-total // size) if legacy.keeps_partial_minibatch else total // size)
         ends = np.searchsorted(lengths[rows].cumsum(), np.arange(found + 1) * size, side="right")
-        for place, number in enumerate(_order(found, legacy)):
-            chosen = rows[ends[number] : ends[number + 1]]
-            if len(chosen):  # else a sequence is longer than a minibatch
-                yield place == 0, chosen
+        minibatches = [rows[ends[n] : ends[n + 1]] for n in _order(found, legacy)]
+        # Where a sequence is longer than a minibatch, some have none; where all are, it is one.
+        for place, chosen in enumerate([m for m in minibatches if len(m)] or [rows]):
+            yield place == 0, chosen
 
 
 def _order(count: int, legacy: LegacyTraining) -> list[int]:

@@ -337,6 +337,13 @@ def test_a_pass_has_as_many_minibatches_as_fit_and_each_step_once(release, steps
     assert len(set(one.tolist())) == len(one) == min(steps, max(1, steps // size) * size)
 
 
+def test_sequences_longer_than_minibatches_are_learned_from():
+    for lengths in ([20], [20, 20], [3, 20]):
+        made = list(passes(np.array(lengths), 7, 2, legacy(RAY)))
+        assert sum(begins for begins, _ in made) == 2
+        assert 0 in np.concatenate([rows for _, rows in made])
+
+
 def test_policies_that_load_nothing_learn_from_the_rest_too():
     made = list(passes(np.ones(400, int), 64, 2, legacy("1.2.0", simple=True)))
     assert len(made) == 14
