@@ -114,7 +114,11 @@ def _one_hot(sizes: Sequence[int], start: int) -> Callable[[Array], Array]:
     total = sum(sizes)
 
     def encode(batch: Array) -> Array:
-        chosen = batch.reshape(len(batch), len(sizes)).astype(np.int64) - start
+        numbers = batch.reshape(len(batch), len(sizes))
+        chosen = numbers.astype(np.int64)
+        if (chosen != numbers).any():
+            raise ValueError("a choice is an integer")
+        chosen = chosen - start
         if (chosen < 0).any() or (chosen >= np.asarray(sizes)).any():
             raise ValueError("a choice that the space does not have")
         made = np.zeros((len(batch), total))
@@ -134,9 +138,16 @@ class _Leaf:
     where: str
 
     def __call__(self, batch: object) -> Array:
-        array = np.asarray(batch)
-        if array.shape[1:] == self.inputs and self.encode is _numbers:
-            return array
+        try:
+            array = np.asarray(batch)
+        except ValueError as error:
+            raise _not_of(self.space, (), str(error), self.where) from error
+        shape = array.shape[1:]
+        if self.encode is _numbers:
+            if shape == self.inputs:
+                return array
+            if len(shape) > 1 and shape != getattr(self.space, "shape", shape):
+                raise _not_of(self.space, shape, "another shape", self.where)
         try:
             return self.encode(array).reshape(-1, *self.inputs)
         except (ValueError, IndexError, TypeError) as error:

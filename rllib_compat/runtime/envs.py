@@ -128,7 +128,7 @@ def make_env(settings: EnvSettings, context: Mapping[str, Any]) -> Any:
         return vector_envs.check_vector_env(env, settings)
     if external.is_external(env):
         if settings.old_stack and not settings.needs_adapter:
-            return external.PolledEnv(env)
+            return external.PolledEnv(env, settings)
         env = external.ServedEnv(env)
     if settings.multi_agent:
         return adapt_multi_agent(env, settings)

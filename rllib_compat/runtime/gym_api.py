@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import textwrap
 from collections.abc import Callable, Hashable, Iterator
@@ -62,7 +63,7 @@ def adapt_single_agent(env: object, settings: EnvSettings) -> gymnasium.Env[Any,
     """Wraps `env`, unless it is a gymnasium environment and no setting needs an adapter."""
     if settings.plain and isinstance(env, gymnasium.Env) and has_gymnasium_api(env):
         if settings.old_stack:
-            return env
+            return _cast_in_place(env, settings) if settings.checks_observations else env
         if not has_lists(spaces.from_object(env.observation_space)):
             if not settings.checks_observations:
                 return env
@@ -70,6 +71,27 @@ def adapt_single_agent(env: object, settings: EnvSettings) -> gymnasium.Env[Any,
             space, cast = adapt_observation_space(env.observation_space, settings, check)
             return gymnasium.wrappers.TransformObservation(env, cast, space)
     return GymAdapter(env, settings)
+
+
+def _cast_in_place(env: gymnasium.Env[Any, Any], settings: EnvSettings) -> gymnasium.Env[Any, Any]:
+    """Has an environment's methods cast its observations; the object stays the user's own.
+
+    Callbacks and custom policies of the old API stack expect that.
+    """
+    _, cast = adapt_observation_space(
+        env.observation_space, settings, ObservationCheck(settings, env)
+    )
+
+    def casting(method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def call(*args: object, **kwargs: object) -> tuple[Any, ...]:
+            obs, *rest = method(*args, **kwargs)
+            return cast(obs), *rest
+
+        return call
+
+    env.reset, env.step = casting(env.reset), casting(env.step)  # type: ignore[method-assign]
+    return env
 
 
 class GymAdapter(LegacyEnvWrapper, gymnasium.Env[Any, Any]):
@@ -200,6 +222,8 @@ def clip(reward: float, limit: bool | float | None) -> float:
 
 def caster(space: gymnasium.Space[Any]) -> Any:
     """Returns a function that casts observations to a space: gym allowed lists and any dtype."""
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return partial(require_choice, space)
     if isinstance(space, _ARRAYS):
         return partial(cast_array, space.dtype, space.shape)
     if isinstance(space, gymnasium.spaces.Tuple):
@@ -227,6 +251,20 @@ def cast_array(dtype: Any, shape: Any, obs: Any) -> Any:
     if made is not given and dtype.kind in "iu" and not np.array_equal(made, given):
         raise ValueError(f"{dtype} can't represent its values")
     return made
+
+
+def require_choice(space: Any, obs: Any) -> Any:
+    """Returns an observation that a one-hot encoding takes: below 0, that counts from the end.
+
+    Raises:
+        ValueError: It is no integer, or none of the choices.
+    """
+    given = np.asarray(obs)
+    if given.dtype.kind not in "biu" or given.size != 1:
+        raise ValueError("it is no integer")
+    if given >= space.start + space.n:
+        raise ValueError(f"the last choice is {space.start + space.n - 1}")
+    return obs
 
 
 class ObservationCheck:

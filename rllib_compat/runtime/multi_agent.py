@@ -44,7 +44,8 @@ def adapt_multi_agent(env: object, settings: EnvSettings) -> MultiAgentEnv:
         and env.observation_spaces
         and env.action_spaces
     )
-    return env if complete and not settings.needs_adapter else MultiAgentAdapter(env, settings)
+    plain = complete and not (settings.checks_observations or settings.needs_adapter)
+    return env if plain else MultiAgentAdapter(env, settings)
 
 
 def _adapt_inside_groups(env: object) -> None:

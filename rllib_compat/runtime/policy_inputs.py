@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rllib_compat.neutral.errors import ObservationError
 from rllib_compat.runtime import connectors
 from rllib_compat.runtime.recurrent_states import initial_state, nest_state
 
@@ -41,6 +42,9 @@ class PolicyInputs:
         """Creates a batch for the module, with a time axis of one step if it is recurrent.
 
         Without a state it has the initial one, without previous steps zeros.
+
+        Raises:
+            ObservationError: Observations have another shape than the module's, or no numbers.
         """
         import torch
         import tree
@@ -49,7 +53,9 @@ class PolicyInputs:
         device = next((p.device for p in parameters), torch.device("cpu"))
         space = self._module.observation_space
         if getattr(space, "shape", None) is not None:
-            obs = self._with_previous_steps(stacked(obs), actions, rewards)
+            obs = self._with_previous_steps(self._numbers(obs), actions, rewards)
+            if tuple(obs.shape[1:]) != space.shape:
+                raise self._misfit(f"have the shape {tuple(obs.shape)}")
             if not isinstance(obs, torch.Tensor) and space.dtype.kind == "f":
                 obs = obs.astype(space.dtype)
         found = tree.map_structure(lambda part: torch.as_tensor(part, device=device), obs)
@@ -61,6 +67,25 @@ class PolicyInputs:
         parts = [torch.as_tensor(np.asarray(part, np.float32), device=device) for part in state]
         found = tree.map_structure(lambda part: part[:, None], found)
         return {"obs": found, "state_in": nest_state(self._module, parts)}
+
+    def _numbers(self, obs: Any) -> Any:
+        """Stacks observations, and checks that they are one array of numbers."""
+        try:
+            made = stacked(obs)
+        except (TypeError, ValueError) as error:
+            raise self._misfit(f"are no array ({error})") from error
+        if not np.ndim(made) or (isinstance(made, np.ndarray) and made.dtype.kind not in "biuf"):
+            raise self._misfit("are no array of numbers")
+        return made
+
+    def _misfit(self, what: str) -> ObservationError:
+        space = self._module.observation_space
+        return ObservationError(
+            f"A policy takes what preprocessors make of observations, here {space}; these {what}.",
+            where="obs_batch",
+            fix="call trainer.compute_single_action(obs), which preprocesses, or give a batch of "
+            "preprocessed observations",
+        )
 
     def _with_previous_steps(self, obs: Any, actions: Any, rewards: Any) -> Any:
         """Appends previous steps to observations, unless they have them."""

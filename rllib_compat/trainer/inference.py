@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rllib_compat.neutral.errors import ObservationError, UnknownPolicyError
+from rllib_compat.neutral.errors import CompatError, ObservationError, UnknownPolicyError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import configs, connectors
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, resolve_policy_id
@@ -219,10 +219,39 @@ class Inference:
         unsquash: bool | None = None,
         clip: bool | None = None,
     ) -> list[ComputedAction]:
-        """Computes one action a request; None is the config's value."""
+        """Computes one action a request; None is the config's value.
+
+        Raises:
+            ObservationError: An observation has another shape or structure, or no numbers.
+        """
+        policy_id = resolve_policy_id(policy_id, self._running.algorithm.config.policies)
+        try:
+            return self._compute(requests, policy_id, explore, timestep, unsquash, clip)
+        except CompatError:
+            raise
+        except Exception as error:
+            space = self._observed_by(policy_id)
+            for given in [request.observation for request in requests]:
+                if space is not None and not _fits(given, space):
+                    shape = f" of the shape {given.shape}" if isinstance(given, np.ndarray) else ""
+                    raise ObservationError(
+                        f"The observation{shape} {repr(given)[:100]} is not of the space {space}.",
+                        where=f"compute_action(policy_id={policy_id!r})",
+                        fix="give one as `reset()` and `step()` of the environment do",
+                    ) from error
+            raise
+
+    def _compute(
+        self,
+        requests: Sequence[Request],
+        policy_id: str,
+        explore: bool | None,
+        timestep: int | None,
+        unsquash: bool | None,
+        clip: bool | None,
+    ) -> list[ComputedAction]:
         algorithm = self._running.algorithm
         config = algorithm.config
-        policy_id = resolve_policy_id(policy_id, config.policies)
         if not config.enable_env_runner_and_connector_v2:
             return [
                 ComputedAction(
@@ -243,11 +272,7 @@ class Inference:
             steps = ("env_runners", "num_env_steps_sampled_lifetime")
             timestep = int(algorithm.metrics.peek(steps, default=0))
         explore = config.explore if explore is None else explore
-        try:
-            computed = _compute(runner, requests, policy_id, explore=explore, timestep=timestep)
-        except (RuntimeError, TypeError, ValueError) as error:
-            _require_observations(runner, requests, policy_id, error)
-            raise
+        computed = _compute(runner, requests, policy_id, explore=explore, timestep=timestep)
         unsquash = bool(config.normalize_actions if unsquash is None else unsquash)
         clip = bool(config.clip_actions if clip is None else clip)
         if (unsquash, clip) == (bool(config.normalize_actions), bool(config.clip_actions)):
@@ -255,28 +280,34 @@ class Inference:
         space = _module(runner, policy_id).action_space
         return [replace(one, action=fit_action(one.raw, space, unsquash, clip)) for one in computed]
 
+    def _observed_by(self, policy_id: str) -> Any:
+        """The space of what a policy observes in its environment; None: nobody knows it."""
+        algorithm = self._running.algorithm
+        if not algorithm.config.enable_env_runner_and_connector_v2:
+            space = getattr(algorithm.get_policy(policy_id), "observation_space", None)
+            return getattr(space, "original_space", space)
+        runner = self._running.local_runner()
+        found = connectors.env_to_module(runner).input_observation_space
+        several = configs.is_multi_agent(runner.config)
+        return found[agent_of(runner, policy_id)] if several else found
 
-def _require_observations(
-    runner: EnvRunner, requests: Sequence[Request], policy_id: str, error: Exception
-) -> None:
-    """Raises an error about an observation of another space, which may have caused Ray's error.
 
-    Raises:
-        ObservationError: An observation has another shape, or no numbers.
-    """
-    space = connectors.env_to_module(runner).input_observation_space
-    if configs.is_multi_agent(runner.config):
-        space = space[agent_of(runner, policy_id)]
-    for request in requests:
-        given = request.observation
-        shape_given = np.asarray(given, object).shape
-        if space is not None and space.shape is not None and shape_given != space.shape:
-            shape = f" of the shape {shape_given}" if isinstance(given, np.ndarray) else ""
-            raise ObservationError(
-                f"The observation{shape} {repr(given)[:100]} is not of the space {space}.",
-                where=f"compute_action(policy_id={policy_id!r})",
-                fix="give one as `reset()` and `step()` of the environment do",
-            ) from error
+def _fits(observation: Any, space: gymnasium.Space[Any]) -> bool:
+    """Whether a network can take an observation, which may be beyond the bounds of a Box."""
+    import gymnasium as gym
+
+    try:
+        match space:
+            case gym.spaces.Dict():
+                return all(_fits(observation[key], part) for key, part in space.items())
+            case gym.spaces.Tuple():
+                return len(observation) == len(space) and all(map(_fits, observation, space))
+            case gym.spaces.Box():
+                array = np.asarray(observation)
+                return array.shape == space.shape and bool(np.isfinite(array).all())
+        return bool(space.contains(observation))
+    except (LookupError, TypeError, ValueError):
+        return False
 
 
 def _request_of(input_dict: Mapping[str, Any]) -> Request:

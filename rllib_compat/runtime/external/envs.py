@@ -19,9 +19,12 @@ from ray.rllib.env.external_multi_agent_env import ExternalMultiAgentEnv
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import connectors, environments
+from rllib_compat.runtime import gym_api
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+    from rllib_compat.runtime.env_settings import EnvSettings
 
 # The key of an info for an action that the simulator has chosen itself.
 LOGGED = "__logged_action__"
@@ -134,12 +137,18 @@ class PolledEnv(BaseEnv):  # type: ignore[misc]  # Ray has no types
 
     Args:
         env: The external environment; its thread starts now.
+        settings: The config's, which say what observations to check.
     """
 
-    def __init__(self, env: Any) -> None:
+    def __init__(self, env: Any, settings: EnvSettings) -> None:
         self.external_env = env
         self._multi_agent = is_multi_agent(env)
         self._numbers: dict[Any, int] = {}
+        self._cast: Callable[[Any], Any] = lambda obs: obs
+        if not self._multi_agent:
+            check = gym_api.ObservationCheck(settings)
+            space = env.observation_space
+            _, self._cast = gym_api.adapt_observation_space(space, settings, check)
         env.start()
 
     @property
@@ -179,7 +188,8 @@ class PolledEnv(BaseEnv):  # type: ignore[misc]  # Ray has no types
         return values
 
     def _parts(self, item: dict[str, Any]) -> list[dict[Any, Any]]:
-        parts = [item["obs"], item["reward"], item["terminated"], item["truncated"], item["info"]]
+        obs = self._cast(item["obs"])
+        parts = [obs, item["reward"], item["terminated"], item["truncated"], item["info"]]
         if item.get("off_policy_action") is not None:
             parts.append(item["off_policy_action"])
         if not self._multi_agent:

@@ -26,6 +26,7 @@ from ray.rllib.policy.sample_batch import SampleBatch
 from rllib_compat import registry
 from rllib_compat.neutral.errors import CompatError, ConfigError, CorruptCheckpointError
 from rllib_compat.ray_versions import environments, old_stack
+from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.external.envs import PolledEnv
 from rllib_compat.runtime.external.messages import (
     batch_of,
@@ -314,7 +315,7 @@ class _Sampling(threading.Thread):
         self._report = report
         self._error: Exception | None = None
         self._env = _external_env(worker)
-        self._sampler = old_stack.worker_with_env(worker, PolledEnv(self._env))
+        self._sampler = old_stack.worker_with_env(worker, PolledEnv(self._env, EnvSettings(None)))
         self.start()
 
     def running_env(self) -> Any:

@@ -82,6 +82,14 @@ def test_observations_of_another_shape_are_an_error_that_says_so(cartpole):
         cartpole.compute_single_action(np.zeros(5))
 
 
+@pytest.mark.parametrize(
+    "batch", [np.zeros((2, 4, 1)), [np.zeros(4), np.zeros(5)], [np.zeros(4), None], ["a", "b"]]
+)
+def test_observations_are_not_reshaped_and_no_other_numbers(cartpole, batch):
+    with pytest.raises(CheckpointError, match="are not in the space Box"):
+        cartpole.compute_actions(batch)
+
+
 def test_the_state_goes_from_step_to_step():
     (case,) = find(ray="1.13.0", framework="torch", variant="lstm-prev")
     policy = load(case)
@@ -146,6 +154,12 @@ def test_choices_become_one_hot():
     assert several([[1, 2]]).tolist() == [[0, 1, 0, 0, 1]]
     with pytest.raises(CheckpointError, match="choice"):
         several([[2, 0]])
+
+
+def test_a_choice_is_not_cut_to_an_integer():
+    encode = prepare(spaces.Discrete(3), (3,))
+    with pytest.raises(CheckpointError, match="a choice is an integer"):
+        encode([0, 0.5])
 
 
 def test_the_numbers_of_a_multidiscrete_are_taken_as_they_are_where_the_network_did():

@@ -1,12 +1,15 @@
 """Observations that do not fit their space are refused where the old Rays refused them."""
 
+import contextlib
 import json
+import queue
 from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
 import numpy as np
 import pytest
+from ray.rllib.env.external_env import ExternalEnv
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from rllib_compat import gym
@@ -28,6 +31,9 @@ NOT_KEPT = {"bytes above", "bytes below", "bytes with a fraction", "a dict", "re
 MISFITS = {"longer", "shorter", "a column", "a row for a column", "in a batch", "a number", "none"}
 MISFITS |= {"text", "a part longer", "multi-discrete longer", "multi-binary longer"}
 MISFITS |= {"a key less", "an array for a dict", "a tuple less", "a longer list"}
+
+#: A space, and observations of it of which the first is outside and encoded nevertheless.
+BELOW = gym.spaces.Discrete(2), (0, -1, 0)
 
 
 def play(env, action=0):
@@ -73,7 +79,7 @@ def test_the_same_observations_are_refused(ray, part):
 
 @pytest.mark.parametrize("ray", ["0.5.3", "today", "2.40.0"])
 def test_other_rays_checked_nothing(ray):
-    space, shown = gym.spaces.Discrete(2), (0, 2, 0)
+    space, shown = BELOW
     settings = replace(settings_of(ray), env=observing.make_env(gym, space, *shown))
     assert play(adapt_env(settings)({})) is None
 
@@ -88,7 +94,7 @@ def test_the_old_api_stack_says_the_same():
 
 
 def test_an_environment_may_ask_not_to_be_checked_at_its_start():
-    class Skipped(observing.make_env(gym, gym.spaces.Discrete(2), 0, 2, 1)):
+    class Skipped(observing.make_env(gym, gym.spaces.Discrete(2), 0, -1, 1)):
         _skip_env_checking = True  # its name in Ray 1.12 - 2.x
 
     assert play(adapt_env(replace(settings_of("1.13.0"), env=Skipped))({})) is None
@@ -114,8 +120,70 @@ def test_an_environment_of_gymnasium_is_checked_and_stays_the_users():
     env.reset()
     with pytest.raises(ObservationError):
         env.step(0)
-    old_stack = EnvSettings(OfGymnasium, legacy_ray="2.3.1", old_stack=True)
-    assert type(adapt_env(old_stack)({})) is OfGymnasium
+    old_stack = adapt_env(EnvSettings(OfGymnasium, legacy_ray="2.3.1", old_stack=True))({})
+    assert type(old_stack) is OfGymnasium
+    old_stack.reset(seed=3)
+    with pytest.raises(ObservationError):
+        old_stack.step(0)
+
+
+class OfTodaysRay(MultiAgentEnv):
+    """Declares all that the installed Ray wants, and gives an observation of another shape."""
+
+    possible_agents = agents = ("left",)
+    observation_spaces = {"left": OfGymnasium.observation_space}  # noqa: RUF012
+    action_spaces = {"left": OfGymnasium.action_space}  # noqa: RUF012
+
+    def __init__(self, context=None):
+        super().__init__()
+
+    def reset(self, *, seed=None, options=None):
+        return {"left": np.zeros(3, np.float32)}, {}
+
+    def step(self, actions):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("old_stack", [False, True])
+def test_a_multi_agent_environment_of_todays_api_is_checked(old_stack):
+    asked = {"multi_agent": True, "policy_mapping_fn": lambda agent: "p", "old_stack": old_stack}
+    env = adapt_env(EnvSettings(OfTodaysRay, legacy_ray="2.10.0", **asked))({})
+    with pytest.raises(
+        ObservationError, match=r"of 'left' does not fit it \(its shape is \(3,\)\)"
+    ):
+        env.reset()
+    plain = adapt_env(EnvSettings(OfTodaysRay, legacy_ray="2.40.0", **asked))({})
+    assert type(plain) is OfTodaysRay
+
+
+@pytest.mark.parametrize("ray", ["0.5.3", "1.13.0", "today"])
+@pytest.mark.parametrize("wrong", [3, 0.5, None, "a", np.zeros(2, int)])
+def test_what_no_one_hot_encoding_takes_is_refused_wherever_it_comes(ray, wrong):
+    for space, right, made in (
+        (gym.spaces.Discrete(3), 0, wrong),
+        (gym.spaces.Dict({"which": gym.spaces.Discrete(3)}), {"which": 0}, {"which": wrong}),
+    ):
+        for place in (0, 7):
+            env = observing.make_env(gym, space, right, made, place)
+            assert play(adapt_env(replace(settings_of(ray), env=env))({})) == place
+
+
+class Simulator(ExternalEnv):
+    """Gives an observation of another shape."""
+
+    def __init__(self, context=None):
+        super().__init__(OfGymnasium.action_space, OfGymnasium.observation_space)
+
+    def run(self):
+        with contextlib.suppress(queue.Empty):
+            self.get_action(self.start_episode(), np.zeros(3))
+
+
+@pytest.mark.parametrize("old_stack", [False, True])
+def test_an_external_environment_is_checked(old_stack):
+    env = adapt_env(EnvSettings(Simulator, legacy_ray="1.13.0", old_stack=old_stack))({})
+    with pytest.raises(ObservationError, match="its shape"):
+        env.poll() if old_stack else env.reset()
 
 
 def test_an_error_says_what_was_found_where_and_what_to_do():
@@ -140,7 +208,7 @@ def test_an_error_says_what_was_found_where_and_what_to_do():
 
 
 def test_the_checks_of_a_policy_go_on_in_its_next_episode():
-    space, shown = gym.spaces.Discrete(2), (0, 2, 0)
+    space, shown = BELOW
     made = observing.make_pair(MultiAgentEnv, gym, space, *shown)
     mapping = {"multi_agent": True, "policy_mapping_fn": lambda agent: agent}
     env = adapt_env(EnvSettings(made, legacy_ray="0.8.5", **mapping))({})

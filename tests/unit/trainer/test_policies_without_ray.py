@@ -20,7 +20,7 @@ from ray.rllib.policy.view_requirement import ViewRequirement
 
 import rllib_compat as compat
 from rllib_compat import gym
-from rllib_compat.errors import CompatError, GoneError
+from rllib_compat.errors import CompatError, GoneError, ObservationError
 from rllib_compat.legacy import lookup
 from rllib_compat.trainer import policy_class
 from tests import legacy_api
@@ -269,3 +269,30 @@ def test_a_hook_of_rllibs_own_is_part_of_its_algorithm(api_stack):
         assert trainer.translation.api_stack == api_stack
         trainer.train()
         assert trainer.get_policy().kl_coeff == pytest.approx(0.1), "half of 0.2, once"
+
+
+#: What only the old API stack trains.
+ON_THE_OLD_STACK = {"exploration_config": {"type": "SoftQ", "temperature": 1.0}}
+
+
+@pytest.mark.parametrize("config", [{}, ON_THE_OLD_STACK])
+@pytest.mark.parametrize("wrong", [np.zeros((3, 1)), None, "a", np.full(3, np.nan), {"a": 1}])
+def test_observations_that_no_network_takes_are_named(config, wrong):
+    with trainer_of("ppo", "1.13.0", **config) as trainer:
+        assert trainer.translation.api_stack == ("old" if config else "new")
+        seen = trainer.get_policy().observation_space
+        trainer.compute_single_action(seen.sample())
+        with pytest.raises(ObservationError, match="is not of the space"):
+            trainer.compute_single_action(wrong)
+        with pytest.raises(ObservationError, match="is not of the space"):
+            trainer.compute_actions({0: seen.sample(), 1: wrong})
+
+
+@pytest.mark.parametrize("wrong", [np.zeros((2, 9)), [np.zeros(2), None], ["a"], 0.5])
+def test_batches_that_no_policy_takes_are_named(wrong):
+    with trainer_of("ppo", "1.13.0") as trainer:
+        policy = trainer.get_policy()
+        policy.compute_actions([policy.observation_space.sample()] * 2)
+        for call in (policy.compute_actions, lambda obs: policy.compute_log_likelihoods([0], obs)):
+            with pytest.raises(ObservationError, match="what preprocessors make"):
+                call(wrong)
