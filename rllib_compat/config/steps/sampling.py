@@ -511,6 +511,17 @@ def _length(given: SettingsView, context: Context) -> Change | None:
     return Change({SEQUENCE_LENGTH: length}, f"sequences of {length} steps, as by default before")
 
 
+def _minibatch_of_a_sequence(given: SettingsView, _: Context) -> Change | None:
+    size, length = given.effective(MINIBATCH), given.get(SEQUENCE_LENGTH)
+    learners = given.get(LEARNERS)
+    if not are_counts(learners, size, length) or learners < 2 or size >= length:
+        return None
+    if given.get(LSTM) is not True:
+        return None
+    message = f"a minibatch of {size} steps has no sequence, whose {length} steps are taken instead"
+    return Change({MINIBATCH: length}, message)
+
+
 def _previous(given: SettingsView, context: Context) -> Change | None:
     asked = {name: given.get(name) for name in (PREVIOUS_ACTION, PREVIOUS_REWARD) if name in given}
     if not any(value is True for value in asked.values()):
@@ -563,5 +574,17 @@ SEQUENCES = (
         sets={SEQUENCE_LENGTH: COMPUTED},
         key="model.use_lstm",
         change=_length,
+    ),
+    Step(
+        "sequences",
+        "Several learners of PPO make Ray's minibatches, which are empty where they have fewer "
+        "steps than a sequence: a KeyError of Ray.",
+        algorithms=("PPO",),
+        stack="new",
+        reads=(MINIBATCH, LEARNERS, SEQUENCE_LENGTH, LSTM),
+        sets={MINIBATCH: COMPUTED},
+        key="sgd_minibatch_size",
+        change=_minibatch_of_a_sequence,
+        severity=Severity.WARNING,
     ),
 )

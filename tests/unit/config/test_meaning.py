@@ -427,6 +427,12 @@ class TestBatches:
         config = {"rollout_fragment_length": 20, "num_workers": 32, "train_batch_size": 4000}
         assert one(config, "training.train_batch_size_per_learner") == 4480
 
+    @pytest.mark.parametrize(("learners", "size"), [(1, 8), (2, 20)])
+    def test_a_minibatch_of_several_learners_holds_a_sequence(self, learners, size):
+        asked = {"num_learners": learners, "sgd_minibatch_size": 8 * learners}
+        config = {**asked, "model": {"use_lstm": True}}
+        assert one(config, "training.minibatch_size") == size
+
     def test_a_minibatch_fits_into_its_batch(self):
         assert one({"train_batch_size": 100}, "training.minibatch_size") == 100
 

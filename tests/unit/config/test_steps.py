@@ -31,6 +31,7 @@ def recorded(monkeypatch):
 CASES = [
     ({"rollout_fragment_length": 200, "num_workers": 32, "train_batch_size": 4000}, "PPO"),
     ({"train_batch_size": 100}, "PPO"),
+    ({"num_gpus": 2, "sgd_minibatch_size": 16, "model": {"use_lstm": True}}, "PPO"),
     ({"num_workers": 4, "num_envs_per_worker": 2, "num_gpus": 1}, "DDPPO"),
     ({"num_workers": 2}, "A3C"),
     ({"n_step": 3, "rollout_fragment_length": 1}, "DQN"),
