@@ -60,22 +60,21 @@ if TYPE_CHECKING:
 MARK = "rllib_compat_unfinished.json"
 #: The folder below it that has what replaces it, until that is in place.
 _STAGED = "rllib_compat_replacement"
-#: What fsspec opens and pyarrow does not. Its other protocols are wrappers around local files,
-#: archives and web pages, or follow redirects.
-_FSSPEC = frozenset({"abfs", "abfss", "adl", "az", "gcs", "memory", "oss", "s3a", "sftp"})
+#: What fsspec opens: pyarrow opens none of these, and of Google's store it lists no folder that has
+#: no object of its own. Other protocols of fsspec are wrappers around local files, archives and web
+#: pages, or follow redirects.
+_FSSPEC = frozenset({"abfs", "abfss", "adl", "az", "gcs", "gs", "memory", "oss", "s3a", "sftp"})
 #: After how many seconds a writer looks whether another one has begun: each look is two requests.
 _MARK_CHECK = 1.0
 #: How many folders are listed at once.
 _AT_ONCE = 16
 #: Stores, as pyarrow names them, in which a folder is how names begin.
-_WITHOUT_FOLDERS = frozenset({"gcs", "s3"})
+_WITHOUT_FOLDERS = frozenset({"s3"})
 #: One checkpoint has some dozen files; leagues have thousands.
 _MOST_FILES = 100_000
 #: Bytes of a trial's results that are copied with a checkpoint.
 _MOST_RESULTS = 16 << 20
 _PART = 8 << 20  # bytes
-#: By default, it looks for credentials and tries again for a quarter of an hour.
-_GOOGLE_RETRIES = "retry_limit_seconds=30"
 #: What copies leave of the disk, as a share of it.
 _LEFT_FREE = 0.05
 _copies = count(1)
@@ -111,14 +110,14 @@ class Store:
                 opened, path = import_optional("fsspec.core", extra="cloud").url_to_fs(address)
                 files = fs.PyFileSystem(fs.FSSpecHandler(opened))
             else:
-                if scheme == "gs" and "retry_limit" not in address:
-                    address += f"{'&' if '?' in address else '?'}{_GOOGLE_RETRIES}"
                 files, path = fs.FileSystem.from_uri(address)
         except (ImportError, OSError, ValueError) as error:
             raise FileSystemError(
                 f"The address cannot be opened: {error}.",
                 where=shown,
-                fix="Pass an address of pyarrow or fsspec, such as s3://bucket/path; their "
+                fix="Install that package with pip."
+                if isinstance(error, ImportError)
+                else "Pass an address of pyarrow or fsspec, such as s3://bucket/path; their "
                 "documentation describes credentials, regions and endpoints.",
             ) from error
         return cls(files, path.rstrip("/"), shown.partition("?")[0].rstrip("/"))

@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import json
 import os
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -401,3 +402,16 @@ def test_a_run_without_rows_is_alive_and_notices_one_that_takes_over(store, monk
     assert store.cat(RUNNING).endswith(b" another")
     store.rm(RUNNING)
     assert [o.name for o in archive_log.read_log("memory://bucket/new")] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("address", "package"), [("gs://bucket/run", "gcsfs"), ("abfs://bucket/run", "adlfs")]
+)
+def test_a_store_whose_package_is_missing_names_it(address, package, monkeypatch, capsys):
+    """Google's, too: pyarrow opens it, but lists no folder that has no object of its own."""
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SystemExit):
+        main(["inspect", address])
+    err = capsys.readouterr().err
+    assert package in err
+    assert "Install that package with pip." in err
