@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rllib_compat.cli import output
 from rllib_compat.cli.answers import Answers, examples
+from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CheckpointError, CompatError
+
+T = TypeVar("T")
 
 #: How many lines the table may take where it is not asked for all.
 _LINES = 39
@@ -46,25 +49,38 @@ def find_best(folder: Path) -> Path:
 
     last, returns = functools.cache(_returns), dict[Path, float]()
     for path in layouts.search.find_checkpoints(folder):
-        try:
-            iteration = layouts.read(path).counters.iteration
-        except CompatError as error:
-            output.progress(f"{path}: {error.found}")
-            continue
+        iteration = _tried(_iteration, path)
         if iteration in last(path.parent):
             returns[path] = last(path.parent)[iteration]
-    if not returns:
+    ranked = sorted(returns, key=lambda path: returns[path], reverse=True)
+    best = next((path for path in ranked if _tried(layouts.read, path) is not None), None)
+    if best is None:
         raise CheckpointError(
             "No checkpoint in it belongs to a result of its trial.",
             where=str(folder),
             fix="Leave --best out, and give the path of a checkpoint.",
         )
-    best = max(returns, key=lambda path: returns[path])
     output.progress(
         f"{best.relative_to(folder)}: of {len(returns)} checkpoints the one with the highest mean "
         f"return, {returns[best]:.6g}"
     )
     return best
+
+
+def _iteration(path: Path) -> int | None:
+    from rllib_compat.formats.layouts import read, v0_1
+
+    # A file of version 0.1 has all policies in it, and its iteration beside it.
+    return v0_1.read_iteration(path, Budget()) if path.is_file() else read(path).counters.iteration
+
+
+def _tried(read: Callable[[Path], T], path: Path) -> T | None:
+    """What a function says of a checkpoint; None where it can't be read, with a line about it."""
+    try:
+        return read(path)
+    except CompatError as error:
+        output.progress(f"{path}: {error.found}")
+        return None
 
 
 def _row(path: Path, folder: Path, known: Answers, last: Any) -> tuple[Any, ...]:
@@ -73,10 +89,8 @@ def _row(path: Path, folder: Path, known: Answers, last: Any) -> tuple[Any, ...]
 
     name = path.relative_to(folder)
     given = known.given(name)
-    try:
-        found = inspect(path, given=given)
-    except CompatError as error:
-        output.progress(f"{path}: {error.found}")
+    found = _tried(lambda path: inspect(path, given=given), path)
+    if found is None:
         return str(name), None, None, None, None, None, _UNREADABLE
     verdict = _READY
     try:

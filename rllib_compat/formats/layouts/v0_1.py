@@ -74,9 +74,6 @@ def read(path: Path, budget: Budget) -> LegacyCheckpoint:
     ray_version = text(metadata.pop("ray_version", None)) or _guess_ray(outer)
     policies, mapping = _read_worker(outer, folder, file.name) if is_there else ({}, {})
     config, is_complete = _read_config(metadata, outer, folder)
-    number = _FILE.fullmatch(file.name)
-    if number:  # what `Trainer._save` called it
-        metadata.setdefault("iteration", int(number[1]))
     counters = _read_counters(outer, metadata, policies.values())
     beside = {"tune_metadata": metadata} if metadata else {}
     checkpoint = LegacyCheckpoint(
@@ -217,15 +214,28 @@ def _guess_ray(outer: Mapping[str, Any]) -> str | None:
     return "0.7" if "optimizer" in outer else None
 
 
+def read_iteration(file: Path, budget: Budget) -> int | None:
+    """The iteration of a checkpoint by what lies beside its file, and by its name."""
+    return _iteration_of(_read_metadata(Folder(file.parent, budget, []), file))
+
+
+def _iteration_of(metadata: Mapping[str, Any]) -> int | None:
+    last = as_mapping(metadata.get("last_result"))
+    return _first_integer(metadata.get("iteration"), last.get("training_iteration"))
+
+
 def _read_metadata(folder: Folder, file: Path) -> dict[str, Any]:
-    stem = file.name.removesuffix(".extra_data")
+    stem, found = file.name.removesuffix(".extra_data"), dict[str, Any]()
     for side_file in (stem + _METADATA_ENDING, _METADATA_ENDING):
         content = folder.try_side_file(side_file)
-        if isinstance(content, Mapping):
-            return with_text_keys(content)
         if isinstance(content, list):
-            return dict(zip(_METADATA_FIELDS, content, strict=False))
-    return {}
+            content = dict(zip(_METADATA_FIELDS, content, strict=False))
+        if isinstance(content, Mapping):
+            found = with_text_keys(content)
+            break
+    if number := _FILE.fullmatch(file.name):  # what `Trainer._save` called it
+        found.setdefault("iteration", int(number[1]))
+    return found
 
 
 def _read_worker(
@@ -282,7 +292,7 @@ def _read_counters(
         optimizer = [None, None]
     trained, sampled = optimizer
     return Counters(
-        iteration=_first_integer(metadata.get("iteration"), last.get("training_iteration")),
+        iteration=_iteration_of(metadata),
         env_steps=_first_integer(
             raw.get("num_env_steps_sampled"),
             raw.get("num_steps_sampled"),
