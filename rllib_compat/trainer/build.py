@@ -47,7 +47,7 @@ class AlgorithmBuilder:
         translation: The translated config.
         origin: Where the config comes from.
         config: The legacy config with the defaults of its Ray.
-        given: The legacy config as it was given, without keys that only the class reads.
+        given: The legacy config as it was given.
         trainer: The trainer's class.
         own_policy: The policy class that it asks for, or None for the algorithm's own.
         learns_once: Whether it samples and learns once from each batch, unlike RLlib's algorithms.
@@ -189,7 +189,8 @@ class AlgorithmBuilder:
         from ray.rllib.policy.policy import PolicySpec
 
         more = {"multiagent": {"policies": {policy_id: policy}}}
-        config = translate(merge(self.given, more), **self.origin.arguments).algorithm_config
+        given = merge(subclasses.without_own_keys(self.trainer, self.given), more)
+        config = translate(given, **self.origin.arguments).algorithm_config
         self.name_networks(config, more)
         spec = PolicySpec(observation_space=both[0], action_space=both[1])
         specs = config.get_multi_rl_module_spec(policy_dict={policy_id: spec}).rl_module_specs

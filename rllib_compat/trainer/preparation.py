@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -87,22 +87,16 @@ def prepare(
     asked = origin.arguments
     if has_steps or own_policy is not None or learns_on_old_stack(algorithm, given):
         asked["api_stack"] = "old"
-    given, findings = fit_gpus(
-        given, defaults, legacy_ray=origin.legacy_ray, gpus=startup.count_gpus()
-    )
-    given, fewer = fit_workers(given, defaults, legacy_ray=origin.legacy_ray, cpus=free_cpus())
-    translation = translate(without(own, given), **asked)
+    ray, gpus, cpus = origin.legacy_ray, startup.count_gpus(), waiting.free_cpus()
+    given, findings = fit_gpus(given, defaults, legacy_ray=ray, gpus=gpus)
+    given, fewer = fit_workers(given, defaults, legacy_ray=ray, cpus=cpus)
+    translation = translate({key: given[key] for key in given if key not in own}, **asked)
     translation.report.extend([*era.findings(), *findings, *fewer])
     env = translation.env_settings.env
     if isinstance(env, str) and (note := resolve_env_name(env)[1]):
         translation.report.add("env.name", Verdict.NOTE, "$.env", note)
     complete = merge(defaults, translation.legacy_config | own)
     return Preparation(origin, translation, complete, own_policy, learns_once)
-
-
-def without(keys: Collection[str], config: Mapping[str, Any]) -> dict[str, Any]:
-    """A config without some keys."""
-    return {key: config[key] for key in config if key not in keys}
 
 
 def resource_request(cls: type[LegacyTrainer], config: Mapping[str, Any]) -> TrialResources:
@@ -119,7 +113,7 @@ def resource_request(cls: type[LegacyTrainer], config: Mapping[str, Any]) -> Tri
         defaults = defaults_of(cls.algorithm_name, ray)
         given, _ = fit_gpus(given, defaults, legacy_ray=ray, gpus=startup.count_gpus())
     translation = translate(
-        without(subclasses.own_keys(cls, given), given),
+        subclasses.without_own_keys(cls, given),
         algorithm=cls.algorithm_name,
         legacy_ray=era,
         old_networks=cls.legacy_ray != TODAY,
@@ -249,12 +243,6 @@ def fit_workers(
 
 #: The names of the number of workers.
 _COUNTS = frozenset({"num_workers", "num_rollout_workers", "num_env_runners"})
-
-
-def free_cpus() -> float | None:
-    """The CPUs of the running Ray; None in a trial, and where nodes may join."""
-    available = waiting.available_resources()
-    return None if available is None or startup.may_grow() else available.get("CPU", 0)
 
 
 #: The keys that ask for GPUs, and their values that ask for none.

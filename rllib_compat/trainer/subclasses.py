@@ -215,7 +215,14 @@ def own_defaults(cls: type[LegacyTrainer]) -> Mapping[str, object]:
 
 def own_keys(cls: type[LegacyTrainer], config: Mapping[str, object]) -> dict[str, object]:
     """Keys of a config that only the class itself reads: those of its defaults that no Ray had."""
-    return {k: v for k, v in config.items() if k in own_defaults(cls) and not keys.homes(k)}
+    own = own_defaults(cls)
+    return {k: v for k, v in config.items() if k in own and not keys.homes(k)}
+
+
+def without_own_keys(cls: type[LegacyTrainer], config: Mapping[str, object]) -> dict[str, object]:
+    """A config without them."""
+    own = own_keys(cls, config)
+    return {key: config[key] for key in config if key not in own}
 
 
 def config_validators(trainer: LegacyTrainer) -> list[Callable[[dict[str, Any]], object]]:

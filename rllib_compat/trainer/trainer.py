@@ -48,7 +48,7 @@ from rllib_compat.trainer.defaults import DefaultConfig, Origin, defaults_of, me
 from rllib_compat.trainer.inference import Inference
 from rllib_compat.trainer.load import LoadedAlgorithm
 from rllib_compat.trainer.policies import Policies
-from rllib_compat.trainer.preparation import prepare, resource_help, resource_request, without
+from rllib_compat.trainer.preparation import prepare, resource_help, resource_request
 from rllib_compat.trainer.result_files import UnifiedLogger
 from rllib_compat.trainer.running import RunningAlgorithm
 from rllib_compat.trainer.workers import LegacyOptimizer, LegacyWorkers, ToTrain
@@ -224,12 +224,11 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             self._policies.update_workers(loaded.mapping, loaded.to_train)
 
     def _builder(self, own_policy: type | None = None) -> AlgorithmBuilder:
-        raw = self.raw_user_config
         return AlgorithmBuilder(
             translation=self.translation,
             origin=self._origin,
             config=self.config,
-            given=without(subclasses.own_keys(type(self), raw), raw),
+            given=dict(self.raw_user_config),
             trainer=type(self),
             own_policy=own_policy,
             learns_once=self.learns_once,

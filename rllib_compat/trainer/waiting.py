@@ -156,6 +156,12 @@ def available_resources() -> dict[str, float] | None:
     return dict(ray.cluster_resources())
 
 
+def free_cpus() -> float | None:
+    """The CPUs of the running Ray; None in a trial, and where nodes may join."""
+    available = available_resources()
+    return None if available is None or startup.may_grow() else available.get("CPU", 0)
+
+
 def _repeat(text: str, done: Event) -> None:
     while not done.wait(_EVERY):
         logger.warning("Still waiting. %s", text)
