@@ -144,7 +144,6 @@ def use_legacy_networks(
 
 
 def _of_policy(legacy: Mapping[str, Any], policy: str) -> Mapping[str, Any]:
-    """What a policy overrides in a config."""
     spec = keys.policies_of(legacy).get(policy)
     found = spec[3] if isinstance(spec, (tuple, list)) and len(spec) > 3 else None
     found = getattr(spec, "config", found)

@@ -158,7 +158,6 @@ class MADDPG(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no t
 
 
 def _arrays(config: AlgorithmConfig, episodes: list[Any]) -> list[JointSteps]:
-    """The steps of episodes, as arrays."""
     return list(joint_steps(episodes, config.n_step, config.gamma))
 
 

@@ -216,7 +216,6 @@ def _experiments(files: list[str], given: dict[str, Any]) -> list[Experiment]:
 
 
 def _config_keys(given: dict[str, Any]) -> dict[str, Any]:
-    """The keys of the config that flags stand for."""
     framework = given["framework"] or ("tfe" if given["eager"] else None)
     keys = {
         "framework": "torch" if given["torch"] else framework,

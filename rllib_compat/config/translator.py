@@ -284,7 +284,6 @@ def _agents(settings: Settings) -> Settings:
 def _calls(
     settings: Settings, wrapping: Mapping[str, Any], stack: str
 ) -> dict[str, dict[str, Any]]:
-    """The settings as nested arguments, method by method."""
     calls: dict[str, dict[str, Any]] = {}
     if stack == "old":
         calls["api_stack"] = {

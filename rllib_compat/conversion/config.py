@@ -188,7 +188,6 @@ def read_stored_env(config: Mapping[str, Any], algorithm: str | None) -> StoredE
 
 
 def _settings_of_class(env: object) -> Mapping[str, Any] | None:
-    """Returns the settings of a class of `adapt_env`."""
     if not isinstance(env, StandIn) or env.class_name is None or not isinstance(env.state, tuple):
         return None
     attributes = env.state[0] if env.state else None

@@ -377,7 +377,6 @@ def _size(policy: PolicyState) -> str:
 
 
 def _dry_run_findings(plan: Plan) -> list[Finding]:
-    """Returns the findings of writing that a dry run can know."""
     findings: list[Finding] = []
     if plan.form in OF_RAY:
         findings += optimizers.plan(plan.checkpoint.policies, plan.networks)[1]

@@ -231,7 +231,6 @@ def _text(value: object) -> str | None:
 
 
 def _describe_weights(weights: Weights) -> str:
-    """Describes weights without a known network."""
     if isinstance(weights, Mapping):
         return f"{len(weights)} named arrays"
     if isinstance(weights, list):

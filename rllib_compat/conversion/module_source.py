@@ -225,7 +225,6 @@ It takes observations {printable(str(policy.observation_space))} as RLlib prepro
 
 
 def _layers(part: object) -> ast.expr:
-    """Returns the expression of a layer, or of a dict of layers."""
     if isinstance(part, dict):
         names: list[ast.expr | None] = [ast.Constant(name) for name in part]
         return _of_nn("ModuleDict", ast.Dict(names, [_layers(below) for below in part.values()]))
@@ -253,7 +252,6 @@ def _called(layer: Layer) -> ast.expr:
 
 
 def _function(name: str, chain: Chain, layers: tuple[Layer, ...]) -> list[str]:
-    """Returns the lines of a method that computes a chain."""
     lines = [f"    def {name}(self, obs):"]
     image = layers[0].is_conv
     if image:

@@ -256,7 +256,6 @@ def _batched(action: object) -> Any:
 
 
 def _first(batch: Any) -> Any:
-    """The only item of a batch of one."""
     if isinstance(batch, Mapping):
         return {key: _first(part) for key, part in batch.items()}
     if isinstance(batch, tuple):

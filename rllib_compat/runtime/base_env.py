@@ -220,7 +220,6 @@ def _agents(env: object) -> list[Any]:
 
 
 def _by_agent(env: Any, value: Any) -> dict[Any, Any]:
-    """Returns an environment's value by agent."""
     return dict(value) if _agents(env) else {ONLY_AGENT: value}
 
 

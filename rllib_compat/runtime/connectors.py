@@ -279,7 +279,6 @@ def flat_actions(space: Space[Any], actions: object, count: int, one_hot: bool) 
 
 
 def _without_previous_steps(made: object) -> Any:
-    """Returns a connector factory without `with_previous_steps`."""
     if not isinstance(made, partial):
         return made
     if made.func is with_previous_steps:

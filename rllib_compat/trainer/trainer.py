@@ -211,7 +211,6 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             self.config = keys.with_placeholders(self.config, legacy_ray)
 
     def _take(self, loaded: LoadedAlgorithm) -> None:
-        """Uses a loaded algorithm as it is."""
         self._origin = Origin(loaded.name, self._origin.ray)
         self.config = loaded.legacy_config
         self.translation = translate(

@@ -32,7 +32,6 @@ def _custom_parts(config: Mapping[str, Any], path: str = "$") -> Iterator[tuple[
 
 
 def _part_of_tensorflow(config: Mapping[str, Any]) -> str | None:
-    """The path of the first part that is TensorFlow's."""
     parts = _custom_parts(config)
     return next((p for p, key, value in parts if tensorflow.is_for_tensorflow(key, value)), None)
 

@@ -108,7 +108,6 @@ def was_tensorflow(context: Context) -> bool:
 
 
 def _was_torch(context: Context) -> bool:
-    """Whether a config says torch."""
     name = context.get("framework", context.get("framework_str"))
     return name == "torch" or (name is None and bool(context.get("use_pytorch")))
 

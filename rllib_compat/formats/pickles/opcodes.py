@@ -373,7 +373,6 @@ class Unpickler(Machine):
 
 
 def _opcode_name(opcode: int) -> str:
-    """An opcode's name, for errors."""
     import pickletools
 
     names = {row.code: row.name for row in pickletools.opcodes}

@@ -38,7 +38,6 @@ def _get_flat_weights(policy: Any) -> NDArray[Any]:
 
 
 def _set_flat_weights(policy: Any, theta: NDArray[Any]) -> None:
-    """Sets weights of `get_flat_weights`."""
     ends = np.cumsum([int(np.prod(shape)) for shape in policy.param_shapes.values()])
     parts = zip(policy.param_shapes.items(), np.split(np.asarray(theta), ends), strict=False)
     state = {name: torch.from_numpy(part.reshape(shape)) for (name, shape), part in parts}
@@ -70,7 +69,6 @@ def _compute_actions(
 def _compute_single_action(
     policy: Any, observation: Any, add_noise: bool = False, update: bool = True, **kwargs: object
 ) -> Any:
-    """The action for one observation."""
     options = {"add_noise": add_noise, "update": update, **kwargs}
     actions, states, fetches = policy.compute_actions([observation], **options)
     return actions[0], states, fetches

@@ -101,7 +101,6 @@ _OLD: Table = tuple(
 
 
 def _names(activations: dict[str, str]) -> Table:
-    """The module's names."""
     return tuple(
         move
         for ours, theirs in (("", OWN_PREFIX), (TARGET_PREFIX, OWN_TARGET_PREFIX))

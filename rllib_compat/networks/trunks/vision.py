@@ -249,7 +249,6 @@ def _activation(named: Named) -> str | None:
 
 
 def _names(named: Named, prefix: str, count: int) -> list[str]:
-    """The names of the convolutions in order."""
     counted = [name for i in range(count) if (name := f"{prefix}conv.{i}") in named]
     own = [name for name in (f"{prefix}last", f"{prefix}conv_out") if name in named]
     return [*counted, *own][:count]
@@ -266,7 +265,6 @@ def _add(build: Builder, named: Named, prefix: str = "", takes: str = "obs") -> 
 
 
 def _draw(new: NewModel, seen: Space) -> int:
-    """Draws a vision network."""
     arrays, settings, prefix, outputs = new.arrays, new.settings, new.prefix, new.outputs
     image = require_image(PolicyState("new", {}, observation_space=seen), settings)
     filters = filters_for(settings.model, image)

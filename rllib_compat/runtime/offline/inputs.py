@@ -201,7 +201,6 @@ def check_action_normalization(config: Mapping[str, Any], actions: object) -> No
 
 
 def _policy_of(name: str, policies: Mapping[str, Any], file: str) -> Any:
-    """Returns the policy of a recorded batch."""
     if name in policies:
         return policies[name]
     raise ConfigError(
