@@ -26,8 +26,6 @@ from rllib_compat.ray_versions import old_policies
 if TYPE_CHECKING:
     import gymnasium
 
-    from rllib_compat.ray_versions.types import AlgorithmConfig
-
 
 def _with_schedules(config: dict[str, Any]) -> dict[str, Any]:
     """A config as the old API stack has it: schedules beside the values that they begin with."""
@@ -50,7 +48,7 @@ class _PolicyGradient(LearningRateSchedule, TorchPolicyV2):  # type: ignore[misc
         self,
         observation_space: gymnasium.Space[Any],
         action_space: gymnasium.Space[Any],
-        config: Any,
+        config: dict[str, Any],
     ) -> None:
         config = _with_schedules(config)
         TorchPolicyV2.__init__(
@@ -117,7 +115,7 @@ class A2CTorchPolicy(ValueNetworkMixin, EntropyCoeffSchedule, _PolicyGradient): 
         self,
         observation_space: gymnasium.Space[Any],
         action_space: gymnasium.Space[Any],
-        config: AlgorithmConfig,
+        config: dict[str, Any],
     ) -> None:
         _PolicyGradient.__init__(self, observation_space, action_space, config)
 

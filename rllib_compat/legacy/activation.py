@@ -127,7 +127,7 @@ def _import_module(name: str, package: str | None = None) -> ModuleType:
     return _original_import_module(name, package)
 
 
-def _with_old_api(env: Any) -> Any:
+def _with_old_api(env: object) -> Any:
     """An environment of gymnasium with gym's API."""
     from rllib_compat.gym.core import OldApi
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Algorithm, AlgorithmConfig, AnyBatch
+    from rllib_compat.ray_versions.types import Algorithm, AlgorithmConfig, AnyBatch, Policy
 
 
 def is_policy_class(given: object) -> bool:
@@ -228,7 +228,7 @@ def _from_batch(model: Any, train_batch: Any, is_training: bool = True) -> Any:
     return model(train_batch)
 
 
-def value_after(policy: Any, fragment: Any) -> float:
+def value_after(policy: Policy, fragment: Any) -> float:
     """What is still to come after a fragment's last step, as a policy's critic says it."""
     if fragment["terminateds"][-1]:
         return 0.0
@@ -236,7 +236,7 @@ def value_after(policy: Any, fragment: Any) -> float:
     return float(policy._value(**fragment.get_single_step_input_dict(views, index="last")))
 
 
-def with_returns(policy: Any, fragment: Any, after: float) -> Any:
+def with_returns(policy: Policy, fragment: Any, after: float) -> Any:
     """Adds to a fragment what each step has earned until its end, discounted."""
     from ray.rllib.evaluation.postprocessing import compute_advantages
 
@@ -244,7 +244,7 @@ def with_returns(policy: Any, fragment: Any, after: float) -> Any:
     return compute_advantages(fragment, after, gamma=policy.config["gamma"], **no_critic)
 
 
-def begin_moving_average(policy: Any, start: float) -> None:
+def begin_moving_average(policy: Policy, start: float) -> None:
     """Sets what MARWIL's loss divides advantages by, and moves."""
     import torch
 

@@ -26,6 +26,13 @@ class AlgorithmConfig(Protocol):
     def __setattr__(self, name: str, value: object) -> None: ...
 
 
+class Policy(Protocol):
+    """A policy of the old API stack; what it has depends on its algorithm."""
+
+    def __getattr__(self, name: str) -> Any: ...
+    def __setattr__(self, name: str, value: Any) -> None: ...
+
+
 class MetricsLogger(Protocol):
     """`ray.rllib.utils.metrics.metrics_logger.MetricsLogger`."""
 

@@ -68,7 +68,7 @@ class PolicyInputs:
         found = tree.map_structure(lambda part: part[:, None], found)
         return {"obs": found, "state_in": nest_state(self._module, parts)}
 
-    def _numbers(self, obs: Any) -> Any:
+    def _numbers(self, obs: object) -> Any:
         """Stacks observations, and checks that they are one array of numbers."""
         try:
             made = stacked(obs)

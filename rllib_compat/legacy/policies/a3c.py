@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from ray.rllib.policy.sample_batch import SampleBatch
@@ -11,6 +11,9 @@ from ray.rllib.utils.torch_utils import apply_grad_clipping, explained_variance
 from rllib_compat.algorithms.old_stack_policies import A2CTorchPolicy
 from rllib_compat.legacy.policies import mixins
 from rllib_compat.legacy.policies.mixins import ValueNetworkMixin, tower_mean
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "A3CLoss",
@@ -65,13 +68,13 @@ class A3CLoss:
         self.total_loss = self.pi_loss + vf_loss_coeff * self.vf_loss - entropy_coeff * self.entropy
 
 
-def grad_stats(policy: Any, train_batch: Any, grads: Any) -> dict[str, Any]:
+def grad_stats(policy: Policy, train_batch: Any, grads: Any) -> dict[str, Any]:
     """The norm of gradients, and how much of the targets' variance the values explain."""
     explained = explained_variance(train_batch["value_targets"], policy.model.value_function())
     return {**mixins.grad_stats(policy, train_batch, grads), "vf_explained_var": explained}
 
 
-def stats(policy: Any, train_batch: object) -> dict[str, float]:
+def stats(policy: Policy, train_batch: object) -> dict[str, float]:
     """The statistics of the last loss for the results, and the values of schedules."""
     del train_batch
     losses = {
@@ -83,12 +86,12 @@ def stats(policy: Any, train_batch: object) -> dict[str, float]:
 loss_and_entropy_stats = stats
 
 
-def add_value_function_fetch(policy: Any) -> dict[str, Any]:
+def add_value_function_fetch(policy: Policy) -> dict[str, Any]:
     """The values of the last forward pass, which the advantages need."""
     return {SampleBatch.VF_PREDS: policy.model.value_function()}
 
 
-def torch_optimizer(policy: Any, config: Any) -> torch.optim.Optimizer:
+def torch_optimizer(policy: Policy, config: Any) -> torch.optim.Optimizer:
     """Adam over all weights of the policy's model."""
     weights = policy.model.parameters()
     return torch.optim.Adam(weights, config["lr"])

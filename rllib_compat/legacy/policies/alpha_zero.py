@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,6 +15,9 @@ from ray.rllib.models.torch.torch_modelv2 import TorchModelV2
 from torch import nn
 
 from rllib_compat.runtime.callbacks import DefaultCallbacks
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "MCTS",
@@ -343,7 +346,7 @@ class ConvNetModel(ActorCriticModel):
 
 
 def alpha_zero_loss(
-    policy: Any, model: Any, dist_class: object, train_batch: Mapping[str, Any]
+    policy: Policy, model: Any, dist_class: object, train_batch: Mapping[str, Any]
 ) -> Any:
     """The mean of two losses, and the two: that of the search's policies, and of values."""
     del dist_class

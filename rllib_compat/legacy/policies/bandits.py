@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium
 import torch
@@ -14,6 +14,9 @@ from torch import nn
 
 from rllib_compat.networks.families.bandit import BONUS, ITEM
 from rllib_compat.neutral.errors import LegacyEnvError
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "BanditPolicyOverrides",
@@ -245,7 +248,9 @@ _MODELS = {
 }
 
 
-def make_model_and_action_dist(policy: Any, obs_space: Any, action_space: Any, config: Any) -> Any:
+def make_model_and_action_dist(
+    policy: Policy, obs_space: Any, action_space: Any, config: Any
+) -> Any:
     """The model that the config's exploration asks for, and the class of its distributions."""
     del policy
     options = config["model"]
@@ -259,7 +264,7 @@ def make_model_and_action_dist(policy: Any, obs_space: Any, action_space: Any, c
     return model(obs_space, action_space, size, options, name="LinearModel"), distribution
 
 
-def init_cum_regret(policy: Any, *args: object) -> None:
+def init_cum_regret(policy: Policy, *args: object) -> None:
     """Starts the list of regrets."""
     del args
     policy.regrets = []
@@ -268,7 +273,7 @@ def init_cum_regret(policy: Any, *args: object) -> None:
 after_init = init_cum_regret
 
 
-def make_model(policy: object, obs_space: object, action_space: object, config: object) -> Any:
+def make_model(policy: Policy, obs_space: object, action_space: object, config: object) -> Any:
     """The model alone."""
     return make_model_and_action_dist(policy, obs_space, action_space, config)[0]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -26,6 +26,9 @@ from rllib_compat.legacy.policies.mixins import (
     q_stats,
     tower_mean,
 )
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "ActorCriticOptimizerMixin",
@@ -242,7 +245,9 @@ def _layers(
 _OF_LAYERS = ("hiddens", "hidden_activation")
 
 
-def build_ddpg_models(policy: Any, observation_space: Any, action_space: Any, config: Any) -> Any:
+def build_ddpg_models(
+    policy: Policy, observation_space: Any, action_space: Any, config: Any
+) -> Any:
     """The policy's model, which is returned, and its target; both are kept in the policy."""
     if policy.config["use_state_preprocessor"]:
         config["model"]["no_final_linear"] = True
@@ -268,7 +273,7 @@ def build_ddpg_models(policy: Any, observation_space: Any, action_space: Any, co
     return policy.model
 
 
-def make_ddpg_models(policy: Any) -> Any:
+def make_ddpg_models(policy: Policy) -> Any:
     """The same of a policy, as Ray 2.x had it."""
     return build_ddpg_models(policy, policy.observation_space, policy.action_space, policy.config)
 
@@ -278,7 +283,7 @@ def _distribution(action_space: object) -> Any:
 
 
 def build_ddpg_models_and_action_dist(
-    policy: object, obs_space: object, action_space: object, config: object
+    policy: Policy, obs_space: object, action_space: object, config: object
 ) -> Any:
     """The model, and the class of action distributions."""
     model = build_ddpg_models(policy, obs_space, action_space, config)
@@ -286,7 +291,7 @@ def build_ddpg_models_and_action_dist(
 
 
 def get_distribution_inputs_and_class(
-    policy: Any,
+    policy: Policy,
     model: Any,
     obs_batch: Any,
     *,
@@ -302,7 +307,7 @@ def get_distribution_inputs_and_class(
 
 
 def validate_spaces(
-    policy: object, observation_space: object, action_space: object, config: object = None
+    policy: Policy, observation_space: object, action_space: object, config: object = None
 ) -> None:
     """Checks that actions are a vector or a number; until Ray 1.x it took the config, too.
 
@@ -318,7 +323,7 @@ def validate_spaces(
         )
 
 
-def ddpg_actor_critic_loss(policy: Any, model: Any, _: object, train_batch: Any) -> Any:
+def ddpg_actor_critic_loss(policy: Policy, model: Any, _: object, train_batch: Any) -> Any:
     """The losses of actor and critic; statistics are kept in `model.tower_stats`."""
     config, target = policy.config, policy.target_models[model]
     seen = SampleBatch(obs=train_batch["obs"], _is_training=True)
@@ -369,7 +374,7 @@ def _squares(weights: dict[str, torch.Tensor]) -> Any:
     return sum(w.pow(2.0).sum() / 2.0 for name, w in weights.items() if "bias" not in name)
 
 
-def make_ddpg_optimizers(policy: Any, config: Any) -> Any:
+def make_ddpg_optimizers(policy: Policy, config: Any) -> Any:
     """Adam for the actor, and for the critics."""
     of = {"_actor_optimizer": "policy_variables", "_critic_optimizer": "q_variables"}
     for name, variables in of.items():
@@ -382,12 +387,12 @@ def make_ddpg_optimizers(policy: Any, config: Any) -> Any:
 class ActorCriticOptimizerMixin:
     """Gives a policy that has its model an optimizer for the actor and one for the critics."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self: Any, config: Any) -> None:
         before_init_fn(self, None, None, config)
         make_ddpg_optimizers(self, config)
 
 
-def gradients_fn(policy: Any, optimizer: object, loss: Any) -> dict[str, float]:
+def gradients_fn(policy: Policy, optimizer: object, loss: Any) -> dict[str, float]:
     """Clips gradients of the actor's and the critics' weights, each by its norm."""
     del loss
     for weights in (policy.model.policy_variables(), policy.model.q_variables()):
@@ -396,7 +401,7 @@ def gradients_fn(policy: Any, optimizer: object, loss: Any) -> dict[str, float]:
     return {}
 
 
-def apply_gradients_fn(policy: Any, gradients: object) -> None:
+def apply_gradients_fn(policy: Policy, gradients: object) -> None:
     """Takes a step of the critics' optimizer, and each `policy_delay`-th time of the actor's."""
     del gradients
     is_delayed = policy.global_step % policy.config["policy_delay"]
@@ -405,33 +410,33 @@ def apply_gradients_fn(policy: Any, gradients: object) -> None:
     policy.global_step += 1
 
 
-def build_ddpg_stats(policy: object, batch: object) -> dict[str, Any]:
+def build_ddpg_stats(policy: Policy, batch: object) -> dict[str, Any]:
     """The statistics of the last loss, for the results."""
     del batch
     losses = {name: tower_mean(policy, name) for name in ("actor_loss", "critic_loss")}
     return {**losses, **q_stats(policy, "q_t")}
 
 
-def before_init_fn(policy: Any, obs_space: object, action_space: object, config: object) -> None:
+def before_init_fn(policy: Policy, obs_space: object, action_space: object, config: object) -> None:
     """Starts to count steps."""
     del obs_space, action_space, config
     policy.global_step = 0
 
 
 def setup_early_mixins(
-    policy: object, obs_space: object, action_space: object, config: object
+    policy: Policy, obs_space: object, action_space: object, config: object
 ) -> None:
     """Counts steps; the optimizers are made when there is a model."""
     before_init_fn(policy, obs_space, action_space, config)
 
 
-def setup_mid_mixins(policy: object, *_: object) -> None:
+def setup_mid_mixins(policy: Policy, *_: object) -> None:
     """Gives the policy `compute_td_error`."""
     ComputeTDErrorMixin.__init__(policy, ddpg_actor_critic_loss)
 
 
 def setup_late_mixins(
-    policy: object, obs_space: object, action_space: object, config: object
+    policy: Policy, obs_space: object, action_space: object, config: object
 ) -> None:
     """The same, and `update_target`."""
     setup_mid_mixins(policy, obs_space, action_space, config)

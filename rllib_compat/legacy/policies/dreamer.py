@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -27,6 +27,9 @@ from rllib_compat.legacy.policies.dreamer_networks import (
     Linear,
     TanhBijector,
 )
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "RSSM",
@@ -173,7 +176,7 @@ def log_summary(
     return torch.cat((truth, shown, (shown - truth + 1.0) / 2.0), dim=3)
 
 
-def dreamer_loss(policy: Any, model: object, dist_class: object, train_batch: Any) -> Any:
+def dreamer_loss(policy: Policy, model: object, dist_class: object, train_batch: Any) -> Any:
     """The losses of world model, actor and critic; all is kept in `policy.stats_dict`."""
     del model, dist_class
     config = policy.config
@@ -193,7 +196,9 @@ def dreamer_loss(policy: Any, model: object, dist_class: object, train_batch: An
     return losses["model_loss"], losses["actor_loss"], losses["critic_loss"]
 
 
-def build_dreamer_model(policy: Any, obs_space: object, action_space: object, config: Any) -> Any:
+def build_dreamer_model(
+    policy: Policy, obs_space: object, action_space: object, config: Any
+) -> Any:
     """The model of the config's `dreamer_model`, which names a custom one."""
     options = config["dreamer_model"]
     model = ModelCatalog.get_model_v2(
@@ -204,7 +209,7 @@ def build_dreamer_model(policy: Any, obs_space: object, action_space: object, co
 
 
 def action_sampler_fn(
-    policy: Any,
+    policy: Policy,
     model: Any,
     input_dict: Any,
     state: Any,
@@ -224,13 +229,13 @@ def action_sampler_fn(
     return action, logp, state
 
 
-def dreamer_stats(policy: Any, train_batch: object) -> Any:
+def dreamer_stats(policy: Policy, train_batch: object) -> Any:
     """The statistics of the last loss."""
     del train_batch
     return policy.stats_dict
 
 
-def dreamer_optimizer_fn(policy: Any, config: Any) -> Any:
+def dreamer_optimizer_fn(policy: Policy, config: Any) -> Any:
     """Adam for the world model, for the actor and for the critic."""
     parts: dict[str, tuple[str, ...]]
     parts = {"td_model_lr": _WORLD, "actor_lr": ("actor",), "critic_lr": ("value",)}
@@ -241,7 +246,7 @@ def dreamer_optimizer_fn(policy: Any, config: Any) -> Any:
 
 
 def preprocess_episode(
-    policy: object, sample_batch: Any, other_agent_batches: object = None, episode: object = None
+    policy: Policy, sample_batch: Any, other_agent_batches: object = None, episode: object = None
 ) -> Any:
     """Puts a first row before an episode: each observation has the action that led to it."""
     del policy, other_agent_batches, episode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
@@ -14,10 +14,13 @@ from ray.rllib.utils.filter import get_filter
 from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space, unbatch
 from ray.rllib.utils.torch_utils import convert_to_torch_tensor
 
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Policy
+
 __all__ = ["after_init", "before_init", "make_model_and_action_dist", "rollout"]
 
 
-def before_init(policy: Any, observation_space: Any, action_space: Any, config: Any) -> None:
+def before_init(policy: Policy, observation_space: Any, action_space: Any, config: Any) -> None:
     """Gives a policy its filter and noise, and its class the methods for flat weights."""
     policy.preprocessor = ModelCatalog.get_preprocessor_for_space(observation_space)
     policy.action_space_struct = get_base_struct_from_space(action_space)
@@ -30,14 +33,14 @@ def before_init(policy: Any, observation_space: Any, action_space: Any, config: 
     kind.compute_actions, kind.compute_single_action = _compute_actions, _compute_single_action
 
 
-def _get_flat_weights(policy: Any) -> NDArray[Any]:
+def _get_flat_weights(policy: Policy) -> NDArray[Any]:
     """All weights as one vector, by the order of their names."""
     weights = policy.model.state_dict()
     flat = torch.cat([weights[name].flatten() for name in sorted(weights)])
     return flat.cpu().numpy()
 
 
-def _set_flat_weights(policy: Any, theta: NDArray[Any]) -> None:
+def _set_flat_weights(policy: Policy, theta: NDArray[Any]) -> None:
     ends = np.cumsum([int(np.prod(shape)) for shape in policy.param_shapes.values()])
     parts = zip(policy.param_shapes.items(), np.split(np.asarray(theta), ends), strict=False)
     state = {name: torch.from_numpy(part.reshape(shape)) for (name, shape), part in parts}
@@ -45,7 +48,7 @@ def _set_flat_weights(policy: Any, theta: NDArray[Any]) -> None:
 
 
 def _compute_actions(
-    policy: Any, obs_batch: Any, add_noise: bool = False, update: bool = True, **kwargs: object
+    policy: Policy, obs_batch: Any, add_noise: bool = False, update: bool = True, **kwargs: object
 ) -> Any:
     """The action for an observation, in a list; `update` says whether filters learn from it."""
     del kwargs
@@ -67,7 +70,7 @@ def _compute_actions(
 
 
 def _compute_single_action(
-    policy: Any, observation: Any, add_noise: bool = False, update: bool = True, **kwargs: object
+    policy: Policy, observation: Any, add_noise: bool = False, update: bool = True, **kwargs: object
 ) -> Any:
     options = {"add_noise": add_noise, "update": update, **kwargs}
     actions, states, fetches = policy.compute_actions([observation], **options)
@@ -75,7 +78,7 @@ def _compute_single_action(
 
 
 def make_model_and_action_dist(
-    policy: Any, observation_space: object, action_space: Any, config: Any
+    policy: Policy, observation_space: object, action_space: Any, config: Any
 ) -> Any:
     """The model, which has no gradients, and the class of distributions, which are points."""
     del observation_space
@@ -87,7 +90,7 @@ def make_model_and_action_dist(
 
 
 def after_init(
-    policy: Any, observation_space: object, action_space: object, config: object
+    policy: Policy, observation_space: object, action_space: object, config: object
 ) -> None:
     """Notes the shapes of weights, and how many there are."""
     del observation_space, action_space, config
@@ -97,7 +100,7 @@ def after_init(
 
 
 def rollout(
-    policy: Any,
+    policy: Policy,
     env: Any,
     timestep_limit: int | None = None,
     add_noise: bool = False,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ray.rllib.algorithms.marwil.marwil_torch_policy import MARWILTorchPolicy
 
 from rllib_compat.legacy.policies.mixins import ValueNetworkMixin
 from rllib_compat.ray_versions import old_policies
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Policy
 
 __all__ = ["ValueNetworkMixin", "marwil_loss", "postprocess_advantages", "setup_mixins", "stats"]
 
@@ -17,7 +20,7 @@ marwil_loss = MARWILTorchPolicy.loss
 stats = MARWILTorchPolicy.stats_fn
 
 
-def postprocess_advantages(policy: object, sample_batch: object, *_: object, **__: object) -> Any:
+def postprocess_advantages(policy: Policy, sample_batch: object, *_: object, **__: object) -> Any:
     """Adds each step's discounted return; the critic estimates the return after the last step."""
     after = old_policies.value_after(policy, sample_batch)
     return old_policies.with_returns(policy, sample_batch, after)

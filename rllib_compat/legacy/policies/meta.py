@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,6 +20,9 @@ from torch import nn
 from rllib_compat.algorithms.objectives import clipped_surrogate
 from rllib_compat.legacy.policies.mixins import ValueNetworkMixin
 from rllib_compat.trainer.rollout_worker import collect_metrics
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "KLCoeffMixin",
@@ -118,7 +121,7 @@ _STATS = {
 }
 
 
-def maml_stats(policy: Any, train_batch: object) -> dict[str, Any]:
+def maml_stats(policy: Policy, train_batch: object) -> dict[str, Any]:
     """The statistics of the last loss, `policy.loss_obj`, for the results."""
     del train_batch
     loss, is_worker = policy.loss_obj, policy.config["worker_index"]
@@ -128,7 +131,7 @@ def maml_stats(policy: Any, train_batch: object) -> dict[str, Any]:
     return stats | {key: getattr(policy.loss_obj, name) for key, name in _STATS.items()}
 
 
-def maml_optimizer_fn(policy: Any, config: Any) -> torch.optim.Optimizer:
+def maml_optimizer_fn(policy: Policy, config: Any) -> torch.optim.Optimizer:
     """SGD for workers, which adapt, and Adam for the meta-policy."""
     weights = policy.model.parameters()
     if config["worker_index"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from ray.rllib.policy import torch_mixins
@@ -13,6 +13,9 @@ from ray.rllib.policy.torch_mixins import (
     KLCoeffMixin,
     LearningRateSchedule,
 )
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "ComputeTDErrorMixin",
@@ -76,7 +79,7 @@ def setup(*mixins: type) -> Callable[[Any, object, object, Any], None]:
     """A function of (policy, obs_space, action_space, config) that sets up mixins."""
 
     def setup_mixins(
-        policy: object, obs_space: object, action_space: object, config: object
+        policy: Policy, obs_space: object, action_space: object, config: object
     ) -> None:
         del obs_space, action_space
         for mixin in mixins:
@@ -85,19 +88,21 @@ def setup(*mixins: type) -> Callable[[Any, object, object, Any], None]:
     return setup_mixins
 
 
-def q_stats(policy: Any, name: str) -> dict[str, Any]:
+def q_stats(policy: Policy, name: str) -> dict[str, Any]:
     """The mean, the greatest and the least value of critics in the last loss."""
     values = torch.stack(policy.get_tower_stats(name))
     return {"mean_q": values.mean(), "max_q": values.max(), "min_q": values.min()}
 
 
-def tower_mean(policy: Any, name: str) -> float:
+def tower_mean(policy: Policy, name: str) -> float:
     """The mean over GPUs of a statistic that a loss keeps in `model.tower_stats`."""
     found = [torch.as_tensor(value).detach() for value in policy.get_tower_stats(name)]
     return sum(map(float, found)) / len(found)
 
 
-def compute_and_clip_gradients(policy: Any, optimizer: object, loss: Any) -> list[tuple[Any, Any]]:
+def compute_and_clip_gradients(
+    policy: Policy, optimizer: object, loss: Any
+) -> list[tuple[Any, Any]]:
     """A loss's gradients with their weights, clipped to the global norm `grad_clip`."""
     del optimizer
     found = policy.model.trainable_variables  # an attribute of models that are no ModelV2
@@ -116,7 +121,7 @@ def global_norm(gradients: Any) -> Any:
     return torch.linalg.vector_norm(torch.stack(lengths))
 
 
-def grad_stats(policy: object, train_batch: object, grads: object) -> dict[str, Any]:
+def grad_stats(policy: Policy, train_batch: object, grads: object) -> dict[str, Any]:
     """The norm of the gradients."""
     del policy, train_batch
     return {"grad_gnorm": global_norm(grads)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rllib_compat.algorithms.old_stack_policies import PGTorchPolicy
 from rllib_compat.legacy.policies.mixins import tower_mean
 
@@ -11,7 +13,7 @@ pg_torch_loss = pg_tf_loss = PGTorchPolicy.loss
 post_process_advantages = PGTorchPolicy.postprocess_trajectory
 
 
-def pg_loss_stats(policy: object, train_batch: object) -> dict[str, float]:
+def pg_loss_stats(policy: Any, train_batch: object) -> dict[str, float]:
     """The statistics of the last loss, for the results."""
     del train_batch
     return {"policy_loss": tower_mean(policy, "policy_loss")}

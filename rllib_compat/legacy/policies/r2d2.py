@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from ray.rllib.algorithms.dqn.dqn_torch_policy import (
@@ -20,6 +20,9 @@ from rllib_compat.algorithms.objectives import huber
 from rllib_compat.legacy.policies import mixins
 from rllib_compat.legacy.policies.mixins import TargetNetworkMixin, tower_mean
 from rllib_compat.neutral.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "ComputeTDErrorMixin",
@@ -56,7 +59,7 @@ def h_inverse(x: torch.Tensor, epsilon: float = 1.0) -> Any:
 
 
 def build_r2d2_model_and_distribution(
-    policy: object, obs_space: object, action_space: object, config: Any
+    policy: Policy, obs_space: object, action_space: object, config: Any
 ) -> Any:
     """The model, which has a state, and the class of action distributions.
 
@@ -76,13 +79,13 @@ def build_r2d2_model_and_distribution(
 
 
 def build_r2d2_model(
-    policy: object, obs_space: object, action_space: object, config: object
+    policy: Policy, obs_space: object, action_space: object, config: object
 ) -> Any:
     """The model alone."""
     return build_r2d2_model_and_distribution(policy, obs_space, action_space, config)[0]
 
 
-def r2d2_loss(policy: Any, model: Any, _: object, train_batch: Any) -> Any:
+def r2d2_loss(policy: Policy, model: Any, _: object, train_batch: Any) -> Any:
     """Huber's loss of the errors of sequences, without their first `burn_in` and their last steps.
 
     Raises:
@@ -127,7 +130,7 @@ def r2d2_loss(policy: Any, model: Any, _: object, train_batch: Any) -> Any:
     return loss
 
 
-def build_q_stats(policy: Any, batch: object) -> dict[str, Any]:
+def build_q_stats(policy: Policy, batch: object) -> dict[str, Any]:
     """The statistics of the last loss, for the results."""
     del batch
     return {"cur_lr": policy.cur_lr, **{name: tower_mean(policy, name) for name in _STATS}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from ray.rllib.algorithms.dqn.dqn_torch_policy import (
@@ -15,6 +15,9 @@ from ray.rllib.models.torch.torch_action_dist import TorchCategorical
 from rllib_compat.algorithms.objectives import huber, td_targets
 from rllib_compat.legacy.policies import mixins
 from rllib_compat.legacy.policies.mixins import TargetNetworkMixin, tower_mean
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "TargetNetworkMixin",
@@ -32,7 +35,7 @@ __all__ = [
 setup_late_mixins = mixins.setup(TargetNetworkMixin)
 
 
-def build_q_models(policy: Any, obs_space: object, action_space: Any, config: Any) -> Any:
+def build_q_models(policy: Policy, obs_space: object, action_space: Any, config: Any) -> Any:
     """A model with an output for each action; that of the target is kept in `target_models`."""
     made = [
         ModelCatalog.get_model_v2(
@@ -49,18 +52,18 @@ def build_q_models(policy: Any, obs_space: object, action_space: Any, config: An
     return made[0]
 
 
-def make_q_models(policy: Any) -> Any:
+def make_q_models(policy: Policy) -> Any:
     """The same of a policy, as Ray 2.x had it."""
     return build_q_models(policy, policy.observation_space, policy.action_space, policy.config)
 
 
-def build_q_model_and_distribution(policy: object, *arguments: object) -> Any:
+def build_q_model_and_distribution(policy: Policy, *arguments: object) -> Any:
     """The model, and the class of action distributions."""
     return build_q_models(policy, *arguments), TorchCategorical
 
 
 def compute_q_values(
-    policy: object,
+    policy: Policy,
     model: Any,
     obs: Any,
     explore: object = None,
@@ -72,7 +75,7 @@ def compute_q_values(
     return values
 
 
-def build_q_losses(policy: Any, model: Any, dist_class: object, train_batch: Any) -> Any:
+def build_q_losses(policy: Policy, model: Any, dist_class: object, train_batch: Any) -> Any:
     """The mean of Huber's loss of the errors; TD errors are kept in `model.tower_stats`."""
     del dist_class
     values = compute_q_values(policy, model, train_batch["obs"])
@@ -89,7 +92,7 @@ def build_q_losses(policy: Any, model: Any, dist_class: object, train_batch: Any
     return loss
 
 
-def stats_fn(policy: object, batch: object) -> dict[str, float]:
+def stats_fn(policy: Policy, batch: object) -> dict[str, float]:
     """The statistics of the last loss, for the results."""
     del batch
     return {"loss": tower_mean(policy, "loss")}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import permutations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,6 +22,9 @@ from torch.nn import functional
 from rllib_compat.algorithms.objectives import huber
 from rllib_compat.legacy.policies import mixins
 from rllib_compat.legacy.policies.mixins import TargetNetworkMixin, tower_mean
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "QValueModel",
@@ -134,7 +137,7 @@ SlateQTFModel = SlateQTorchModel
 
 
 def build_slateq_model_and_distribution(
-    policy: Any, obs_space: Any, action_space: Any, config: Any
+    policy: Policy, obs_space: Any, action_space: Any, config: Any
 ) -> Any:
     """The model, and the class of distributions over slates; the target is kept in the policy."""
     made = [
@@ -153,13 +156,13 @@ def build_slateq_model_and_distribution(
 
 
 def build_slateq_model(
-    policy: object, obs_space: object, action_space: object, config: object
+    policy: Policy, obs_space: object, action_space: object, config: object
 ) -> Any:
     """The model alone."""
     return build_slateq_model_and_distribution(policy, obs_space, action_space, config)[0]
 
 
-def setup_early(policy: Any, obs_space: object, action_space: Any, config: object) -> None:
+def setup_early(policy: Policy, obs_space: object, action_space: Any, config: object) -> None:
     """Keeps all slates in the policy: `slates` `[A, S]`, and `slates_indices` `[1, A * S]`."""
     del obs_space, config
     documents, places = int(action_space.nvec[0]), len(action_space.nvec)
@@ -186,7 +189,7 @@ def score_documents(
 
 
 def get_per_slate_q_values(
-    policy: Any, score_no_click: torch.Tensor, scores: torch.Tensor, q_values: torch.Tensor
+    policy: Policy, score_no_click: torch.Tensor, scores: torch.Tensor, q_values: torch.Tensor
 ) -> Any:
     """The value of each slate, `[B, A]`: of its documents, by how likely each is chosen.
 
@@ -202,7 +205,7 @@ def get_per_slate_q_values(
 
 
 def action_distribution_fn(
-    policy: Any, model: Any, input_dict: Any, *, explore: Any, is_training: Any, **kwargs: object
+    policy: Policy, model: Any, input_dict: Any, *, explore: Any, is_training: Any, **kwargs: object
 ) -> Any:
     """The values of slates, the class of their distribution, and no state."""
     del explore, is_training, kwargs
@@ -217,7 +220,7 @@ def _parts(observed: Any) -> tuple[Any, list[Any]]:
     return observed["user"], list(observed["doc"].values())
 
 
-def build_slateq_losses(policy: Any, model: Any, _: object, train_batch: Any) -> Any:
+def build_slateq_losses(policy: Policy, model: Any, _: object, train_batch: Any) -> Any:
     """The losses of choices and of values; statistics are kept in `model.tower_stats`."""
     actions, config = train_batch["actions"].long(), policy.config
     observed, after = (
@@ -252,20 +255,20 @@ def build_slateq_losses(policy: Any, model: Any, _: object, train_batch: Any) ->
     return choice_loss, loss
 
 
-def build_slateq_stats(policy: object, batch: object) -> dict[str, float]:
+def build_slateq_stats(policy: Policy, batch: object) -> dict[str, float]:
     """The statistics of the last losses, for the results."""
     del batch
     return {name: tower_mean(policy, name) for name in _STATS}
 
 
-def optimizer_fn(policy: Any, config: Any) -> Any:
+def optimizer_fn(policy: Policy, config: Any) -> Any:
     """Adam for choices, and RMSprop for values."""
     choices = list(policy.model.choice_model.parameters())
     adam = torch.optim.Adam(choices, lr=config["lr_choice_model"])
     return adam, rmsprop_optimizer(policy, config)
 
 
-def rmsprop_optimizer(policy: Any, config: Any) -> torch.optim.Optimizer:
+def rmsprop_optimizer(policy: Policy, config: Any) -> torch.optim.Optimizer:
     """RMSprop for the values."""
     options = {"eps": config["rmsprop_epsilon"], "weight_decay": 0.95, "centered": True}
     weights = list(policy.model.q_model.parameters())
@@ -273,7 +276,7 @@ def rmsprop_optimizer(policy: Any, config: Any) -> torch.optim.Optimizer:
 
 
 def postprocess_fn_add_next_actions_for_sarsa(
-    policy: Any, batch: Any, other_agent: object = None, episode: object = None
+    policy: Policy, batch: Any, other_agent: object = None, episode: object = None
 ) -> Any:
     """Adds the column `next_actions` where the config's `slateq_strategy` is SARSA."""
     del other_agent, episode

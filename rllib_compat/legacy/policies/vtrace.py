@@ -6,7 +6,7 @@ postprocessing adds; the loss of that time took the value of each fragment's las
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from gymnasium.spaces import Discrete, MultiDiscrete
@@ -17,6 +17,9 @@ from ray.rllib.policy.sample_batch import SampleBatch
 from ray.rllib.utils.torch_utils import explained_variance, sequence_mask
 
 from rllib_compat.legacy.policies import mixins
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "VTraceLoss",
@@ -46,7 +49,7 @@ class VTraceLoss(RayVTraceLoss):  # type: ignore[misc]  # Ray has no types
         super().__init__(*arguments, config=config, **by_name)
 
 
-def build_vtrace_loss(policy: Any, model: Any, dist_class: Any, train_batch: Any) -> Any:
+def build_vtrace_loss(policy: Policy, model: Any, dist_class: Any, train_batch: Any) -> Any:
     """IMPALA's loss of a batch of whole fragments."""
     outputs, _ = model(train_batch)
     distributions, values = dist_class(outputs, model), model.value_function()
@@ -91,7 +94,7 @@ def build_vtrace_loss(policy: Any, model: Any, dist_class: Any, train_batch: Any
     return loss.total_loss
 
 
-def _parts(policy: Any, inputs: Any) -> Any:
+def _parts(policy: Policy, inputs: Any) -> Any:
     """The inputs of each distribution, of as many as the action space has."""
     space = policy.action_space
     if isinstance(space, MultiDiscrete):
@@ -100,7 +103,7 @@ def _parts(policy: Any, inputs: Any) -> Any:
     return torch.split(inputs, size, dim=1)
 
 
-def make_time_major(policy: Any, seq_lens: Any, tensor: Any, drop_last: bool = False) -> Any:
+def make_time_major(policy: Policy, seq_lens: Any, tensor: Any, drop_last: bool = False) -> Any:
     """Cuts rows into fragments, and puts time first.
 
     Args:
@@ -125,7 +128,7 @@ def make_time_major(policy: Any, seq_lens: Any, tensor: Any, drop_last: bool = F
 _RMSPROP = {"decay": "weight_decay", "epsilon": "eps", "momentum": "momentum"}
 
 
-def choose_optimizer(policy: Any, config: Any) -> torch.optim.Optimizer:
+def choose_optimizer(policy: Policy, config: Any) -> torch.optim.Optimizer:
     """Adam or RMSprop, as `opt_type` says."""
     weights, rate = policy.model.parameters(), policy.cur_lr
     if config["opt_type"] == "adam":

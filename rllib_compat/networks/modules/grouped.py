@@ -112,7 +112,7 @@ def _flattening(space: Any) -> Callable[[Any], Any]:
     return partial(_flat, space)
 
 
-def _vector(dtype: DTypeLike, value: Any) -> Any:
+def _vector(dtype: DTypeLike, value: object) -> Any:
     return np.asarray(value, dtype).ravel().astype(np.float32)
 
 

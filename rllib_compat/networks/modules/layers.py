@@ -81,7 +81,7 @@ class BytesEncoderConfig(CNNEncoderConfig):  # type: ignore[misc]  # Ray has no 
 class BytesEncoder(TorchCNNEncoder):  # type: ignore[misc]  # Ray has no types
     """What `BytesEncoderConfig` describes."""
 
-    def _forward(self, inputs: Mapping[str, Any], **kwargs: Any) -> dict[str, Any]:
+    def _forward(self, inputs: Mapping[str, Any], **kwargs: object) -> dict[str, Any]:
         made: dict[str, Any] = super()._forward(
             {**inputs, Columns.OBS: inputs[Columns.OBS].float()}, **kwargs
         )
