@@ -63,6 +63,8 @@ def evaluate(capsys, tmp_path, monkeypatch):
     (tmp_path / "walk.py").write_text(textwrap.dedent(ENV))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
+    # A job that another test ran in this process has named its own folder.
+    monkeypatch.setattr("rllib_compat.cli.named_modules._finder.folder", None)
 
     def call(*args):
         with pytest.raises(SystemExit) as done:
