@@ -609,7 +609,7 @@ REMOVED = {
 _KINDS = {
     "^(F|[a-z]+_import|division|nest|print_function|tfp?|tree)$": "import it from its own package",
     "exploration|^sample_action|^simple_sample|ActionNetwork": _EXPLORATION,
-    "RLModule|Catalog|Module(Base|Config)": "subclass the algorithm's RLModule of today",
+    "RLModule|Catalog|Module(Base|Config)": "subclass the RLModule that the algorithm has now",
     "Learner|HPs$|Hyperparameters": _LEARNER,
     "CONFIG|config": "a trainer checks its config itself, and has get_default_config()",
     "execution_plan|optimizer$|^(make|defer|sync|update|record|after_t|before|post_p)": _STEP,
@@ -667,7 +667,7 @@ def advice(name: str) -> str:
     if found not in (_GUIDE, REMOVED["ray.rllib.contrib"]):
         return found
     last = name.rpartition(".")[2]
-    return next((told for kind, told in _KINDS.items() if re.search(kind, last)), found)
+    return next((row for kind, row in _KINDS.items() if re.search(kind, last)), found)
 
 
 def candidates(module: str) -> list[str]:

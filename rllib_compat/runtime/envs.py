@@ -175,6 +175,9 @@ def find_creator(env: Any, *, trusted: bool = True) -> Callable[[Any], Any] | No
         return lambda context: make(game or name, **arguments(context))
     if not trusted:
         return None
+    module, _, registered = env.partition(":")
+    if _version_of(registered) is not None:  # `gym.make` imported the module, which registers it
+        return find_creator(registered) if _imported(module) else None
     if _in_gym(env):
         return lambda _: importlib.import_module("gym").make(env)
     found = _by_path(env)
@@ -210,6 +213,19 @@ def _is_no_path(value: object) -> bool:
 
 #: A string that is no file name: `rgb_array`, `8x8`, `ram`.
 _WORD = re.compile(r"[\w -]{0,64}")
+
+
+def _imported(module: str) -> bool:
+    """Imports a module; False if there is none.
+
+    Raises:
+        ConfigError: The module exists, but its import raises an error.
+    """
+    try:
+        import_attribute(module, "__name__")
+    except ImportError:
+        return False
+    return True
 
 
 def _by_path(path: str) -> Callable[..., Any] | None:

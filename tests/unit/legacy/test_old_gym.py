@@ -155,6 +155,20 @@ def test_a_trainer_makes_what_was_registered_by_a_name_of_gym_s_own():
         del gymnasium.registry["Pole-v9"]
 
 
+def test_a_name_may_have_the_module_that_registers_it(tmp_path, monkeypatch):
+    (tmp_path / "gym_poles.py").write_text(
+        "from rllib_compat import gym\n"
+        "gym.register('Poles-v3', 'gym.envs.classic_control:CartPoleEnv', max_episode_steps=2)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        made = find_creator("gym_poles:Poles-v3")({}), gym.make("gym_poles:Poles-v3")
+        assert [env.spec.id for env in made] == ["Poles-v3", "Poles-v3"]
+    finally:
+        del gymnasium.registry["Poles-v3"]
+    assert find_creator("no_such_module:Poles-v3") is None
+
+
 def test_a_registered_environment_tells_its_limit():
     gym.register("CountdownWithLimit-v0", entry_point=Countdown, max_episode_steps=2)
     env = gym.make("CountdownWithLimit-v0")
