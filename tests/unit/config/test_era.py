@@ -55,7 +55,7 @@ def test_keys_and_algorithms_show_it(algorithm, config, ray):
     [
         ([("ray.rllib.agents.ppo", "PPOTrainer")], "1.13.0"),
         ([("ray.rllib.agents", "ppo")], "1.13.0"),
-        ([("ray.rllib.agents.ppo", "PPOAgent")], "0.7.7"),
+        ([("ray.rllib.agents.ppo", "PPOAgent")], "0.8.1"),
         ([("ray.rllib.algorithms.ppo", "PPOConfig")], None),
         ([("ray.rllib.algorithms.ppo", "DEFAULT_CONFIG")], "2.3.1"),
         # Ray 2.0 – 2.3 had both packages.
