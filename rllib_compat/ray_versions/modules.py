@@ -147,10 +147,12 @@ def dqn_catalog() -> Any:
 def network_forward(module: RLModule) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """What computes the numbers that a module chooses actions by, without choosing.
 
-    Modules of DQN give only the action by themselves.
+    Modules of DQN and bandits give only the action by themselves.
     """
     if hasattr(module, "af"):
         return partial(q_outputs, module)
+    if hasattr(module, "rate_actions"):
+        return lambda batch: {"qf_preds": module.rate_actions(batch)}
     return module._forward_inference
 
 

@@ -123,6 +123,7 @@ GONE: Mapping[str, Mapping[str, str]] = {
 _GRAPH = "it was a part of a TensorFlow graph; policy.loss(…) and policy.model compute with tensors"
 _TEMPLATE = "it was given to what made the class: subclass the policy's class and override methods"
 _V1 = "models are ModelV2: forward(input_dict, state, seq_lens) and value_function() have it"
+_OF_PARTS = "policy.model.rl_module.named_parameters() has all, with the names of their networks"
 _OF_LOSS = "the loss of this policy has none"
 
 #: The same of names that only some of the policies and models of an old Ray had, and so do ours.
@@ -199,7 +200,11 @@ _OF_SOME: Mapping[str, Mapping[str, str]] = {
         "init_view_requirements": "policy.view_requirements computes them",
         "lock": _ONE_CALL,
     },
-    "model": dict.fromkeys(
+    "model": {
+        "policy_variables": _OF_PARTS,
+        "q_variables": _OF_PARTS,
+    }
+    | dict.fromkeys(
         (
             "custom_stats",
             "from_batch",

@@ -108,9 +108,13 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
         return linear_bandit(own, options, self._seen(observations))
 
     def critics(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """What each arm or item is thought to be worth, `q_values` `[B, n]`, without drawing."""
+        """What `rate_actions` gives, as `q_values`."""
+        return {"q_values": self.rate_actions(batch)}
+
+    def rate_actions(self, batch: Mapping[str, Any]) -> Tensor:
+        """What each arm or item is thought to be worth, `[B, n]`, without drawing."""
         rate = self.expected if self._sampling else self.bounds
-        return {"q_values": rate(batch[Columns.OBS])}
+        return rate(batch[Columns.OBS])
 
     def _scores(self, seen: Tensor, theta: Tensor) -> Tensor:
         return seen @ theta[0] if self._items else seen @ theta.T
@@ -120,7 +124,7 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
 
     def _forward(self, batch: Mapping[str, Any], **_: object) -> dict[str, Any]:
         """What is best: with the bonus where there is one, as ever, and without drawing."""
-        return {Columns.ACTIONS: self.critics(batch)["q_values"].argmax(-1)}
+        return {Columns.ACTIONS: self.rate_actions(batch).argmax(-1)}
 
     def _forward_exploration(self, batch: Mapping[str, Any], **_: object) -> dict[str, Any]:
         rate = self.sampled if self._sampling else self.bounds

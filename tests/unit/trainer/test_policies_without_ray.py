@@ -296,3 +296,34 @@ def test_batches_that_no_policy_takes_are_named(wrong):
         for call in (policy.compute_actions, lambda obs: policy.compute_log_likelihoods([0], obs)):
             with pytest.raises(ObservationError, match="what preprocessors make"):
                 call(wrong)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "env"),
+    [
+        ("APPO", "CartPole-v1"),
+        ("ARS", "CartPole-v1"),
+        ("BanditLinTS", "CartPole-v1"),
+        ("BanditLinUCB", "CartPole-v1"),
+        ("CRR", "Pendulum-v1"),
+        ("SimpleQ", "CartPole-v1"),
+        ("TD3", "Pendulum-v1"),
+    ],
+)
+def test_what_people_ask_a_model_is_answered_or_has_a_sentence(algorithm, env, tmp_path):
+    nothing = {"init": mock.DEFAULT, "cluster_resources": dict, "put": lambda value, **_: value}
+    with mock.patch.multiple(ray, **nothing):
+        made = compat.Trainer({"env": env, "num_workers": 0}, algorithm=algorithm)
+        policy = made.get_policy()
+        assert isinstance(policy.model.variables(), list)
+        with pytest.raises(GoneError, match="Keras models are gone"):
+            policy.model.base_model.summary()
+        for name in ("policy_variables", "q_variables"):
+            with pytest.raises(GoneError, match="named_parameters"):
+                getattr(policy.model, name)
+        policy.export_model(str(tmp_path))
+        exported = torch.jit.load(tmp_path / "model.pt")
+        obs = torch.as_tensor(np.stack([policy.observation_space.sample()] * 2))
+        out, _ = exported({"obs": obs}, [torch.ones(2)], torch.ones(2, dtype=torch.int32))
+        assert len(out) == 2
+        made.stop()
