@@ -21,6 +21,8 @@ from rllib_compat.runtime.offline.files import DONES, ONE_POLICY, unpack
 
 # The classes of commands, which are enumerations since Ray 2.0 and were strings before.
 _COMMANDS = "Commands", "RLlink"
+#: The command of a request that is only the id of an agent, whose policy a client asks for.
+GET_POLICY = "GET_POLICY"
 # Protocol 4 is the newest that Python 3.6 reads.
 _PROTOCOL = 4
 
@@ -29,12 +31,15 @@ def read_request(body: bytes) -> dict[str, Any]:
     """Reads a request of a client of Ray 0.5 – 2.x.
 
     Returns:
-        The request as a dict with `command`; objects of classes are inert records.
+        The request as a dict with `command`; objects of classes are inert records. The id of an
+        agent is a request for its policy: `worker_args` says who sends it.
 
     Raises:
         CorruptCheckpointError: It is damaged, hostile, or not a request.
     """
     request = load(body, budget=Budget(), where="request").value
+    if isinstance(request, (str, int, float, tuple, np.generic)):
+        return {"command": GET_POLICY, "agent_id": request}
     command = request.get("command") if isinstance(request, dict) else None
     if isinstance(command, StandIn) and command.qualified.rpartition(".")[2] in _COMMANDS:
         command = command.args[0] if command.args else None
@@ -84,27 +89,31 @@ class _Writer(pickle.Pickler):
         return NotImplemented
 
 
-def write_answer(answer: Mapping[str, Any]) -> bytes:
+def write_answer(answer: object) -> bytes:
     """Pickles an answer for clients of any Ray."""
     file = io.BytesIO()
-    _Writer(file, _PROTOCOL).dump(dict(answer))
+    _Writer(file, _PROTOCOL).dump(answer)
     return file.getvalue()
 
 
-class OldName:
+class _OldObject:
+    """An object of an old Ray, which there is when unpickled."""
+
+    def __call__(self, *args: object, **attributes: object) -> OldCall:
+        """Returns a call of it, whose result gets these attributes."""
+        return OldCall(self, args, attributes)
+
+    def attribute(self, name: str) -> OldCall:
+        """Returns an attribute of it."""
+        return OldCall(getattr, (self, name))
+
+
+class OldName(_OldObject):
     """The name of a class or function of an old Ray, which is looked up when unpickled."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module = module
         self.name = name
-
-    def __call__(self, *args: object) -> OldCall:
-        """Returns a call of it, which is made when unpickled."""
-        return OldCall(self, args)
-
-    def attribute(self, name: str) -> OldCall:
-        """Returns an attribute of it, which is looked up when unpickled."""
-        return OldCall(getattr, (self, name))
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         import pydoc  # old imports replace the functions of `importlib`, which clients have not
@@ -112,19 +121,21 @@ class OldName:
         return pydoc.locate, (f"{self.module}.{self.name}",)
 
 
-class OldCall:
+class OldCall(_OldObject):
     """A call that is made when unpickled."""
 
-    def __init__(self, function: Callable[..., Any], args: tuple[object, ...]) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: tuple[object, ...],
+        attributes: Mapping[str, object] | None = None,
+    ) -> None:
         self.function = function
         self.args = args
+        self.attributes = attributes
 
-    def __call__(self, *args: object) -> OldCall:
-        """Returns a call of the result."""
-        return OldCall(self, args)
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return self.function, self.args
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.function, self.args, self.attributes or None
 
 
 _FIX = "send a batch of RolloutWorker.sample() of a Ray with PolicyClient"

@@ -29,13 +29,14 @@ from rllib_compat.ray_versions import environments, old_stack
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.external.envs import PolledEnv
 from rllib_compat.runtime.external.messages import (
+    GET_POLICY,
     batch_of,
     metrics_of,
     plain,
     read_request,
     write_answer,
 )
-from rllib_compat.runtime.external.worker_args import worker_args
+from rllib_compat.runtime.external.worker_args import REMOTE, worker_args
 
 logger = logging.getLogger(__name__)
 
@@ -139,7 +140,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         try:
-            code, answer = 200, write_answer(self.server.answer(read_request(self._body())))  # type: ignore[attr-defined]
+            request = {**read_request(self._body()), "address": self._address()}
+            code, answer = 200, write_answer(self.server.answer(request))  # type: ignore[attr-defined]
         except CompatError as error:
             code, answer = 400, str(error).encode()
         except Exception as error:  # of an environment or a policy, sent to the client
@@ -149,6 +151,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)
+
+    def _address(self) -> str:
+        """Returns the address by which the client knows this server."""
+        return f"http://{self.headers.get('Host')}{self.path}"
 
     def _body(self) -> bytes:
         if self.headers.get("Origin"):  # a web page may send requests to any local address
@@ -172,7 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    answer: Callable[[Mapping[str, Any]], dict[str, Any]]
+    answer: Callable[[Mapping[str, Any]], Any]
 
     def __init__(self, address: str, port: int) -> None:
         try:
@@ -257,7 +263,21 @@ class PolicyServerInput(InputReader):  # type: ignore[misc]  # Ray has no types
         self._server.shutdown()
         self._server.server_close()
 
-    def _worker_args(self) -> dict[str, Any]:
+    def _policy_of(self, agent_id: Any) -> str:
+        """Returns the policy of an agent of a client with local inference."""
+        try:
+            policy = self._worker.policy_mapping_fn(agent_id, None, worker=self._worker)
+            self._worker.policy_map[policy]
+        except Exception as error:  # of the caller's function, which may need an episode
+            raise ConfigError(
+                f"The mapping function gives no policy to agent {agent_id!r} of a client with "
+                f"local inference, whose episodes are not here: {type(error).__name__}: {error}",
+                where="$.multiagent.policy_mapping_fn",
+                fix=f"choose the policy by the agent's id alone, or {REMOTE}",
+            ) from error
+        return str(policy)
+
+    def _worker_args(self, address: str) -> dict[str, Any]:
         if self._client_ray is None:
             raise ConfigError(
                 "A client with local inference needs a policy of its own Ray, and that Ray is not "
@@ -267,7 +287,7 @@ class PolicyServerInput(InputReader):  # type: ignore[misc]  # Ray has no types
                 'trainer; or use PolicyClient(address, inference_mode="remote")',
             )
         algorithm = registry.find(self._worker.config.algo_class.__name__).name
-        return worker_args(self._worker, algorithm, str(self._client_ray))
+        return worker_args(self._worker, algorithm, str(self._client_ray), address)
 
     def _new_metrics(self) -> list[Any]:
         return [self._metrics.get_nowait() for _ in range(self._metrics.qsize())]
@@ -287,10 +307,12 @@ class PolicyServerInput(InputReader):  # type: ignore[misc]  # Ray has no types
         for episode in metrics:
             self._metrics.put(episode)
 
-    def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def _answer(self, request: Mapping[str, Any]) -> Any:
         worker = self._worker
         if request["command"] == "GET_WORKER_ARGS":
-            return {"worker_args": self._worker_args()}
+            return {"worker_args": self._worker_args(request["address"])}
+        if request["command"] == GET_POLICY:
+            return self._policy_of(_part(request, "agent_id"))
         if request["command"] == "GET_WEIGHTS":
             return {"weights": worker.get_weights(), "global_vars": worker.get_global_vars()}
         if request["command"] == "REPORT_SAMPLES":

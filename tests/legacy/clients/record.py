@@ -1,15 +1,17 @@
 """Records what the policy clients of a real old Ray send, for tests that send it again.
 
-    python tests/legacy/clients/record.py FOLDER [ADDRESS]
+    python tests/legacy/clients/record.py FOLDER [ADDRESS [ADDRESS OF TWO]]
 
 runs inside of an environment with the old Ray and its `requests`; nothing is sent: what would be
 posted is kept, and answered with what the simulator of the session needs. A session is a list of
 requests, each pickled as that client did, in base64. With the address of a policy server that has
 a policy of four numbers and two actions, a client with local inference is recorded, too; what it
-reports is of its own worker.
+reports is of its own worker. With the address of one that has two of these, `a` and `b`, which maps
+the agent `own` to `a`, one of two agents is.
 """
 
 import base64
+import functools
 import json
 import pickle
 import sys
@@ -65,15 +67,16 @@ def untrained(client):
     client.end_episode(episode, np.zeros(4, np.float32))
 
 
-def two_agents(client):
-    episode = client.start_episode("first")
+def two_agents(client, episode=None, names=("a", "b")):
+    episode = episode or client.start_episode("first")
     for t in range(6):
-        client.get_action(episode, {a: np.full(4, t, np.float32) for a in ("a", "b")})
-        client.log_returns(episode, {"a": 1.0, "b": np.float64(2)}, {"a": {"t": t}, "b": {}})
-    client.end_episode(episode, {a: np.zeros(4, np.float32) for a in ("a", "b")})
+        client.get_action(episode, {a: np.full(4, t, np.float32) for a in names})
+        rewards = {names[0]: 1.0, names[1]: np.float64(2)}
+        client.log_returns(episode, rewards, {names[0]: {"t": t}, names[1]: {}})
+    client.end_episode(episode, {a: np.zeros(4, np.float32) for a in names})
 
 
-def local(address):
+def local(address, play=one_agent):
     """The requests of a client that acts by itself until it has reported."""
     reports = []
 
@@ -86,7 +89,7 @@ def local(address):
     requests.post = report
     client = PolicyClient(address, inference_mode="local")
     while len(reports) < 2:
-        one_agent(client, client.start_episode())
+        play(client, client.start_episode())
     return reports[:2]
 
 
@@ -95,5 +98,8 @@ if __name__ == "__main__":
     sessions = {f.__name__: recorded(f) for f in (one_agent, untrained, two_agents)}
     if len(sys.argv) > 2:
         sessions["local"] = local(sys.argv[2])
+    if len(sys.argv) > 3:
+        agents = functools.partial(two_agents, names=("own", "b"))
+        sessions["local_of_two"] = local(sys.argv[3], agents)
     text = json.dumps({"python": sys.version.split()[0], "sessions": sessions}, indent=1)
     Path(sys.argv[1], ray.__version__ + ".json").write_text(text + "\n")

@@ -91,7 +91,7 @@ def two_agents():
     trainer = Trainer(
         multi_agent={
             "policies": {"a": spaces, "b": spaces},
-            "policy_mapping_fn": lambda agent, *_, **__: agent,
+            "policy_mapping_fn": lambda agent, *_, **__: {"own": "a"}.get(agent, agent),
         }
     )
     yield trainer
@@ -169,6 +169,7 @@ def command(name, **more):
         (b"GET / HTTP/1.1", 400, "not a valid pickle"),
         (pickle.dumps([1]), 400, "no command"),
         (pickle.dumps({"command": Evil()}), 400, "no command"),
+        (pickle.dumps((Evil(),)), 400, "neither an array nor plain data"),
         (command("SHUTDOWN"), 400, "'SHUTDOWN' is unknown"),
         (command("GET_ACTION", observation=Evil()), 400, "neither an array nor plain data"),
         (command("GET_ACTION", observation=np.array([Evil()])), 400, "neither an array nor plain"),
@@ -243,10 +244,8 @@ def old_imports():
     legacy.deactivate()
 
 
-@pytest.mark.usefixtures("old_imports")
-@pytest.mark.parametrize("ray", ["0.8.5", "1.0.1", "1.13.0", "2.0.1", "2.8.1"])
-def test_clients_with_local_inference_get_names_and_plain_data(ray):
-    trainer = Trainer(training={"model": {"vf_share_layers": True, "fcnet_hiddens": [8]}})
+def asked_for(trainer, ray):
+    """The texts in what a client with local inference gets, which has no code."""
     trainer.server._client_ray = ray
     code, answer = trainer.post(command("GET_WORKER_ARGS"))
     assert code == 200, answer
@@ -258,6 +257,14 @@ def test_clients_with_local_inference_get_names_and_plain_data(ray):
             found.add(" ".join(strings[-2:]))
     assert b"rllib_compat" not in answer
     assert {name for name in found if "." not in name.split()[0]} <= EVERYWHERE
+    return strings
+
+
+@pytest.mark.usefixtures("old_imports")
+@pytest.mark.parametrize("ray", ["0.8.5", "1.0.1", "1.13.0", "2.0.1", "2.8.1"])
+def test_clients_with_local_inference_get_names_and_plain_data(ray):
+    trainer = Trainer(training={"model": {"vf_share_layers": True, "fcnet_hiddens": [8]}})
+    strings = asked_for(trainer, ray)
     assert any(name.endswith(".PPOTorchPolicy") for name in strings)
     assert ("ray.rllib.agents.callbacks.DefaultCallbacks" in strings) == (ray < "2")
     weights = pickle.loads(trainer.post(command("GET_WEIGHTS"))[1])
@@ -266,6 +273,27 @@ def test_clients_with_local_inference_get_names_and_plain_data(ray):
     code, answer = trainer.post(command("GET_WORKER_ARGS"))
     assert (code, b"client_ray" in answer) == (400, True)
     trainer.worker.stop()
+
+
+@pytest.mark.parametrize("ray", ["1.0.1", "1.13.0", "2.0.1", "2.8.1"])
+def test_clients_with_local_inference_ask_which_policy_an_agent_has(two_agents, ray):
+    strings = asked_for(two_agents, ray)
+    assert f"http://localhost:{two_agents.server.server_port}/" in strings
+    assert {"ray.rllib.env.policy_client.PolicyClient", "remote", "_send"} <= set(strings)
+    answers = {agent: two_agents.post(pickle.dumps(agent)) for agent in ("own", "b", ("b", 3))}
+    assert {a: pickle.loads(text) for a, (code, text) in answers.items() if code == 200} == {
+        "own": "a",
+        "b": "b",
+    }
+    assert re.search(
+        rb"no policy to agent \('b', 3\).*\n.*\n.*by the agent's id alone", answers["b", 3][1]
+    )
+
+
+def test_clients_whose_ray_had_no_local_inference_of_several_agents_are_told(two_agents):
+    two_agents.server._client_ray = "0.8.5"
+    code, answer = two_agents.post(command("GET_WORKER_ARGS"))
+    assert (code, b"Clients of Ray 0.8.5 have no local inference" in answer) == (400, True)
 
 
 @pytest.mark.parametrize(
@@ -285,6 +313,23 @@ def test_what_clients_with_local_inference_sampled_is_learned_from(one_agent, fi
     assert set(one_agent.worker.learn_on_batch(second)) == {"default_policy"}
     metrics = one_agent.worker.get_metrics()
     assert {(m.episode_length, m.episode_reward) for m in metrics} == {(7, 11.0)}
+
+
+@pytest.mark.parametrize(
+    "file",
+    [file for file in RECORDED if "local_of_two" in sessions(file)],
+    ids=lambda file: file.stem,
+)
+def test_what_several_agents_with_local_inference_sampled_is_learned_from(two_agents, file):
+    while two_agents.server.next().count:
+        pass
+    two_agents.replay(sessions(file)["local_of_two"])
+    batch = two_agents.server.next()
+    assert set(batch.policy_batches) == {"a", "b"}
+    first = batch.policy_batches["a"]
+    assert first["obs"][:6].tolist() == [[t] * 4 for t in range(6)]
+    assert first["rewards"][:6].tolist() == [1.0] * 6
+    assert set(two_agents.worker.learn_on_batch(batch)) == {"a", "b"}
 
 
 @pytest.mark.parametrize(
