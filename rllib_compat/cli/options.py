@@ -114,7 +114,7 @@ class ConfigOption(click.ParamType):  # type: ignore[type-arg,unused-ignore] # s
                 config = files.read_json(local_path(value), budget, value)
             check_values(config, budget, value[:200])
         except CompatError as error:
-            self.fail(printable(error.found), param, ctx)
+            self.fail(printable(f"{error.found.rstrip('.')}. {error.fix or ''}"), param, ctx)
         except (ValueError, RecursionError) as error:
             self.fail(str(error), param, ctx)
         if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):

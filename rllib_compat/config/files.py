@@ -77,7 +77,7 @@ def read_data(source: str) -> Any:
         check_values(value, budget, source)
     except CompatError as error:
         raise ConfigError(
-            f"{source} can't be read: {error.found}", where=error.where, fix=_ANOTHER
+            f"{source} can't be read: {error.found}", where=error.where, fix=error.fix or _ANOTHER
         ) from error
     return value
 

@@ -252,17 +252,29 @@ def verify(
     new = source_path(new)
     to = "checkpointable" if (new / "learner_group").is_dir() else "msgpack"
     budget = budget or Budget()
-    plan = prepare(layouts.read(old, budget), known_facts, to=to)
+    plan = prepare(layouts.read(old, budget), known_facts, to=to, keep_unknown=False)
     if not plan.networks:
-        raise _nothing_to_compare(plan)
+        raise NotYetError(
+            "Nothing can be compared: no policy has weights.",
+            where="policies",
+            fix="Pass a checkpoint with a trained policy.",
+        )
     compare = proof.compare_tree if to == "checkpointable" else proof.compare_written
     rows = compare(plan, new, samples, budget)
     assumptions = find_assumptions(plan.checkpoint, known(plan.networks), rows)
     return Verification(tuple(rows), tuple(assumptions))
 
 
-def prepare(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpointable") -> Plan:
+def prepare(
+    checkpoint: LegacyCheckpoint,
+    given: Given,
+    *,
+    to: str = "checkpointable",
+    keep_unknown: bool = True,
+) -> Plan:
     """Does all steps between reading and writing for the form `to`.
+
+    `keep_unknown` keeps weights without a known network, where the form can.
 
     Raises:
         CheckpointError: A fact is missing, or a network is not known; `msgpack` and `safetensors`
@@ -275,7 +287,7 @@ def prepare(checkpoint: LegacyCheckpoint, given: Given, *, to: str = "checkpoint
     identified = identify(
         completed,
         given,
-        keep_unknown=to in ("msgpack", "safetensors", "hub"),
+        keep_unknown=keep_unknown and to in ("msgpack", "safetensors", "hub"),
         keep_weightless=to == "msgpack",
     )
     return make_plan(identified, given, to=to)
@@ -319,20 +331,6 @@ def _write(plan: Plan, target: Path, *, state_format: str, budget: Budget) -> li
     if plan.form is Form.MODULES:
         return modules.write(plan, target)
     return checkpointable.write(plan, target, state_format=state_format)
-
-
-def _nothing_to_compare(plan: Plan) -> NotYetError:
-    """Returns the error for a checkpoint without a known network."""
-    for row in plan.findings:
-        if row.rule == "network":
-            return NotYetError(
-                f"Nothing can be compared: {row.message}", where=row.path, fix=row.hint
-            )
-    return NotYetError(
-        "Nothing can be compared: no policy has weights.",
-        where="policies",
-        fix="Pass a checkpoint with a trained policy.",
-    )
 
 
 def _describe(plan: Plan, report: Report) -> None:

@@ -26,6 +26,8 @@ _LARGEST_JSON = 16 << 20
 _LARGEST_YAML = 256 << 10
 #: The longest line of a log; histograms and media of thousands of episodes take some MB.
 _LONGEST_LINE = 64 << 20
+#: What to do with a file that people write themselves, as programs do.
+_CORRECT = "Correct what the message names; a file that a program wrote, copy again."
 _MOST_MERGED = 100_000
 _LONGEST_INTEGER = 1000  # characters
 _DEEPEST_YAML = 100
@@ -52,7 +54,7 @@ def parse_json(data: memoryview, budget: Budget, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CorruptCheckpointError(f"Not JSON: {error}", where=where) from error
+        raise CorruptCheckpointError(f"Not JSON: {error}", where=where, fix=_CORRECT) from error
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -136,9 +138,10 @@ def read_yaml(path: Path, budget: Budget, where: str) -> Any:
     except BudgetExceededError:
         raise
     except (yaml.YAMLError, ValueError, TypeError, ArithmeticError, LookupError) as error:
-        raise CorruptCheckpointError(f"Not YAML: {error}", where=where) from error
+        raise CorruptCheckpointError(f"Not YAML: {error}", where=where, fix=_CORRECT) from error
     except (RecursionError, AttributeError) as error:
-        raise CorruptCheckpointError(f"Not YAML that can be read: {error}", where=where) from error
+        found = f"Not YAML that can be read: {error}"
+        raise CorruptCheckpointError(found, where=where, fix=_CORRECT) from error
 
 
 def read_text(path: Path, budget: Budget, where: str, largest: int) -> str:
@@ -156,7 +159,8 @@ def _text(data: memoryview, where: str) -> str:
     try:
         return str(data, "utf-8")
     except UnicodeDecodeError as error:
-        raise CorruptCheckpointError(f"Not text: {error}", where=where) from error
+        fix = "Save the file as UTF-8; one that a program wrote, copy again."
+        raise CorruptCheckpointError(f"Not text: {error}", where=where, fix=fix) from error
 
 
 def _too_large(size: int, where: str) -> BudgetExceededError:

@@ -182,7 +182,10 @@ class FileSystemError(CheckpointError):
 class VerificationError(CheckpointError):
     """The old and the new network compute different numbers."""
 
-    advice = "Nothing was written. Please report this checkpoint's network and Ray version."
+    advice = (
+        "Compare a checkpoint with its own conversion. If a conversion ends with this, it has "
+        "written nothing: please report the checkpoint's network and Ray version."
+    )
 
 
 class LegacyEnvError(CompatError):

@@ -57,7 +57,7 @@ def prepare_resume(folder: Path, trainable: Any, given: Mapping[str, Any]) -> An
         return trainable
     trainable = _with_era(trainable, old)
     if not ray.is_initialized():
-        ray.init()  # errors about resources have to come before Ray restores: it would start anew
+        ray.init()  # errors about resources come before Ray restores: after one, it starts from 0
     caller = given.get("config") or {}
     stop = given.get("stop")
     trials = []

@@ -4,9 +4,12 @@ import ast
 import importlib
 import json
 import re
+import shlex
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
 import rllib_compat as compat
 from rllib_compat.config.files import read_data, read_experiments
@@ -15,8 +18,10 @@ from rllib_compat.errors import CompatError
 from rllib_compat.execution.rollout_ops import ConcatBatches
 from rllib_compat.runtime import legacy_callbacks
 from rllib_compat.trainer.classes import trainer_class
+from tests.unit.test_advice import verbs
 
-CASE = Path(__file__).parents[1] / "legacy/0.8.5/ppo-torch-share-tanh"
+MUSEUM = Path(__file__).parents[1] / "legacy"
+CASE = MUSEUM / "0.8.5/ppo-torch-share-tanh"
 FACTS = json.loads((CASE / "case.json").read_text())["policies"]["default_policy"]
 OLD = {
     "path": CASE / "ckpt/checkpoint_2/checkpoint-2",
@@ -185,3 +190,86 @@ def test_who_follows_advice_succeeds(call, given, about, tmp_path, monkeypatch):
             error = another
     else:
         raise error
+
+
+def call_verb(command):
+    """The error of a command, as the command line shows it; None if it succeeds."""
+    error = CliRunner().invoke(verbs(), command, standalone_mode=False).exception
+    if isinstance(error, click.UsageError):
+        return f"{error.message}\n  to do: {error.message}"
+    assert error is None or isinstance(error, CompatError), (command, error)
+    return error and error.for_command_line()
+
+
+def follow_in_shell(command, error, spaces):
+    """A command, changed as the text of its error says; the spaces are those of the case."""
+    *_, todo = error.partition("  to do: ")
+    if shown := re.search(r"rllib-compat (\w+ [^`]+)", todo):
+        names = {"OLD": command[1], "NEW": command[2], "FILE.py": "own.py"}
+        return [names.get(part, part) for part in shlex.split(shown[1])]
+    if re.search(r"[Ll]eave|[Oo]mit", todo):
+        left_out = re.search(r"--[a-z-]+", todo)[0]
+        place = command.index(left_out)
+        flag = place + 1 == len(command) or command[place + 1].startswith("-")
+        return command[:place] + command[place + (1 if flag else 2) :]
+    shown = re.findall(r"(--[a-z-]+)((?: (?:\w+=)?'[^']+'| [a-z_0-9]+(?=[.`]))?)", todo)
+    option, value = shown[0]
+    fact = spaces.get(option.strip("-").replace("-", "_"))
+    given = [fact] if fact else shlex.split(value)
+    if option in command:
+        place = command.index(option)
+        return [*command[: place + 1], *given, *command[place + 2 :]]
+    return [*command, option, *given]
+
+
+OWN_MODEL = MUSEUM / "1.13.0/ppo-tf-custommodel/ckpt/checkpoint_000002"
+TWO = MUSEUM / "0.8.5/ppo-torch-multiagent/checkpoint_2/checkpoint-2"
+#: Commands that end with an error; the last of each ends well when it is changed as that says.
+COMMANDS = {
+    "an output that exists": (
+        f"convert {OLD['path']} there --to safetensors",
+        f"convert {OLD['path']} there --to safetensors",
+    ),
+    "a file for an archive": (f"convert {OLD['path']} new --to safetensors --recursive",),
+    "nothing to compare with": (
+        f"convert {OLD['path']} new --to msgpack",
+        f"verify {OLD['path']} new --config {OLD['config']} -n 3",
+    ),
+    "two policies in a file": (f"convert {TWO} new.rlpolicy --to policy",),
+    "your own model as ONNX": (f"convert {OWN_MODEL} new --to onnx",),
+    "a module for a known model": (f"convert {OLD['path']} new --write-model own.py --to msgpack",),
+    "a script for a file of experiments": ("train -f script.py",),
+}
+
+
+@pytest.mark.parametrize("commands", COMMANDS.values(), ids=COMMANDS)
+def test_who_follows_advice_of_a_command_succeeds(commands, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("script.py").write_text("print('ran')\n")
+    *before, command = map(shlex.split, commands)
+    assert not any(map(call_verb, before))
+    error = call_verb(command)
+    assert error
+    for _ in range(3):
+        command = follow_in_shell(command, error, FACTS)
+        if not (error := call_verb(command)):
+            break
+    assert not error
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "text", "place"),
+    [
+        ("train -f own.yaml", "own.yaml", "mine:\n  run: [PPO\n", "line 3"),
+        (f"convert {OLD['path']} new --config own.json", "own.json", '{"lr": }', "column 8"),
+        ("config own.json", "own.json", '{"lr": }', "column 8"),
+    ],
+)
+def test_a_file_that_people_write_is_corrected_where_its_error_is(
+    command, name, text, place, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(text)
+    error = call_verb(shlex.split(command))
+    assert place in error
+    assert "Correct what the message names; a file that a program wrote" in error

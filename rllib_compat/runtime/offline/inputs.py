@@ -245,7 +245,11 @@ def _reader_class() -> Callable[..., Any]:
             try:
                 batch = super().next()
             except ValueError as error:  # Ray has logged the error of each line
-                raise CorruptCheckpointError(str(error), where="$.input") from error
+                raise CorruptCheckpointError(
+                    str(error),
+                    where="$.input",
+                    fix="pass files that RLlib has written; the log has the error of each line",
+                ) from error
             parts = getattr(batch, "policy_batches", {ONE_POLICY: batch}) if self.mixed else {}
             policies = self.ioctx.worker.policy_map if self.ioctx.worker else {}
             for name, part in parts.items():
