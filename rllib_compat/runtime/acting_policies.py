@@ -11,7 +11,7 @@ import numpy as np
 
 from rllib_compat.ray_versions import modules, policy_parts, sampling
 from rllib_compat.registry.legacy_api import GONE, missing
-from rllib_compat.runtime.policy_inputs import PolicyInputs, in_numpy, stacked
+from rllib_compat.runtime.policy_inputs import PolicyInputs, in_numpy, stacked, tensor_of
 from rllib_compat.runtime.postprocessing import has_advantages
 from rllib_compat.runtime.recurrent_states import initial_state, state_after_step
 
@@ -393,9 +393,7 @@ class ActingPolicy:
         with torch.no_grad():
             out = self._action_inputs(batch)
             out = out[:, 0] if self.is_recurrent() else out
-            taken = tree.map_structure(
-                lambda a: torch.as_tensor(a, device=out.device), stacked(actions)
-            )
+            taken = tree.map_structure(lambda a: tensor_of(a, out.device), stacked(actions))
             found: torch.Tensor = self.dist_class(out, self.model).logp(taken)
         return found
 

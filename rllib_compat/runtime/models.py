@@ -19,6 +19,7 @@ from torch import nn
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import modules, policy_parts
 from rllib_compat.registry.legacy_api import GONE, missing
+from rllib_compat.runtime.policy_inputs import tensor_of
 from rllib_compat.runtime.recurrent_states import flatten_state, initial_state, nest_state
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no 
         return next((p.device for p in self.rl_module.parameters()), torch.device("cpu"))
 
     def _tensor(self, array: object) -> torch.Tensor:
-        tensor = torch.as_tensor(array, device=self._device)
+        tensor = tensor_of(array, self._device)
         return (
             tensor if tensor.is_floating_point() or tensor.dtype == torch.uint8 else tensor.float()
         )

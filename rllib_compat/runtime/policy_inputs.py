@@ -12,6 +12,8 @@ from rllib_compat.runtime import connectors
 from rllib_compat.runtime.recurrent_states import initial_state, nest_state
 
 if TYPE_CHECKING:
+    import torch
+
     from rllib_compat.ray_versions.types import AlgorithmConfig, RLModule
 
 
@@ -58,7 +60,7 @@ class PolicyInputs:
                 raise self._misfit(f"have the shape {tuple(obs.shape)}")
             if not isinstance(obs, torch.Tensor) and space.dtype.kind == "f":
                 obs = obs.astype(space.dtype)
-        found = tree.map_structure(lambda part: torch.as_tensor(part, device=device), obs)
+        found = tree.map_structure(lambda part: tensor_of(part, device), obs)
         if not self._module.is_stateful():
             return {"obs": found}
         count = len(tree.flatten(found)[0])
@@ -117,6 +119,14 @@ def stacked(values: Any) -> Any:
         raise TypeError("The observations or actions are None.")
     array = np.asarray([in_numpy(value) for value in values])
     return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
+def tensor_of(value: object, device: Any = None) -> torch.Tensor:
+    """Converts an array, also a view such as `frames[::-1]`: torch has no negative strides."""
+    import torch
+
+    value = np.asarray(value, order="C") if isinstance(value, np.ndarray) else value
+    return torch.as_tensor(value, device=device)
 
 
 def in_numpy(value: object) -> Any:

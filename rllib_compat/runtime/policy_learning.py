@@ -17,7 +17,7 @@ import torch
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import learners
 from rllib_compat.runtime.learner_info import HELD, learner_stats
-from rllib_compat.runtime.policy_inputs import in_numpy
+from rllib_compat.runtime.policy_inputs import in_numpy, tensor_of
 from rllib_compat.runtime.postprocessing import has_advantages
 from rllib_compat.runtime.recurrent_states import nest_state
 
@@ -177,7 +177,7 @@ def _tensor(column: object, device: torch.device) -> Any:
     def convert(part: object) -> torch.Tensor:
         if isinstance(part, np.ndarray) and not part.flags.writeable:
             part = part.copy()  # read-only from Ray's object store
-        tensor = torch.as_tensor(part, device=device)
+        tensor = tensor_of(part, device)
         return tensor.float() if tensor.dtype == torch.float64 else tensor
 
     return tree.map_structure(convert, column)
@@ -216,4 +216,4 @@ def _of_array(value: object) -> Any:
     if not isinstance(value, np.ndarray):
         return value
     # Ray 2.44 and 2.48 convert lists of names to arrays, too.
-    return value.tolist() if value.dtype.kind in "US" else torch.as_tensor(value)
+    return value.tolist() if value.dtype.kind in "US" else tensor_of(value)

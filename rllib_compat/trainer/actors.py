@@ -187,7 +187,7 @@ class ModuleActor:
         import gymnasium
 
         if isinstance(space, gymnasium.spaces.Box):
-            obs = np.asarray(observation, np.float32)
+            obs = np.asarray(observation, np.float32, order="C")
         else:
             obs = np.asarray(gymnasium.spaces.flatten(space, observation), np.float32)
         if obs.shape != tuple(self._inputs[policy_id]):

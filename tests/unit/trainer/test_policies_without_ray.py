@@ -327,3 +327,26 @@ def test_what_people_ask_a_model_is_answered_or_has_a_sentence(algorithm, env, t
         out, _ = exported({"obs": obs}, [torch.ones(2)], torch.ones(2, dtype=torch.int32))
         assert len(out) == 2
         made.stop()
+
+
+def test_views_that_run_backwards_are_taken():
+    """Torch makes no tensors of them: `advantages[::-1]`, a picture that was turned."""
+    with trainer_of("ppo", "1.13.0") as trainer:
+        policy = trainer.get_policy()
+        seen = np.stack([policy.observation_space.sample() for _ in range(6)])
+        actions, _, told = policy.compute_actions(seen[::-1], explore=False)
+        likely = policy.compute_log_likelihoods(actions[::-1], seen)
+        torch.testing.assert_close(
+            likely.flip(0), policy.compute_log_likelihoods(actions, seen[::-1])
+        )
+        batch = SampleBatch(
+            obs=seen,
+            new_obs=seen,
+            actions=actions,
+            rewards=np.ones(6, np.float32),
+            terminateds=np.arange(6) == 5,
+            truncateds=np.zeros(6, bool),
+            **{name: told[name] for name in ("action_logp", "action_dist_inputs", "vf_preds")},
+        )
+        batch = policy.postprocess_trajectory(batch)
+        policy.learn_on_batch(SampleBatch({name: column[::-1] for name, column in batch.items()}))
