@@ -40,3 +40,15 @@ class LegacyRunner:
     def get_metrics(self: object) -> Any:
         """What was counted and timed since the last call, right however often it samples."""
         return count_once(super().get_metrics())  # type: ignore[misc]  # of Ray's
+
+    def _try_env_step(self, actions: object) -> Any:
+        """Takes a step; an error is the environment's.
+
+        In Ray 2.60 that is the cause of a RuntimeError without a text; in 2.40 it is not.
+        """
+        try:
+            return super()._try_env_step(actions)  # type: ignore[misc]  # of Ray's
+        except RuntimeError as error:
+            if error.args or error.__cause__ is None:
+                raise
+            raise error.__cause__ from None

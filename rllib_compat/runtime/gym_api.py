@@ -15,7 +15,7 @@ import numpy as np
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import LegacyEnvError, ObservationError
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT
-from rllib_compat.runtime.preprocessors import flatten_lists, has_lists
+from rllib_compat.runtime.preprocessors import LegacyPreprocessor, flatten_lists, has_lists
 
 if TYPE_CHECKING:
     from gymnasium import Space
@@ -220,17 +220,24 @@ def clip(reward: float, limit: bool | float | None) -> float:
     return float(np.clip(reward, -limit, limit)) if limit else reward
 
 
-def caster(space: gymnasium.Space[Any]) -> Any:
-    """Returns a function that casts observations to a space: gym allowed lists and any dtype."""
+def caster(space: gymnasium.Space[Any], *, encodes: bool = True) -> Any:
+    """Returns a function that casts observations to a space: gym allowed lists and any dtype.
+
+    Args:
+        space: The space.
+        encodes: Whether a MultiDiscrete becomes one-hot, which has no place for other choices.
+    """
+    if encodes and isinstance(space, gymnasium.spaces.MultiDiscrete):
+        return partial(cast_choices, space)
     if isinstance(space, gymnasium.spaces.Discrete):
         return partial(require_choice, space)
     if isinstance(space, _ARRAYS):
         return partial(cast_array, space.dtype, space.shape)
     if isinstance(space, gymnasium.spaces.Tuple):
-        casts = [caster(part) for part in space.spaces]
+        casts = [caster(part, encodes=encodes) for part in space.spaces]
         return lambda obs: tuple(cast(part) for cast, part in zip(casts, obs, strict=True))
     if isinstance(space, gymnasium.spaces.Dict):
-        by_key = {key: caster(part) for key, part in space.spaces.items()}
+        by_key = {key: caster(part, encodes=encodes) for key, part in space.spaces.items()}
         return lambda obs: {**obs, **{key: cast(obs[key]) for key, cast in by_key.items()}}
     return lambda obs: obs
 
@@ -250,6 +257,18 @@ def cast_array(dtype: Any, shape: Any, obs: Any) -> Any:
         raise ValueError(f"its shape is {made.shape}")
     if made is not given and dtype.kind in "iu" and not np.array_equal(made, given):
         raise ValueError(f"{dtype} can't represent its values")
+    return made
+
+
+def cast_choices(space: Any, obs: Any) -> Any:
+    """Casts an observation to an array of a MultiDiscrete that a one-hot encoding takes.
+
+    Raises:
+        ValueError: It has another shape, or choices that the space does not have.
+    """
+    made = cast_array(space.dtype, space.shape, obs)
+    if (made >= space.start + space.nvec).any():
+        raise ValueError(f"the last choices are {space.start + space.nvec - 1}")
     return made
 
 
@@ -344,11 +363,12 @@ def adapt_observation_space(
     for them and custom models that unpack them.
     """
     record = spaces.from_object(space)
+    encodes = LegacyPreprocessor(legacy_ray=settings.legacy_ray).encodes_choices
     if record is None or settings.old_stack or not has_lists(record):
         made = to_gymnasium(space, "observation_space")
-        return made, ObservationCaster(made, caster(made), check, agent)
+        return made, ObservationCaster(made, caster(made, encodes=encodes), check, agent)
     made = spaces.to_gymnasium(record)
-    cast = caster(made)
+    cast = caster(made, encodes=encodes)
     return made, ObservationCaster(made, lambda obs: cast(flatten_lists(record, obs)), check, agent)
 
 

@@ -168,6 +168,13 @@ def test_what_no_one_hot_encoding_takes_is_refused_wherever_it_comes(ray, wrong)
             assert play(adapt_env(replace(settings_of(ray), env=env))({})) == place
 
 
+@pytest.mark.parametrize(("ray", "found"), [("0.8.5", None), ("1.13.0", 7), ("today", 7)])
+def test_choices_that_no_one_hot_encoding_has_are_refused_since_it_was_made(ray, found):
+    shown = (gym.spaces.MultiDiscrete([3, 3]), np.zeros(2, int), np.array([0, 3]), 7)
+    env = observing.make_env(gym, *shown)
+    assert play(adapt_env(replace(settings_of(ray), env=env))({})) == found
+
+
 class Simulator(ExternalEnv):
     """Gives an observation of another shape."""
 

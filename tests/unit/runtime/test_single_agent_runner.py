@@ -284,23 +284,24 @@ class Fails(gymnasium.Env):
     action_space = gymnasium.spaces.Discrete(2)
 
     def __init__(self, config=None):
-        self.steps = 0
+        self.steps, self.last = 0, config["last"]
 
     def reset(self, *, seed=None, options=None):
         return np.zeros(2, np.float32), {}
 
     def step(self, action):
         self.steps += 1
-        if self.steps == 3:
+        if self.steps == self.last:
             raise KeyError("the simulator is gone")
         return np.zeros(2, np.float32), 0.0, False, False, {}
 
 
-def test_an_error_of_an_environment_is_the_callers():
-    runner = CompatEnvRunner(config=ppo(Fails))
-    with pytest.raises(Exception, match="simulator") as told:
+@pytest.mark.parametrize("kind", [CompatEnvRunner, GoesRaysWay])
+@pytest.mark.parametrize("last", [1, 3])
+def test_an_error_of_an_environment_is_the_callers(kind, last):
+    runner = kind(config=ppo(Fails).environment(env_config={"last": last}))
+    with pytest.raises(KeyError, match="simulator"):
         runner.sample(num_timesteps=5)
-    assert "KeyError" in repr([told.value, told.value.__cause__])
 
 
 TorchCategorical = modules.action_distribution(gymnasium.spaces.Discrete(3))
