@@ -12,7 +12,7 @@ from rllib_compat.algorithms.dqn import REPLAYING
 from rllib_compat.algorithms.legacy_training import LegacyTraining
 from rllib_compat.algorithms.marwil import LegacyMARWILLearner
 from rllib_compat.algorithms.off_policy import LEGACY_REPLAY, OffPolicyAlgorithm
-from rllib_compat.algorithms.ppo import PPO, LegacyPPOLearner
+from rllib_compat.algorithms.ppo import PPO, LegacyPPOLearner, SharingPPOLearner
 from rllib_compat.algorithms.sac import LegacySACLearner
 from rllib_compat.algorithms.vtrace import LegacyAPPOLearner, LegacyIMPALALearner
 from rllib_compat.ray_versions import learners
@@ -66,7 +66,10 @@ def use_legacy_learners(config: AlgorithmConfig, legacy: LegacyTraining) -> None
     if legacy.averages_errors and issubclass(config.learner_class, A2CTorchLearner):
         prepend_learner_class(AveragingLearner, "Averaging", config)
     first = LEARNERS.get(config.algo_class)
-    if first is None or (first is LegacyPPOLearner and config.num_learners > 1):
+    if first is LegacyPPOLearner and config.num_learners > 1:
+        prepend_learner_class(SharingPPOLearner, "Sharing", config)
+        return
+    if first is None:
         return
     prepend_learner_class(first, "Legacy", config, legacy=legacy)
     if first is LegacyAPPOLearner and not legacy.vtrace:

@@ -179,6 +179,33 @@ class LegacyPPOLearner(learners.OptimizerStepLearner):
             super()._update_module_kl_coeff(module_id=module_id, **of)  # type: ignore[misc]
 
 
+class SharingPPOLearner:
+    """The first base of Ray's learner class where several learn, which makes Ray's minibatches.
+
+    A short one may have no step but that which Ray adds to each chunk of an episode. Ray's loss is
+    NaN there, and so are the gradients of all learners, which share their mean.
+    """
+
+    module: Any
+
+    def compute_loss_for_module(
+        self,
+        *,
+        module_id: str,
+        config: AlgorithmConfig,
+        batch: Mapping[str, Any],
+        fwd_out: Mapping[str, Any],
+    ) -> Any:
+        """The loss of a minibatch: Ray's, or 0 of all that it is computed from."""
+        if Columns.LOSS_MASK not in batch or batch[Columns.LOSS_MASK].any():
+            return super().compute_loss_for_module(  # type: ignore[misc]  # of the real learner
+                module_id=module_id, config=config, batch=batch, fwd_out=fwd_out
+            )
+        module = self.module[module_id].unwrapped()
+        values = module.compute_values(batch, embeddings=fwd_out.get(Columns.EMBEDDINGS))
+        return 0.0 * (fwd_out[Columns.ACTION_DIST_INPUTS].sum() + values.sum())
+
+
 def _means(terms: list[torch.Tensor]) -> dict[str, float]:
     """The means of a loss's terms, by their names."""
     return dict(zip(TERMS, torch.stack(terms).nanmean(dim=0).tolist(), strict=True))

@@ -344,6 +344,22 @@ def test_sequences_longer_than_minibatches_are_learned_from():
         assert 0 in np.concatenate([rows for _, rows in made])
 
 
+def test_a_minibatch_without_a_step_changes_nothing_where_several_learn():
+    translation = translate({"num_learners": 2}, algorithm="PPO", legacy_ray=RAY)
+    config = translation.algorithm_config
+    use_legacy_learners(config, translation.legacy_training)
+    learner = config.learners(num_learners=0).build_learner(spaces={"default_policy": SPACES})
+    batch = {"obs": torch.zeros(3, *SPACES[0].shape), "loss_mask": torch.zeros(3, dtype=bool)}
+    out = learner.module["default_policy"].forward_train(batch)
+    loss = learner.compute_loss_for_module(
+        module_id="default_policy", config=config, batch=batch, fwd_out=out
+    )
+    gradients = learner.compute_gradients({"default_policy": loss})
+    assert loss == 0
+    assert gradients
+    assert all(not gradient.any() for gradient in gradients.values())
+
+
 def test_policies_that_load_nothing_learn_from_the_rest_too():
     made = list(passes(np.ones(400, int), 64, 2, legacy("1.2.0", simple=True)))
     assert len(made) == 14
