@@ -1,0 +1,558 @@
+"""Training beside what a user would pick instead: Stable-Baselines3, Ray's own, and Ray 1.13.0.
+
+All sides of a row have the same environment, network sizes, batches and number of updates per
+step. Each trains in a process of its own, on `--cores` cores with as many threads, without workers;
+sides take turns. What counts is steps a second of CPU time of all processes, after a warm-up that
+fills buffers and compiles; the wall clock and the peak memory of all processes stand beside it. The
+limit of a row is what `env.step` and the network's arithmetic cost alone, in plain torch::
+
+    python benchmarks/peers.py --all --old-python old/bin/python --sb3-python sb3/bin/python
+    python benchmarks/peers.py    # the table of what was recorded
+
+Stable-Baselines3's environment needs `stable-baselines3`, `sb3-contrib` and `psutil`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).with_suffix(".json")
+SIDES = {
+    "ours": "ours, on Ray 2.60",
+    "ray": "Ray 2.60",
+    "old": "Ray 1.13.0",
+    "sb3": "Stable-Baselines3",
+}
+
+
+@dataclass(frozen=True)
+class Network:
+    """What a network computes for a step of the environment, beside choosing the action.
+
+    Attributes:
+        sizes: Of its layers.
+        batch: The rows of a minibatch.
+        updates: Minibatches that go forward and backward for each step.
+        forward: Minibatches that go forward only.
+    """
+
+    sizes: tuple[int, ...]
+    batch: int
+    updates: float
+    forward: float = 0
+
+
+@dataclass(frozen=True)
+class Row:
+    """What all sides train.
+
+    Attributes:
+        algorithm: Its name in all libraries.
+        env: A name of Gymnasium's, or a class of this file.
+        steps: How many are not measured, and how many are.
+        old: The config of Ray 1.13.0, which is ours, too.
+        training: The arguments of `training()` of Ray's own config.
+        runners: Those of `env_runners()`.
+        model: Ray's own `DefaultModelConfig`.
+        sb3: The arguments of Stable-Baselines3's class; none where it has no such thing.
+        envs: How many environments there are.
+        networks: What is computed, where the limit is measured.
+    """
+
+    algorithm: str
+    env: str
+    steps: tuple[int, int]
+    old: dict[str, Any]
+    training: dict[str, Any]
+    sb3: dict[str, Any] = field(default_factory=dict)
+    runners: dict[str, Any] = field(default_factory=dict)
+    model: dict[str, Any] = field(default_factory=dict)
+    envs: int = 1
+    networks: tuple[Network, ...] = ()
+
+
+def _ppo(env: str, envs: int, model: dict[str, Any], steps: tuple[int, int], **more: Any) -> Row:
+    batch, minibatch, epochs = more.pop("batch", (2048, 64, 10))
+    new_names = {"vf_share_layers": model.get("vf_share_layers", False), **model}
+    return Row(
+        "PPO",
+        env,
+        steps,
+        old={
+            "train_batch_size": batch,
+            "rollout_fragment_length": batch // envs,
+            "sgd_minibatch_size": minibatch,
+            "num_sgd_iter": epochs,
+            "num_envs_per_worker": envs,
+            "kl_coeff": 0.0,
+            "model": model,
+        },
+        training={
+            "train_batch_size_per_learner": batch,
+            "minibatch_size": minibatch,
+            "num_epochs": epochs,
+            "kl_coeff": 0.0,
+            "use_kl_loss": False,
+        },
+        runners={"rollout_fragment_length": batch // envs},
+        model=new_names,
+        envs=envs,
+        **more,
+    )
+
+
+_SMALL = {"fcnet_hiddens": [64, 64], "fcnet_activation": "tanh"}
+_BIG = {"fcnet_hiddens": [256, 256], "fcnet_activation": "relu"}
+_ACTOR_CRITIC = tuple(Network((4, 64, 64, outputs), 64, 10 / 64) for outputs in (2, 1))
+
+ROWS = {
+    "PPO, CartPole": _ppo(
+        "CartPole-v1",
+        1,
+        _SMALL,
+        (2048, 8192),
+        sb3={"n_steps": 2048, "batch_size": 64, "n_epochs": 10},
+        networks=_ACTOR_CRITIC,
+    ),
+    "PPO, CartPole, 8 environments": _ppo(
+        "CartPole-v1",
+        8,
+        _SMALL,
+        (2048, 8192),
+        sb3={"n_steps": 256, "batch_size": 64, "n_epochs": 10},
+        networks=_ACTOR_CRITIC,
+    ),
+    "PPO with an LSTM, CartPole": _ppo(
+        "CartPole-v1",
+        1,
+        {**_SMALL, "use_lstm": True, "lstm_cell_size": 64, "max_seq_len": 20},
+        (2048, 4096),
+        sb3={
+            "policy": "MlpLstmPolicy",
+            "n_steps": 2048,
+            "batch_size": 64,
+            "n_epochs": 10,
+            "policy_kwargs": {"lstm_hidden_size": 64},
+        },
+    ),
+    "PPO, images": _ppo(
+        "Images",
+        1,
+        {},
+        (512, 1024),
+        batch=(512, 128, 4),
+        sb3={"policy": "CnnPolicy", "n_steps": 512, "batch_size": 128, "n_epochs": 4},
+    ),
+    "DQN, CartPole": Row(
+        "DQN",
+        "CartPole-v1",
+        (2000, 8000),
+        old={
+            "train_batch_size": 32,
+            "rollout_fragment_length": 4,
+            "learning_starts": 1000,
+            "target_network_update_freq": 500,
+            "dueling": False,
+            "double_q": False,
+            "hiddens": [64],
+            "model": {"fcnet_hiddens": [64], "fcnet_activation": "relu"},
+            "replay_buffer_config": {
+                "_enable_replay_buffer_api": True,
+                "type": "MultiAgentReplayBuffer",
+                "capacity": 50_000,
+                "replay_sequence_length": 1,
+            },
+        },
+        training={
+            "train_batch_size_per_learner": 32,
+            "num_steps_sampled_before_learning_starts": 1000,
+            "target_network_update_freq": 500,
+            "dueling": False,
+            "double_q": False,
+            "replay_buffer_config": {"type": "EpisodeReplayBuffer", "capacity": 50_000},
+        },
+        runners={"rollout_fragment_length": 4},
+        model={
+            "fcnet_hiddens": [64],
+            "fcnet_activation": "relu",
+            "head_fcnet_hiddens": [64],
+        },
+        sb3={
+            "train_freq": 4,
+            "batch_size": 32,
+            "buffer_size": 50_000,
+            "learning_starts": 1000,
+            "target_update_interval": 500,
+            "policy_kwargs": {"net_arch": [64, 64]},
+        },
+        networks=(Network((4, 64, 64, 2), 32, 1 / 4, 1 / 4),),
+    ),
+    "SAC, Pendulum": Row(
+        "SAC",
+        "Pendulum-v1",
+        (1500, 1500),
+        old={
+            "train_batch_size": 256,
+            "rollout_fragment_length": 1,
+            "learning_starts": 256,
+            "Q_model": _BIG,
+            "policy_model": _BIG,
+            "replay_buffer_config": {
+                "_enable_replay_buffer_api": True,
+                "type": "MultiAgentReplayBuffer",
+                "capacity": 50_000,
+                "replay_sequence_length": 1,
+            },
+        },
+        training={
+            "train_batch_size_per_learner": 256,
+            "num_steps_sampled_before_learning_starts": 256,
+            "replay_buffer_config": {"type": "EpisodeReplayBuffer", "capacity": 50_000},
+        },
+        runners={"rollout_fragment_length": 1},
+        model={**_BIG, "head_fcnet_hiddens": []},
+        sb3={"buffer_size": 50_000, "learning_starts": 256},
+        networks=(Network((3, 256, 256, 2), 256, 1, 1), Network((4, 256, 256, 1), 256, 3, 2)),
+    ),
+    "TD3, Pendulum": Row(
+        "TD3",
+        "Pendulum-v1",
+        (1500, 1500),
+        old={
+            "train_batch_size": 256,
+            "rollout_fragment_length": 1,
+            "learning_starts": 256,
+            "actor_hiddens": [256, 256],
+            "critic_hiddens": [256, 256],
+            "exploration_config": {"random_timesteps": 256},
+            "replay_buffer_config": {
+                "_enable_replay_buffer_api": True,
+                "type": "MultiAgentReplayBuffer",
+                "capacity": 50_000,
+                "replay_sequence_length": 1,
+            },
+        },
+        training={},
+        sb3={
+            "buffer_size": 50_000,
+            "learning_starts": 256,
+            "batch_size": 256,
+            "train_freq": 1,
+            "policy_kwargs": {"net_arch": [256, 256]},
+        },
+    ),
+    "A2C, CartPole, 8 environments": Row(
+        "A2C",
+        "CartPole-v1",
+        (2000, 16_000),
+        old={
+            "train_batch_size": 40,
+            "rollout_fragment_length": 5,
+            "num_envs_per_worker": 8,
+            "model": _SMALL,
+        },
+        training={},
+        sb3={"n_steps": 5},
+        envs=8,
+    ),
+    "PPO, four agents, two policies": _ppo("FourCartPoles", 1, _SMALL, (2048, 4096), sb3={}),
+}
+
+
+def environment(name: str, *, old: bool) -> Any:
+    """What makes an environment, of gym's API until 0.25 or of Gymnasium's."""
+    import numpy as np
+
+    if old:
+        import gym
+    else:
+        import gymnasium as gym
+
+    class Images(gym.Env):  # type: ignore[misc, name-defined]
+        observation_space = gym.spaces.Box(0, 255, (84, 84, 4), np.uint8)
+        action_space = gym.spaces.Discrete(4)
+        frames = np.random.default_rng(0).integers(0, 256, (8, 84, 84, 4), np.uint8)
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            self.steps = 0
+
+        def reset(self, **_: Any) -> Any:
+            self.steps = 0
+            return self.frames[0] if old else (self.frames[0], {})
+
+        def step(self, action: Any) -> Any:
+            self.steps += 1
+            seen, ends = self.frames[self.steps % 8], self.steps >= 128
+            rest = (1.0, ends, {}) if old else (1.0, ends, False, {})
+            return (seen, *rest)
+
+    if name == "FourCartPoles":
+        from ray.rllib.env.multi_agent_env import make_multi_agent
+
+        return lambda *_: make_multi_agent("CartPole-v1")({"num_agents": 4})
+    return Images if name == "Images" else lambda *_: gym.make(name)
+
+
+def trainer(row: Row, side: str, seed: int) -> Callable[[], int]:
+    """What makes a step of training, and returns how many environment steps there were so far."""
+    make = environment(row.env, old=side == "old")
+    if side == "sb3":
+        return _stable_baselines(row, make, seed)
+    import ray
+    from ray.tune.registry import get_trainable_cls, register_env
+
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    register_env(row.env, make)
+    agents = {}
+    if row.env == "FourCartPoles":
+        agents = {"policies": {"even", "odd"}, "policy_mapping_fn": policy_of}
+    if side == "ray":
+        config = get_trainable_cls(row.algorithm).get_default_config()
+        config.environment(row.env).debugging(seed=seed)
+        config.env_runners(
+            num_env_runners=0, num_envs_per_env_runner=row.envs, **row.runners
+        ).training(**row.training).rl_module(model_config=row.model)
+        config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=500)
+        algorithm = (config.multi_agent(**agents) if agents else config).build_algo()
+        return lambda: int(algorithm.train()["num_env_steps_sampled_lifetime"])
+    config = {
+        "env": row.env,
+        "num_workers": 0,
+        "framework": "torch",
+        "seed": seed,
+        "min_time_s_per_reporting": 0,
+        "timesteps_per_iteration": 500,
+        **row.old,
+    }
+    if agents:
+        policies = {name: (None, None, None, {}) for name in agents["policies"]}
+        config["multiagent"] = {**agents, "policies": policies}
+    if side == "old":
+        made = get_trainable_cls(row.algorithm)(config)
+    else:
+        import rllib_compat as compat
+
+        made = compat.Trainer(config, algorithm=row.algorithm, legacy_ray="1.13.0")
+    return lambda: int(made.train()["timesteps_total"])
+
+
+def policy_of(agent: int, *_: Any, **__: Any) -> str:
+    """The policy of one of four agents."""
+    return "odd" if agent % 2 else "even"
+
+
+def _stable_baselines(row: Row, make: Any, seed: int) -> Callable[[], int]:
+    import sb3_contrib
+    import stable_baselines3
+    from stable_baselines3.common.env_util import make_vec_env
+
+    settings = dict(row.sb3)
+    policy = settings.pop("policy", "MlpPolicy")
+    kind = getattr(stable_baselines3, row.algorithm)
+    if policy == "MlpLstmPolicy":
+        kind = sb3_contrib.RecurrentPPO
+    model = kind(policy, make_vec_env(make, row.envs, seed), device="cpu", seed=seed, **settings)
+
+    def train() -> int:
+        model.learn(max(500, settings.get("n_steps", 0) * row.envs), reset_num_timesteps=False)
+        return int(model.num_timesteps)
+
+    return train
+
+
+class Usage:
+    """CPU seconds and memory of this process and of those that it has started."""
+
+    def __init__(self) -> None:
+        import psutil  # Ray brings one
+
+        self._psutil, self.peak = psutil, 0.0
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _processes(self) -> list[Any]:
+        this = self._psutil.Process()
+        return [this, *this.children(recursive=True)]
+
+    def _watch(self) -> None:
+        while True:
+            self.peak = max(self.peak, self._each(lambda process: process.memory_info().rss))
+            time.sleep(0.5)
+
+    def seconds(self) -> float:
+        """CPU seconds so far."""
+        return self._each(lambda process: sum(process.cpu_times()[:2]))
+
+    def _each(self, measure: Callable[[Any], float]) -> float:
+        total = 0.0
+        for process in self._processes():
+            try:
+                total += measure(process)
+            except self._psutil.NoSuchProcess:
+                continue
+        return total
+
+
+def measure(name: str, side: str, seed: int, cores: int) -> dict[str, float]:
+    """Trains a side of a row in this process."""
+    import torch
+
+    torch.set_num_threads(cores)
+    row = ROWS[name]
+    if side == "limit":
+        return {"env": _steps_alone(row), "arithmetic": _arithmetic_alone(row)}
+    train = trainer(row, side, seed)
+    usage = Usage()
+    warm, measured = row.steps
+    steps = train()
+    while steps < warm:
+        steps = train()
+    began, computed, clock = steps, usage.seconds(), time.perf_counter()
+    while steps < began + measured:
+        steps = train()
+    return {
+        "cpu": (steps - began) / (usage.seconds() - computed),
+        "wall": (steps - began) / (time.perf_counter() - clock),
+        "memory": usage.peak / 2**20,
+    }
+
+
+def _steps_alone(row: Row) -> float:
+    """CPU seconds of a step of the environment, with random actions."""
+    env = environment(row.env, old=False)()
+    env.reset()
+    actions = [env.action_space.sample() for _ in range(1000)]
+    began = time.process_time()
+    for action in actions:
+        _, _, terminated, truncated, _ = env.step(action)
+        ends = terminated, truncated
+        if any(end["__all__"] if isinstance(end, dict) else end for end in ends):
+            env.reset()
+    return (time.process_time() - began) / len(actions)
+
+
+def _arithmetic_alone(row: Row) -> float:
+    """CPU seconds that networks take for a step of the environment, acting and learning."""
+    import torch
+
+    seconds = 0.0
+    for network in row.networks:
+        layers = [torch.nn.Linear(a, b) for a, b in zip(network.sizes, network.sizes[1:])]  # noqa: B905
+        net = torch.nn.Sequential(*(part for layer in layers for part in (layer, torch.nn.ReLU())))
+        acting = torch.zeros(row.envs, network.sizes[0])
+        learning = torch.zeros(network.batch, network.sizes[0])
+        with torch.no_grad():
+            seconds += _cost(lambda net=net, rows=acting: net(rows)) / row.envs
+            if network.forward:
+                seconds += _cost(lambda net=net, rows=learning: net(rows)) * network.forward
+        backward = _cost(lambda net=net, rows=learning: net(rows).sum().backward())
+        seconds += backward * network.updates
+    return seconds
+
+
+def _cost(call: Callable[[], Any]) -> float:
+    """CPU seconds of a call, the median of some."""
+    times = []
+    for _ in range(200):
+        began = time.process_time()
+        call()
+        times.append(time.process_time() - began)
+    return statistics.median(times)
+
+
+def run(python: str, name: str, side: str, seed: int, cores: int) -> dict[str, float]:
+    """Measures in a process of its own."""
+    command = [python, __file__, "--measure", name, side, str(seed), "--cores", str(cores)]
+    environ = {**os.environ, "OMP_NUM_THREADS": str(cores), "RAY_USAGE_STATS_ENABLED": "0"}
+    if side in ("old", "sb3"):
+        environ.pop("PYTHONPATH", None)
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{name}, {side} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+    measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return measured
+
+
+def table(results: dict[str, dict[str, Any]]) -> str:
+    """A line for each row: what ours makes, and how many times that of each peer."""
+    peers = [side for side in SIDES if side != "ours"]
+    names = ["training", "ours", *(f"ours / {SIDES[side]}" for side in peers), "ours / limit"]
+    lines = ["| " + " | ".join([*names, "memory, MiB: ours", *(SIDES[side] for side in peers)])]
+    lines = [lines[0] + " |", "|---|" + "--:|" * (len(names) + len(peers))]
+    for name in ROWS:
+        if name not in results:
+            continue
+        sides = results[name]
+
+        def median(side: str, what: str, sides: Any = sides) -> float:
+            return statistics.median(run[what] for run in sides[side])
+
+        ours = median("ours", "cpu")
+        cells = [name, f"{ours:,.0f}"]
+        cells += [f"{ours / median(s, 'cpu'):.2f}" if s in sides else "–" for s in peers]
+        limit = sides.get("limit")
+        cells.append(
+            f"{1 / ours / (limit[0]['env'] + limit[0]['arithmetic']):.1f}" if limit else "–"
+        )
+        for side in ("ours", *peers):
+            cells.append(f"{median(side, 'memory'):,.0f}" if side in sides else "–")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def sides_of(row: Row, given: argparse.Namespace) -> dict[str, str]:
+    """The Pythons of the sides that have the algorithm."""
+    pythons = {"ours": sys.executable}
+    if row.training:
+        pythons["ray"] = sys.executable
+    if given.old_python:
+        pythons["old"] = given.old_python
+    if row.sb3 and given.sb3_python:
+        pythons["sb3"] = given.sb3_python
+    if row.networks:
+        pythons["limit"] = sys.executable
+    return pythons
+
+
+def main() -> None:
+    """Measures the rows that were named, and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rows", nargs="*", help="their names; without any, only the table is made")
+    parser.add_argument("--all", action="store_true", help="all rows")
+    parser.add_argument("--old-python", help="of an environment with Ray 1.13.0 and torch")
+    parser.add_argument("--sb3-python", help="of an environment with Stable-Baselines3")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--cores", type=int, default=1, help="and threads")
+    parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.measure:
+        name, side, seed = given.measure
+        os.sched_setaffinity(0, range(given.cores))
+        print("\n" + json.dumps(measure(name, side, int(seed), given.cores)))
+        return
+    results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    of_cores = results.setdefault(str(given.cores), {})
+    for name in ROWS if given.all else given.rows:
+        found: dict[str, list[dict[str, float]]] = {}
+        for seed in given.seeds:
+            for side, python in sides_of(ROWS[name], given).items():
+                if side != "limit" or seed == given.seeds[0]:
+                    found.setdefault(side, []).append(run(python, name, side, seed, given.cores))
+        of_cores[name] = found
+        print(table({name: found}), flush=True)
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+    print(table(of_cores))
+
+
+if __name__ == "__main__":
+    main()
