@@ -201,7 +201,8 @@ def explore(
     """
     import torch
 
-    out = q_outputs(module, batch)
+    with torch.no_grad():
+        out = q_outputs(module, batch)
     values = out["qf_preds"]
     module.epsilon_schedule.update(t)
     allowed = (values > _MASKED).float().reshape(-1, values.shape[-1])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat.ray_versions import modules
+from rllib_compat.ray_versions.metrics import log_directly
 from rllib_compat.ray_versions.modules import torch_distributions
 from rllib_compat.ray_versions.timers import pass_over_connector_timers
 
@@ -49,6 +50,7 @@ def prepare_modules_for_sampling(runner: EnvRunner) -> None:
     Its modules only ever act, and Ray would switch their mode twice a step.
     """
     pass_over_connector_timers(runner)
+    log_directly(runner.metrics)
     for module in _modules_of(runner):
         getattr(module, "eval", lambda: None)()
 
