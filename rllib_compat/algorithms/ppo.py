@@ -66,7 +66,7 @@ class LegacyPPOLearner(learners.OptimizerStepLearner):
 
     def build(self) -> None:
         """Builds the learner, with the advantages of old policies in the place of today's."""
-        super().build()  # type: ignore[misc]  # of the real learner
+        super().build()
         #: Module → the terms of its loss in each minibatch of this update.
         self._terms: dict[str, list[Any]] = {}
         pipeline = self._learner_connector
@@ -104,7 +104,7 @@ class LegacyPPOLearner(learners.OptimizerStepLearner):
                 if begin_of_pass and self.legacy.reports_last_epoch:
                     self._terms.pop(module_id, None)
                 minibatch = tree.map_structure(partial(rows, at=real[chosen]), columns)
-                found = super()._update({module_id: minibatch}, **kwargs)  # type: ignore[misc]
+                found = super()._update({module_id: minibatch}, **kwargs)
                 for whole, part in zip((outputs, losses, logged), found, strict=True):
                     whole.update(part)
         return outputs, losses, logged

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import renames
 from rllib_compat.ray_versions.configs import is_multi_agent
-from rllib_compat.ray_versions.metrics import add_up, log_item
+from rllib_compat.ray_versions.metrics import add_up, log_directly, log_item
 from rllib_compat.ray_versions.releases import at_least
 from rllib_compat.ray_versions.tensors import target_of
 
@@ -72,7 +72,68 @@ class GradientClippingLearner:
         )
 
 
-class OptimizerStepLearner(GradientClippingLearner):
+class DirectLearner(GradientClippingLearner):
+    """The first base of a torch learner whose updates do nothing that decides nothing."""
+
+    config: Any
+    module: Any
+    metrics: Any
+
+    def build(self) -> None:
+        """Builds the learner."""
+        super().build()  # type: ignore[misc]  # of the real learner
+        log_directly(self.metrics)
+        #: Module → all modules in it, and itself.
+        self._modules_in: dict[Any, list[Any]] = {}
+
+    def _update(self, batch: Mapping[str, Any], **kwargs: object) -> Any:
+        """One update; Ray puts every layer into training mode before each, where it is already."""
+        from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+
+        rays = super()._update  # type: ignore[misc]
+        if (
+            not at_least("2.53")  # before, metrics of an update were tensors, and collected
+            or rays.__func__ is not TorchLearner._update
+            or type(self)._uncompiled_update is not TorchLearner._uncompiled_update  # type: ignore[attr-defined]
+            or self.config.torch_compile_learner
+            or self.config.num_learners > 1
+        ):
+            return rays(batch, **kwargs)
+        self._compute_off_policyness(batch)  # type: ignore[attr-defined]
+        out = self._forward_train(batch)
+        losses = self.compute_losses(fwd_out=out, batch=batch)  # type: ignore[attr-defined]
+        gradients = self.compute_gradients(losses)  # type: ignore[attr-defined]
+        self.apply_gradients(self.postprocess_gradients(gradients))  # type: ignore[attr-defined]
+        return out, losses, {}
+
+    def _forward_train(self, batch: Mapping[str, Any]) -> Any:
+        from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
+        from ray.rllib.core.rl_module.torch import TorchRLModule
+
+        if not _has_methods_of(self.module, MultiRLModule, ("forward_train", "_forward_train")):
+            return self.module.forward_train(batch)
+        outputs = {}
+        for module_id in batch:
+            if module_id not in self.module:
+                continue
+            module = self.module[module_id]
+            forward = module.forward_train
+            if _has_methods_of(module, TorchRLModule, ("forward_train",)):
+                if module not in self._modules_in:
+                    self._modules_in[module] = list(module.modules())
+                if all(part.training for part in self._modules_in[module]):
+                    forward = module._forward_train
+            outputs[module_id] = forward(batch[module_id])
+        return outputs
+
+
+def _has_methods_of(found: Any, base: type, names: Iterable[str]) -> bool:
+    """Whether an object has the methods of a base, and not others in their place."""
+    own, kind = vars(found), type(found)
+    return all(name not in own and getattr(kind, name) is getattr(base, name) for name in names)
+
+
+class OptimizerStepLearner(DirectLearner):
     """The first base of a torch learner whose optimizers make a step where they have gradients."""
 
     def apply_gradients(self, gradients_dict: Any) -> None:
@@ -115,6 +176,46 @@ class ArrayBatchLearner(OptimizerStepLearner):
     def _make_batch_if_necessary(self, training_data: object) -> Any:
         batch = super()._make_batch_if_necessary(training_data=training_data)  # type: ignore[misc]
         return batch if at_least("2.48") else self._convert_batch_type(batch)  # type: ignore[attr-defined]
+
+    def takes_arrays(self) -> bool:
+        """Whether `learn_from_arrays` does what `update` does: no subclass has another."""
+        from ray.rllib.core.learner.learner import Learner
+
+        names = ("update", "_create_iterator_if_necessary", "_log_metrics")
+        return at_least("2.53") and _has_methods_of(self, Learner, names)
+
+    def learn_from_arrays(
+        self,
+        batches: Mapping[str, Mapping[str, Any]],
+        steps: int,
+        timesteps: Mapping[str, int],
+    ) -> None:
+        """Learns once from the columns of each module's batch, and reports nothing yet.
+
+        It is what `update` does with a batch, without looking for what else it may have been given.
+        """
+        from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+        from ray.rllib.utils.torch_utils import convert_to_torch_tensor
+
+        self._check_is_built()  # type: ignore[attr-defined]
+        self.before_gradient_based_update(timesteps=timesteps)  # type: ignore[attr-defined]
+        self._weights_seq_no += 1  # type: ignore[attr-defined]
+        tensors = {
+            module_id: SampleBatch(convert_to_torch_tensor(dict(columns), device=device_of(self)))
+            for module_id, columns in batches.items()
+        }
+        batch = MultiAgentBatch(tensors, steps)
+        for module_id in batches:
+            if not self.should_module_be_updated(module_id, batch):  # type: ignore[attr-defined]
+                del batch.policy_batches[module_id]
+        losses: Mapping[str, Any] = {}
+        if batch.policy_batches:
+            _, losses, _ = self._update(batch.policy_batches)
+            self._log_metrics(batch)  # type: ignore[attr-defined]
+            self._log_steps_trained_metrics(batch)  # type: ignore[attr-defined]
+        for module_id, loss in losses.items():
+            self.metrics.log_value((module_id, "total_loss"), loss, window=1)
+        self.after_gradient_based_update(timesteps=timesteps)
 
     def after_gradient_based_update(self, *, timesteps: Any) -> None:
         """Lets targets follow, when it is time.

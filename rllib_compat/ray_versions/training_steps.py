@@ -74,12 +74,14 @@ def log_measurements(algorithm: Algorithm) -> None:
         _log_of_updates(algorithm, [learner.metrics.reduce()])
 
 
-def update_learners(algorithm: Algorithm, episodes: list[Any], now: int | None = None) -> None:
-    """Lets the learners learn once from episodes, and logs their metrics.
+def update_learners(
+    algorithm: Algorithm, episodes: list[Any], now: int | None = None, *, reported: bool = True
+) -> None:
+    """Lets the learners learn once from episodes, and logs their metrics if they are `reported`.
 
     Schedules are at the step `now`; None: as many of the environment as were sampled.
     """
-    _update(algorithm, "episodes", episodes, now)
+    _update(algorithm, "episodes", episodes, now, reported=reported)
 
 
 def agent_steps_sampled(algorithm: Algorithm) -> int:
@@ -120,7 +122,17 @@ def update_learners_with_arrays(
         The TD errors of each module whose learner logs them, one a transition.
     """
     from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+    from ray.rllib.utils.metrics import (
+        LEARNER_UPDATE_TIMER,
+        NUM_ENV_STEPS_SAMPLED_LIFETIME,
+        TIMERS,
+    )
 
+    learner = None if reported else algorithm.learner_group._learner
+    if learner is not None and now is not None and learner.takes_arrays():
+        with algorithm.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
+            learner.learn_from_arrays(batches, steps, {NUM_ENV_STEPS_SAMPLED_LIFETIME: now})
+        return _td_errors_in(learner)
     columns = {module_id: SampleBatch(dict(batch)) for module_id, batch in batches.items()}
     return _update(algorithm, "batch", MultiAgentBatch(columns, steps), now, reported=reported)
 
