@@ -16,7 +16,7 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.utils.checkpoints import Checkpointable
 
-from rllib_compat.algorithms.transitions import Array, NStepTransitions, Rows
+from rllib_compat.algorithms.transitions import Array, NStepTransitions, Rows, map_rows
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 
@@ -102,12 +102,12 @@ class RingStorage(Storage):
         def keep(mine: Array, new: Array) -> None:
             mine[places] = new[count - len(places) :]
 
-        tree.map_structure(keep, self._rows, rows)
+        map_rows(keep, self._rows, rows)
         return places
 
     def at(self, places: Array) -> Rows:
         """Copies of the rows at some places."""
-        return tree.map_structure(lambda mine: mine[places], self._rows)
+        return map_rows(lambda mine: mine[places], self._rows)
 
     def get_state(self) -> dict[str, Any]:
         """What it holds, for a checkpoint."""
@@ -124,19 +124,21 @@ class RingStorage(Storage):
         if needed <= self._room:
             return
         room, held = min(self.capacity, max(_FIRST, 1 << (needed - 1).bit_length())), len(self)
-        empty = tree.map_structure(lambda new: np.empty((room, *new.shape[1:]), new.dtype), like)
+        empty = map_rows(lambda new: np.empty((room, *new.shape[1:]), new.dtype), like)
         if held:
 
             def carry(there: Array, mine: Array) -> None:
                 there[:held] = mine[:held]
 
-            tree.map_structure(carry, empty, self._rows)
+            map_rows(carry, empty, self._rows)
         self._rows, self._room = empty, room
 
 
 def count_of(rows: Rows) -> int:
     """How many rows there are."""
-    return len(tree.flatten(rows)[0])
+    parts = rows.values() if isinstance(rows, dict) else [rows]
+    first = next((part for part in parts if isinstance(part, np.ndarray)), None)
+    return len(tree.flatten(rows)[0] if first is None else first)
 
 
 #: What Ray's prioritized buffers raise smaller priorities to: one of 0 would never be drawn.
