@@ -179,6 +179,9 @@ class DDPGTorchLearner(learners.ArrayBatchLearner, ActorCriticLearner):
         if config.l2_reg:
             actor_loss = actor_loss + config.l2_reg * half_squares(module.regularized("actor"))
             critic_loss = critic_loss + config.l2_reg * half_squares(module.regularized("critic"))
+        clipped = config.grad_clip is not None or config.log_gradients
+        if not clipped and not self._actor_learns(module_id):
+            actor_loss = actor_loss.detach()  # the half of all arithmetic
         error = values[0] - targets
         learners.log_td_errors(self, module_id, error.detach().abs())
         return actor_loss + critic_loss, {
@@ -209,12 +212,16 @@ class DDPGTorchLearner(learners.ArrayBatchLearner, ActorCriticLearner):
             config.gamma ** batch.get("n_step", config.n_step),
         )
 
+    def _actor_learns(self, module_id: str) -> bool:
+        """Whether it is time for the actor's next update."""
+        delay: int = self.config.get_config_for_module(module_id).policy_delay
+        return delay == 1 or self.updates_of_critics(module_id) % delay == 0
+
     def apply_gradients(self, gradients_dict: Mapping[Any, torch.Tensor]) -> None:
         """Applies gradients; those of an actor at every `policy_delay`-th update alone."""
         left = dict(gradients_dict)
         for module_id in self.module.keys():  # noqa: SIM118 - it is no dict
-            delay = self.config.get_config_for_module(module_id).policy_delay
-            if self.updates_of_critics(module_id) % delay:
+            if not self._actor_learns(module_id):
                 actor = self.get_optimizer(module_id, "actor")
                 for reference in self.filter_param_dict_for_optimizer(gradients_dict, actor):
                     del left[reference]

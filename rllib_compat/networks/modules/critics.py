@@ -106,9 +106,7 @@ class CriticsModule(ModuleWithTarget):
 
     def _through_critic(self, batch: Mapping[str, Any]) -> Tensor:
         """What the first critic says of actions: gradients go through it, and not into it."""
-        fixed = {name: parameter.detach() for name, parameter in self.net.named_parameters()}
-        call = torch.func.functional_call
-        value: Tensor = call(self.net, fixed, (dict(batch), [Q_VALUES]))[Q_VALUES]
+        value: Tensor = self.net(batch, [Q_VALUES], fixed=True)[Q_VALUES]
         return value
 
 

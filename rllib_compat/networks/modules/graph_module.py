@@ -72,16 +72,23 @@ class GraphNet(DrawsNoise):
                 _place(self, own, value, trained=step not in constant)
 
     def forward(
-        self, inputs: Mapping[str, Tensor], outputs: Iterable[str] | None = None
+        self,
+        inputs: Mapping[str, Tensor],
+        outputs: Iterable[str] | None = None,
+        *,
+        fixed: bool = False,
     ) -> dict[str, Tensor]:
         """Computes outputs (None: all) and next states of those passed; see `Graph.evaluate`.
 
+        If it is `fixed`, gradients go through it to its inputs, and not into its parameters.
         A value is let go after the last step that takes it: those of images are large.
         """
         wanted = tuple(self.graph.outputs if outputs is None else outputs)
         values: dict[str, Any] = {k: v.to(torch.float32) for k, v in inputs.items()}
         for step, over in self._plan(wanted):
             own = {part: self._array(f"{step.name}.{part}") for part in self._parts[step.name]}
+            if fixed:
+                own = {part: array.detach() for part, array in own.items()}
             if self.noise and step.op == NOISY:
                 own = dict(zip(("kernel", "bias"), noised(**own), strict=True))
             made = OPS[step.op](own, step.settings, *(values[name] for name in step.takes))

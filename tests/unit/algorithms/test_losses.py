@@ -144,7 +144,7 @@ def updating(learner, episodes):
     def see_gradients(loss):
         names = {parameter: name for name, parameter in learner.module[MODULE].named_parameters()}
         made = gradients(loss)
-        seen["gradients"] = {names[p]: g.numpy().copy() for p, g in made.items()}
+        seen["gradients"] = {names[p]: g.numpy().copy() for p, g in made.items() if g is not None}
         return made
 
     learner.compute_losses, learner.compute_gradients = see_losses, see_gradients
