@@ -100,14 +100,22 @@ class Rounds:
             )
         )
 
-    def sample(self) -> list[Any]:
-        """Samples a fragment on each env runner; none where every one of them has failed."""
+    def sample(self, least: int | None = None) -> list[Any]:
+        """Samples a fragment on each env runner, and at least so many steps in all.
+
+        Returns:
+            Episodes, or chunks of them; none where every env runner has failed.
+        """
         if not self.in_process:
-            episodes = training_steps.sample_episodes(self._algorithm)
+            episodes = training_steps.sample_episodes(self._algorithm, least)
             self._told = steps_sampled(self._algorithm)
             return episodes
-        episodes = training_steps.sample_here(self._algorithm)
-        self._sampled += sum(episode.env_steps() for episode in episodes)
+        episodes, sampled = [], 0
+        while not sampled or sampled < (least or 0):
+            found = training_steps.sample_here(self._algorithm)
+            sampled += sum(episode.env_steps() for episode in found)
+            episodes += found
+        self._sampled += sampled
         return episodes
 
     def sample_episodes(self, make: Callable[[Any, list[Any]], Any]) -> list[tuple[int, Any]]:
@@ -151,6 +159,12 @@ class Rounds:
             count,
             now=self.steps if now is None else now,
             reported=not self.in_process,
+        )
+
+    def learn_from_episodes(self, episodes: list[Any]) -> None:
+        """Lets the learners learn once from episodes."""
+        training_steps.update_learners(
+            self._algorithm, episodes, self.steps, reported=not self.in_process
         )
 
     def log_metrics(self) -> None:

@@ -25,6 +25,7 @@ from rllib_compat.algorithms.base import (
     register,
 )
 from rllib_compat.algorithms.catalogs import ActorCriticCatalog
+from rllib_compat.algorithms.off_policy import begin_rounds
 from rllib_compat.ray_versions import configs, learners, old_policies, training_steps
 
 if TYPE_CHECKING:
@@ -62,16 +63,19 @@ class SynchronousAlgorithm(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  
             return old_policies.learn_once_on_the_old_stack(self)
         total = self.config.total_train_batch_size
         part = getattr(self.config, "microbatch_size", None) or total
-        for _ in range(-(-total // part)):
-            episodes = training_steps.sample_episodes(self, part)
-            if not episodes:  # every env runner has failed
-                return None
-            training_steps.update_learners(self, episodes)
-        training_steps.send_new_weights(self)
+        rounds = begin_rounds(self)
+        while rounds.start_next():
+            for _ in range(-(-total // part)):
+                episodes = rounds.sample(part)
+                if not episodes:  # every env runner has failed
+                    return None
+                rounds.learn_from_episodes(episodes)
+            training_steps.send_new_weights(self)
+        rounds.log_metrics()
         return None
 
 
-class PolicyGradientLearner(LossLearner, learners.GradientClippingLearner, TorchLearner):  # type: ignore[misc]  # Ray has no types
+class PolicyGradientLearner(LossLearner, learners.OptimizerStepLearner, TorchLearner):  # type: ignore[misc]  # Ray has no types
     """Adds advantages to what a learner is given."""
 
     def build(self) -> None:
