@@ -2,12 +2,13 @@
 
 All sides of a row have the same environment, network sizes, batches and number of updates per
 step. Each trains in a process of its own, on `--cores` cores with as many threads, without workers;
-sides take turns. What counts is steps a second of CPU time of all processes, after a warm-up that
-fills buffers and compiles; the wall clock and the peak memory of all processes stand beside it. The
-limit of a row is what `env.step` and the network's arithmetic cost alone, in plain torch::
+sides take turns, and rows share the machine, one for each `--cores`. What counts is steps a second
+of CPU time of all processes, after a warm-up that fills buffers; the peak memory of all processes
+stands beside it. The limit of a row is what `env.step` and the network's forward and backward
+passes cost alone, in plain torch::
 
-    python benchmarks/peers.py --all --old-python old/bin/python --sb3-python sb3/bin/python
-    python benchmarks/peers.py    # the table of what was recorded
+    python benchmarks/peers.py --all --write --old-python old/bin/python --sb3-python sb3/bin/python
+    python benchmarks/peers.py --write    # the table and the picture of what was recorded
 
 Stable-Baselines3's environment needs `stable-baselines3`, `sb3-contrib` and `psutil`.
 """
@@ -17,17 +18,22 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
+import queue
 import statistics
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).with_suffix(".json")
+PAGE = Path(__file__).parents[1] / "migration_guide" / "how_fast.md"
+PICTURE = PAGE.with_suffix(".png")
 SIDES = {
     "ours": "ours, on Ray 2.60",
     "ray": "Ray 2.60",
@@ -80,6 +86,11 @@ class Row:
     model: dict[str, Any] = field(default_factory=dict)
     envs: int = 1
     networks: tuple[Network, ...] = ()
+
+    @property
+    def iteration(self) -> int:
+        """The steps of an iteration, after which results are logged: 1,000 is DQN's default."""
+        return min(1000, self.steps[1])
 
 
 def _ppo(env: str, envs: int, model: dict[str, Any], steps: tuple[int, int], **more: Any) -> Row:
@@ -157,7 +168,7 @@ ROWS = {
     "DQN, CartPole": Row(
         "DQN",
         "CartPole-v1",
-        (2000, 8000),
+        (1500, 4000),
         old={
             "train_batch_size": 32,
             "rollout_fragment_length": 4,
@@ -201,7 +212,7 @@ ROWS = {
     "SAC, Pendulum": Row(
         "SAC",
         "Pendulum-v1",
-        (1500, 1500),
+        (500, 500),
         old={
             "train_batch_size": 256,
             "rollout_fragment_length": 1,
@@ -228,7 +239,7 @@ ROWS = {
     "TD3, Pendulum": Row(
         "TD3",
         "Pendulum-v1",
-        (1500, 1500),
+        (500, 500),
         old={
             "train_batch_size": 256,
             "rollout_fragment_length": 1,
@@ -251,6 +262,10 @@ ROWS = {
             "train_freq": 1,
             "policy_kwargs": {"net_arch": [256, 256]},
         },
+        networks=(
+            Network((3, 256, 256, 1), 256, 1 / 2, 1),
+            Network((4, 256, 256, 1), 256, 5 / 2, 2),
+        ),
     ),
     "A2C, CartPole, 8 environments": Row(
         "A2C",
@@ -265,8 +280,11 @@ ROWS = {
         training={},
         sb3={"n_steps": 5},
         envs=8,
+        networks=tuple(Network((4, 64, 64, outputs), 40, 1 / 40) for outputs in (2, 1)),
     ),
-    "PPO, four agents, two policies": _ppo("FourCartPoles", 1, _SMALL, (2048, 4096), sb3={}),
+    "PPO, four agents, two policies": _ppo(
+        "FourCartPoles", 1, _SMALL, (2048, 4096), sb3={}, networks=4 * _ACTOR_CRITIC
+    ),
 }
 
 
@@ -323,7 +341,9 @@ def trainer(row: Row, side: str, seed: int) -> Callable[[], int]:
         config.env_runners(
             num_env_runners=0, num_envs_per_env_runner=row.envs, **row.runners
         ).training(**row.training).rl_module(model_config=row.model)
-        config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=500)
+        config.reporting(
+            min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=row.iteration
+        )
         algorithm = (config.multi_agent(**agents) if agents else config).build_algo()
         return lambda: int(algorithm.train()["num_env_steps_sampled_lifetime"])
     config = {
@@ -332,7 +352,7 @@ def trainer(row: Row, side: str, seed: int) -> Callable[[], int]:
         "framework": "torch",
         "seed": seed,
         "min_time_s_per_reporting": 0,
-        "timesteps_per_iteration": 500,
+        "timesteps_per_iteration": row.iteration,
         **row.old,
     }
     if agents:
@@ -365,7 +385,8 @@ def _stable_baselines(row: Row, make: Any, seed: int) -> Callable[[], int]:
     model = kind(policy, make_vec_env(make, row.envs, seed), device="cpu", seed=seed, **settings)
 
     def train() -> int:
-        model.learn(max(500, settings.get("n_steps", 0) * row.envs), reset_num_timesteps=False)
+        steps = max(row.iteration, settings.get("n_steps", 0) * row.envs)
+        model.learn(steps, reset_num_timesteps=False)
         return int(model.num_timesteps)
 
     return train
@@ -417,12 +438,11 @@ def measure(name: str, side: str, seed: int, cores: int) -> dict[str, float]:
     steps = train()
     while steps < warm:
         steps = train()
-    began, computed, clock = steps, usage.seconds(), time.perf_counter()
+    began, computed = steps, usage.seconds()
     while steps < began + measured:
         steps = train()
     return {
         "cpu": (steps - began) / (usage.seconds() - computed),
-        "wall": (steps - began) / (time.perf_counter() - clock),
         "memory": usage.peak / 2**20,
     }
 
@@ -470,10 +490,11 @@ def _cost(call: Callable[[], Any]) -> float:
     return statistics.median(times)
 
 
-def run(python: str, name: str, side: str, seed: int, cores: int) -> dict[str, float]:
-    """Measures in a process of its own."""
-    command = [python, __file__, "--measure", name, side, str(seed), "--cores", str(cores)]
-    environ = {**os.environ, "OMP_NUM_THREADS": str(cores), "RAY_USAGE_STATS_ENABLED": "0"}
+def run(python: str, name: str, side: str, seed: int, cores: list[int]) -> dict[str, float]:
+    """Measures in a process of its own, on some cores."""
+    numbers = ",".join(map(str, cores))
+    command = [python, __file__, "--measure", name, side, str(seed), numbers]
+    environ = {**os.environ, "OMP_NUM_THREADS": str(len(cores)), "RAY_USAGE_STATS_ENABLED": "0"}
     if side in ("old", "sb3"):
         environ.pop("PYTHONPATH", None)
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
@@ -483,31 +504,86 @@ def run(python: str, name: str, side: str, seed: int, cores: int) -> dict[str, f
     return measured
 
 
+def run_all(names: list[str], given: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Measures rows, as many at a time as there are cores for."""
+    free: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
+    places = max(1, (os.cpu_count() or 1) // given.cores)
+    for place in range(places):
+        free.put(list(range(place * given.cores, (place + 1) * given.cores)))
+
+    def measured(name: str) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        cores = free.get()
+        for seed in given.seeds:
+            for side, python in sides_of(ROWS[name], given).items():
+                if side != "limit" or seed == given.seeds[0]:
+                    found.setdefault(side, []).append(run(python, name, side, seed, cores))
+        free.put(cores)
+        print(table({name: found}), flush=True)
+        return found
+
+    with ThreadPoolExecutor(places) as pool:
+        return dict(zip(names, pool.map(measured, names), strict=True))
+
+
+def median(runs: list[dict[str, float]], what: str) -> float:
+    """The median of some runs."""
+    return statistics.median(run[what] for run in runs)
+
+
 def table(results: dict[str, dict[str, Any]]) -> str:
     """A line for each row: what ours makes, and how many times that of each peer."""
     peers = [side for side in SIDES if side != "ours"]
-    names = ["training", "ours", *(f"ours / {SIDES[side]}" for side in peers), "ours / limit"]
-    lines = ["| " + " | ".join([*names, "memory, MiB: ours", *(SIDES[side] for side in peers)])]
-    lines = [lines[0] + " |", "|---|" + "--:|" * (len(names) + len(peers))]
-    for name in ROWS:
-        if name not in results:
-            continue
-        sides = results[name]
-
-        def median(side: str, what: str, sides: Any = sides) -> float:
-            return statistics.median(run[what] for run in sides[side])
-
-        ours = median("ours", "cpu")
+    names = ["training", "ours", *(f"ours / {SIDES[side]}" for side in peers), "limit / ours"]
+    memory = ["memory, MiB: ours", *(SIDES[side] for side in peers)]
+    lines = ["| " + " | ".join([*names, *memory]) + " |"]
+    lines.append("|---|" + "--:|" * (len(names) + len(memory) - 1))
+    for name, sides in results.items():
+        ours = median(sides["ours"], "cpu")
         cells = [name, f"{ours:,.0f}"]
-        cells += [f"{ours / median(s, 'cpu'):.2f}" if s in sides else "–" for s in peers]
+        cells += [f"{ours / median(sides[s], 'cpu'):.2f}" if s in sides else "–" for s in peers]
         limit = sides.get("limit")
-        cells.append(
-            f"{1 / ours / (limit[0]['env'] + limit[0]['arithmetic']):.1f}" if limit else "–"
-        )
-        for side in ("ours", *peers):
-            cells.append(f"{median(side, 'memory'):,.0f}" if side in sides else "–")
+        cells.append(f"{limit_of(limit) / ours:.1f}" if limit else "–")
+        cells += [f"{median(sides[s], 'memory'):,.0f}" if s in sides else "–" for s in SIDES]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def limit_of(measured: list[dict[str, float]]) -> float:
+    """The steps a CPU second of `env.step` and arithmetic alone."""
+    return 1 / sum(measured[0].values())
+
+
+def page(results: dict[str, Any]) -> str:
+    """What the guide shows: for each number of cores the machine, its table and the picture."""
+    parts = []
+    for cores, measured in results.items():
+        machine, runs = measured["machine"], max(len(r["ours"]) for r in measured["rows"].values())
+        parts.append(f"{cores} core(s) and thread(s) of {machine}; the median of {runs} run(s):\n")
+        parts.append(
+            table({name: measured["rows"][name] for name in ROWS if name in measured["rows"]})
+        )
+    parts.append(f"![Steps a CPU second of each side, and the limit]({PICTURE.name})\n")
+    return "\n".join(parts)
+
+
+def draw(rows: dict[str, dict[str, Any]]) -> None:
+    """Draws the steps a CPU second of each side, a group of bars for each row."""
+    from matplotlib import pyplot
+
+    names = [name for name in ROWS if name in rows]
+    figure, axis = pyplot.subplots(figsize=(7, 0.6 * len(names) + 1), layout="constrained")
+    sides = {**SIDES, "limit": "env.step and arithmetic alone"}
+    for place, (side, label) in enumerate(sides.items()):
+        found = [(at, rows[name][side]) for at, name in enumerate(names) if side in rows[name]]
+        steps = [limit_of(runs) if side == "limit" else median(runs, "cpu") for _, runs in found]
+        axis.barh([at + 0.17 * (place - 2) for at, _ in found], steps, height=0.16, label=label)
+    axis.set(xscale="log", xlabel="steps a CPU second", yticks=range(len(names)))
+    axis.set_yticklabels(names, fontsize=8)
+    axis.invert_yaxis()
+    figure.legend(fontsize=7, ncols=3, loc="outside upper center")
+    figure.savefig(PICTURE, dpi=100)
+    pyplot.close(figure)
 
 
 def sides_of(row: Row, given: argparse.Namespace) -> dict[str, str]:
@@ -531,27 +607,33 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="all rows")
     parser.add_argument("--old-python", help="of an environment with Ray 1.13.0 and torch")
     parser.add_argument("--sb3-python", help="of an environment with Stable-Baselines3")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--cores", type=int, default=1, help="and threads")
-    parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--cores", type=int, default=1, help="and threads, of each process")
+    parser.add_argument(
+        "--write", action="store_true", help="puts table and picture into the guide"
+    )
+    parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.measure:
-        name, side, seed = given.measure
-        os.sched_setaffinity(0, range(given.cores))
-        print("\n" + json.dumps(measure(name, side, int(seed), given.cores)))
+        name, side, seed, numbers = given.measure
+        cores = [*map(int, numbers.split(","))]
+        os.sched_setaffinity(0, cores)
+        print("\n" + json.dumps(measure(name, side, int(seed), len(cores))))
         return
     results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
-    of_cores = results.setdefault(str(given.cores), {})
-    for name in ROWS if given.all else given.rows:
-        found: dict[str, list[dict[str, float]]] = {}
-        for seed in given.seeds:
-            for side, python in sides_of(ROWS[name], given).items():
-                if side != "limit" or seed == given.seeds[0]:
-                    found.setdefault(side, []).append(run(python, name, side, seed, given.cores))
-        of_cores[name] = found
-        print(table({name: found}), flush=True)
+    if names := [*ROWS] if given.all else given.rows:
+        kept = results.setdefault(str(given.cores), {"rows": {}})
+        kept["machine"] = f"{os.cpu_count()} × {platform.processor() or platform.machine()}"
+        kept["rows"] |= run_all(names, given)
         RESULTS.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
-    print(table(of_cores))
+    if not results:
+        sys.exit("Nothing was recorded yet: python benchmarks/peers.py --all --old-python …")
+    print(page(results))
+    if given.write:
+        import guide_tables
+
+        guide_tables.put("peers", page(results), PAGE)
+        draw(results["1" if "1" in results else next(iter(results))]["rows"])
 
 
 if __name__ == "__main__":
