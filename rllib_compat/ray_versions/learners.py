@@ -12,7 +12,7 @@ from rllib_compat.ray_versions import renames
 from rllib_compat.ray_versions.configs import is_multi_agent
 from rllib_compat.ray_versions.metrics import add_up, log_directly, log_item
 from rllib_compat.ray_versions.releases import at_least
-from rllib_compat.ray_versions.tensors import target_of
+from rllib_compat.ray_versions.tensors import as_tensor, target_of
 
 if TYPE_CHECKING:
     import torch
@@ -70,6 +70,34 @@ class GradientClippingLearner:
         return super().postprocess_gradients_for_module(  # type: ignore[misc]
             module_gradients_dict=module_gradients_dict, **of
         )
+
+    def _get_clip_function(self) -> Any:
+        """What clips gradients: by their norm, all of them at once, to the same numbers."""
+        from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+
+        function = super()._get_clip_function  # type: ignore[misc]
+        rays = function is TorchLearner._get_clip_function and at_least("2.60")
+        return clip_gradients if rays else function()
+
+
+def clip_gradients(
+    gradients_dict: dict[Any, Any], *, grad_clip: float | None = None, grad_clip_by: str = "value"
+) -> Any:
+    """Clips gradients in place, as Ray's function does; returns their norm if it is limited."""
+    import torch
+    from ray.rllib.utils import torch_utils
+
+    gradients = list(gradients_dict.values())
+    plain = all(isinstance(gradient, torch.Tensor) for gradient in gradients)
+    if grad_clip is None or grad_clip_by != "global_norm" or not gradients or not plain:
+        return torch_utils.clip_gradients(
+            gradients_dict, grad_clip=grad_clip, grad_clip_by=grad_clip_by
+        )
+    finite = {"neginf": -10e8, "posinf": 10e8}
+    norms = torch.stack(torch._foreach_norm(gradients)).nan_to_num(**finite)
+    norm = torch.linalg.vector_norm(norms).nan_to_num(**finite)
+    torch._foreach_mul_(gradients, (grad_clip / (norm + 1e-6).clamp(min=grad_clip)).clamp(max=1.0))
+    return norm
 
 
 class DirectLearner(GradientClippingLearner):
@@ -195,13 +223,13 @@ class ArrayBatchLearner(OptimizerStepLearner):
         It is what `update` does with a batch, without looking for what else it may have been given.
         """
         from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
-        from ray.rllib.utils.torch_utils import convert_to_torch_tensor
 
         self._check_is_built()  # type: ignore[attr-defined]
         self.before_gradient_based_update(timesteps=timesteps)  # type: ignore[attr-defined]
         self._weights_seq_no += 1  # type: ignore[attr-defined]
+        device = device_of(self)
         tensors = {
-            module_id: SampleBatch(convert_to_torch_tensor(dict(columns), device=device_of(self)))
+            module_id: SampleBatch({k: as_tensor(v, device) for k, v in columns.items()})
             for module_id, columns in batches.items()
         }
         batch = MultiAgentBatch(tensors, steps)

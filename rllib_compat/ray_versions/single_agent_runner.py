@@ -32,6 +32,7 @@ from rllib_compat.ray_versions.episodes import callback_class, callbacks_of, to_
 from rllib_compat.ray_versions.get_actions import rays_to_env
 from rllib_compat.ray_versions.legacy_runner import LegacyRunner
 from rllib_compat.ray_versions.sampling import map_structure, stack
+from rllib_compat.ray_versions.tensors import as_tensor
 
 if TYPE_CHECKING:
     from gymnasium import Space
@@ -344,7 +345,7 @@ class Rollout:
             )
         if self._bypass.connectors:
             observations = np.stack([e.get_observations(-1) for e in self._episodes])
-        return convert_to_torch_tensor(observations)
+        return as_tensor(observations)
 
     def _call_back(self, begun: set[int], most: int | None) -> None:
         """Calls callbacks, and takes out the episodes that have ended."""

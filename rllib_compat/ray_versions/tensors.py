@@ -11,10 +11,31 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from rllib_compat.neutral.frozen import frozen
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import EnvRunner, Learner, RLModule
+
+
+#: Types of arrays that are those of tensors.
+_SAME = frozenset(map(np.dtype, ("float32", "int64", "int32", "uint8", "bool")))
+
+
+def as_tensor(value: Any, device: Any = None) -> Any:
+    """Arrays as tensors, as Ray's function makes them, which maps a nest of one part for it."""
+    import torch
+    from ray.rllib.utils.torch_utils import convert_to_torch_tensor
+
+    if (
+        isinstance(value, np.ndarray)
+        and value.dtype in _SAME
+        and value.flags.writeable
+        and str(device or "cpu") == "cpu"
+    ):
+        return torch.from_numpy(value)
+    return convert_to_torch_tensor(value, device=device)
 
 
 @frozen

@@ -6,11 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from ray.rllib.utils import torch_utils
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from ray.rllib.utils.torch_utils import convert_to_torch_tensor
 
 from rllib_compat.adapters import EpisodeRecord
-from rllib_compat.ray_versions import checkpoints, releases
+from rllib_compat.ray_versions import checkpoints, learners, releases
 from rllib_compat.ray_versions import metrics as ray_metrics
 
 pytestmark = pytest.mark.matrix
@@ -115,3 +116,45 @@ def test_moments_survive_what_a_restore_does_to_their_parameters_numbers():
     (slots,) = [restored.state[parameter]]
     assert float(slots["step"]) == 1
     np.testing.assert_allclose(slots["exp_avg"].numpy(), [0.1, 0.1])
+
+
+def test_values_that_are_added_directly_reach_the_result_as_rays_do():
+    mine, rays = MetricsLogger(), MetricsLogger()
+    ray_metrics.log_directly(mine)
+    results = []
+    for logger in (mine, rays):
+        for _ in range(2):  # names that a result has had, too
+            for step in range(3):
+                logger.log_value(("policy", "steps"), 4, reduce="sum")
+                logger.log_value("time", 0.1 * step)
+                logger.log_dict(
+                    {"loss": torch.tensor(step / 3), "mean": 0.5}, key="policy", window=1
+                )
+                logger.log_dict({"deep": {"er": step}}, key=("policy", "nested"), window=2)
+            reduced = _reduced(logger)
+        results.append(
+            {name: float(found.peek()) for name, found in _leaves(reduced) if found is not None}
+        )
+    assert results[0] == results[1]
+    assert results[0].keys() >= {("policy", "loss"), ("policy", "steps"), ("time",)}
+
+
+def _leaves(found, above=()):
+    for name, inner in found.items():
+        if isinstance(inner, dict):
+            yield from _leaves(inner, (*above, name))
+        else:
+            yield (*above, name), inner
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, float("inf")])
+def test_gradients_are_clipped_to_the_numbers_that_ray_clips_them_to(scale):
+    if not releases.at_least("2.60"):
+        pytest.skip("Ray clips them itself")
+    shapes = ((64, 4), (64,), (2, 64), ())
+    given = {shape: torch.randn(shape) * scale for shape in shapes}
+    mine, rays = ({k: v.clone() for k, v in given.items()} for _ in range(2))
+    limit = {"grad_clip": 40.0, "grad_clip_by": "global_norm"}
+    norms = learners.clip_gradients(mine, **limit), torch_utils.clip_gradients(rays, **limit)
+    assert torch.equal(*norms)
+    assert all(torch.equal(mine[k].nan_to_num(7), rays[k].nan_to_num(7)) for k in shapes)
