@@ -46,7 +46,8 @@ def load(name: str) -> Any:
     module, _, attribute = name.partition(":")
     if module.startswith("gym.envs.") and importlib.util.find_spec("gym") is None:
         module = f"rllib_compat.{module}"
-        importlib.import_module("rllib_compat.gym.envs")
+    if module.startswith("rllib_compat.gym.envs."):
+        importlib.import_module("rllib_compat.gym.envs")  # which makes its modules
     return getattr(importlib.import_module(module), attribute)
 
 
@@ -73,14 +74,18 @@ class EnvSpec(registration.EnvSpec):
     def make(self, **kwargs: Any) -> Any:
         """Makes the environment."""
         entry = self.entry_point
-        if isinstance(entry, str) and entry.startswith("gymnasium."):
-            return OldApi(gymnasium.make(self, **kwargs))
+        if isinstance(entry, str) and entry.startswith("gymnasium.envs."):
+            entry = f"rllib_compat.gym{entry.removeprefix('gymnasium')}"
+            folder = entry.split(".")[3]
+            if folder not in ("box2d", "classic_control", "mujoco", "toy_text"):
+                return OldApi(gymnasium.make(self, **kwargs))
         own = copy.deepcopy(self)
+        steps = kwargs.pop("max_episode_steps", None)
         own.kwargs.update(kwargs)
         env: Any = OldEntryPoint(entry)(**own.kwargs)
         getattr(env, "unwrapped", env).spec = own
-        if self.max_episode_steps:
-            return TimeLimit(env, self.max_episode_steps)
+        if limit := steps or self.max_episode_steps:
+            return TimeLimit(env, limit)
         return OldApi(env) if is_todays(env) else env
 
 
@@ -110,18 +115,20 @@ def register(
 def make(name: Any, **kwargs: Any) -> Any:
     """Makes the environment of that name, or of the next version that gymnasium has."""
     known = name if isinstance(name, registration.EnvSpec) else _find(name)
-    if isinstance(known, EnvSpec):
-        return known.make(**kwargs)
-    return OldApi(gymnasium.make(known, **kwargs))
+    return _with_old_make(known).make(**kwargs)
 
 
 def spec(name: str) -> Any:
     """What is registered under a name."""
-    known = _find(name)
-    if not isinstance(known, EnvSpec):
-        known = EnvSpec(**{f.name: getattr(known, f.name) for f in fields(known) if f.init})
-        gymnasium.registry[known.id] = known  # what old code changes in it holds for `make`
+    known = _with_old_make(_find(name))
+    gymnasium.registry[known.id] = known  # what old code changes in it holds for `make`
     return known
+
+
+def _with_old_make(known: registration.EnvSpec) -> EnvSpec:
+    if isinstance(known, EnvSpec):
+        return known
+    return EnvSpec(**{f.name: getattr(known, f.name) for f in fields(known) if f.init})
 
 
 def _find(name: str) -> registration.EnvSpec:
