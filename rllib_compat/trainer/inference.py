@@ -281,7 +281,7 @@ class Inference:
         return [replace(one, action=fit_action(one.raw, space, unsquash, clip)) for one in computed]
 
     def _observed_by(self, policy_id: str) -> Any:
-        """The space of what a policy observes in its environment; None: nobody knows it."""
+        """The space of what a policy observes in its environment; None: it is not known."""
         algorithm = self._running.algorithm
         if not algorithm.config.enable_env_runner_and_connector_v2:
             space = getattr(algorithm.get_policy(policy_id), "observation_space", None)

@@ -97,10 +97,12 @@ def prepare_resume(folder: Path, trainable: Any, given: Mapping[str, Any]) -> An
 def _with_era(trainable: Any, trials: Iterable[OldTrial]) -> Any:
     """A trainer class with the defaults of the Ray of the trials' last checkpoint."""
     saved = [path for one in trials for path in one.checkpoints.values()]
-    is_trainer = isinstance(trainable, type) and issubclass(trainable, Trainer)
-    if not saved or not is_trainer or trainable.legacy_ray != AUTO:
+    is_name = isinstance(trainable, str) and tune.is_registered_trainable(trainable)
+    kind = ray.tune.registry.get_trainable_cls(trainable) if is_name else trainable
+    is_trainer = isinstance(kind, type) and issubclass(kind, Trainer)
+    if not saved or not is_trainer or kind.legacy_ray != AUTO:
         return trainable
-    return keep_era(trainable, layouts.read(saved[-1], Budget()).source.ray_version)
+    return keep_era(kind, layouts.read(saved[-1], Budget()).source.ray_version)
 
 
 def _move_aside(files: Iterable[Path]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 from ray.tune.analysis import ExperimentAnalysis as RayAnalysis
+from ray.tune.registry import get_trainable_cls
 
 from rllib_compat import tune
 from rllib_compat.errors import ConfigError
@@ -211,6 +212,7 @@ def test_a_spec_goes_on(broken_off):
     spec = {"run": "PPO", "local_dir": str(experiment.parent), "checkpoint_freq": 2}
     (trial,) = tune.run_experiments({experiment.name: spec}, resume=True)
     assert calls[0]["resume"] is True
+    assert get_trainable_cls(trial.trainable_name).legacy_ray in ("1.13.0", "2.0.1")
     assert trial.checkpoint.path.endswith("checkpoint_000002")
 
 
