@@ -162,7 +162,10 @@ class Rounds:
         )
 
     def learn_from_episodes(self, episodes: list[Any]) -> None:
-        """Lets the learners learn once from episodes."""
+        """Lets the learners learn once from episodes, and change them."""
+        if self.in_process:
+            group = self._algorithm.env_runner_group
+            env_runners.log_done_episodes(group.local_env_runner)
         training_steps.update_learners(
             self._algorithm, episodes, self.steps, reported=not self.in_process
         )

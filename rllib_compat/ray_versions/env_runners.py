@@ -148,6 +148,21 @@ def count_sampled(env_runner: EnvRunner, steps: int, episodes: int) -> Any:
     return env_runner.get_metrics()
 
 
+def log_done_episodes(env_runner: Any) -> None:
+    """Lets a runner measure the episodes that are over, without reporting it yet.
+
+    A learner in its process adds a step to each, and changes its id.
+    """
+    if not getattr(env_runner, "_done_episodes_for_metrics", None):
+        return
+    own = vars(env_runner.metrics)
+    own["reduce"] = lambda: None
+    try:
+        env_runner.get_metrics()
+    finally:
+        del own["reduce"]
+
+
 @contextmanager
 def not_counted(env_runner: EnvRunner) -> Iterator[None]:
     """Lets a runner sample for somebody who does not train.
