@@ -729,8 +729,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "TD3's actor learns at each update",
-            "            if self.updates_of_critics(module_id) % delay:",
-            "            if self.updates_of_critics(module_id) % 1:",
+            "        return delay == 1 or self.updates_of_critics(module_id) % delay == 0",
+            "        return True",
         ),
         (
             "DDPG hopes for rewards after an episode's end",
