@@ -112,7 +112,9 @@ def _flags(given: dict[str, Any]) -> list[str]:
         UsageError: Flags contradict each other.
     """
     if given["no_render"] and (given["render"] or given["video_dir"] or given["monitor"]):
-        raise click.UsageError("Leave out --no-render, or the options that render.")
+        raise click.UsageError(
+            "--no-render contradicts the options that render: leave it, or them, out."
+        )
     for name in ("use_shelve", "track_progress", "save_info"):
         if given[name] and not given["out"]:
             raise click.UsageError(f"--{name.replace('_', '-')} needs --out.")
