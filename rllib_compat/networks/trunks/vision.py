@@ -79,8 +79,8 @@ def filters_for(model: Mapping[str, Any], image: tuple[int, ...]) -> list[Filter
         raise CheckpointError(
             f"There are no default convolutions for images of {image}.",
             where="model.conv_filters",
-            fix="Set `conv_filters` in the config's `model`, as [[channels, kernel, stride], ...], or "
-            "pass the right observation space.",
+            fix="Set `conv_filters` in the config's `model` to [[channels, kernel, stride], ...], "
+            "or pass the right observation space.",
         )
     try:
         return [
@@ -91,7 +91,7 @@ def filters_for(model: Mapping[str, Any], image: tuple[int, ...]) -> list[Filter
         raise CheckpointError(
             f"{given!r} is not a list of [channels, kernel, stride].",
             where="model.conv_filters",
-            fix="Write `conv_filters` in the config's `model` as [[channels, kernel, stride], ...].",
+            fix="Set `conv_filters` in the config's `model` to [[channels, kernel, stride], ...].",
         ) from error
 
 
