@@ -25,7 +25,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -288,8 +288,11 @@ ROWS = {
 }
 
 
-def environment(name: str, *, old: bool) -> Any:
-    """What makes an environment, of gym's API until 0.25 or of Gymnasium's."""
+def environment(name: str, *, old: bool, scaled: bool = False) -> Any:
+    """What makes an environment, of gym's API until 0.25 or of Gymnasium's.
+
+    With `scaled`, images are floats from 0 to 1, which Ray 2.60's own networks need.
+    """
     import numpy as np
 
     if old:
@@ -298,9 +301,10 @@ def environment(name: str, *, old: bool) -> Any:
         import gymnasium as gym
 
     class Images(gym.Env):  # type: ignore[misc, name-defined]
-        observation_space = gym.spaces.Box(0, 255, (84, 84, 4), np.uint8)
-        action_space = gym.spaces.Discrete(4)
         frames = np.random.default_rng(0).integers(0, 256, (8, 84, 84, 4), np.uint8)
+        frames = frames / np.float32(255) if scaled else frames
+        observation_space = gym.spaces.Box(0, 1 if scaled else 255, (84, 84, 4), frames.dtype)
+        action_space = gym.spaces.Discrete(4)
 
         def __init__(self, *_: Any, **__: Any) -> None:
             self.steps = 0
@@ -324,7 +328,7 @@ def environment(name: str, *, old: bool) -> Any:
 
 def trainer(row: Row, side: str, seed: int) -> Callable[[], int]:
     """What makes a step of training, and returns how many environment steps there were so far."""
-    make = environment(row.env, old=side == "old")
+    make = environment(row.env, old=side == "old", scaled=side == "ray")
     if side == "sb3":
         return _stable_baselines(row, make, seed)
     import ray
@@ -451,12 +455,21 @@ def _steps_alone(row: Row) -> float:
     """CPU seconds of a step of the environment, with random actions."""
     env = environment(row.env, old=False)()
     env.reset()
-    actions = [env.action_space.sample() for _ in range(1000)]
+    several = {} if env.action_space else env.action_spaces
+    actions = [
+        {agent: space.sample() for agent, space in several.items()} or env.action_space.sample()
+        for _ in range(1000)
+    ]
+    ended: set[int] = set()  # agents of this episode
     began = time.process_time()
     for action in actions:
-        _, _, terminated, truncated, _ = env.step(action)
-        ends = terminated, truncated
-        if any(end["__all__"] if isinstance(end, dict) else end for end in ends):
+        acting = {a: of for a, of in action.items() if a not in ended} if several else action
+        _, _, terminated, truncated, _ = env.step(acting)
+        if several:
+            ended |= {agent for agent, ends in terminated.items() if ends}
+            terminated, truncated = "__all__" in ended, truncated["__all__"]
+        if terminated or truncated:
+            ended.clear()
             env.reset()
     return (time.process_time() - began) / len(actions)
 
@@ -504,8 +517,10 @@ def run(python: str, name: str, side: str, seed: int, cores: list[int]) -> dict[
     return measured
 
 
-def run_all(names: list[str], given: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Measures rows, as many at a time as there are cores for."""
+def run_all(
+    names: list[str], given: argparse.Namespace
+) -> Iterator[tuple[str, dict[str, list[dict[str, float]]]]]:
+    """Measures rows, as many at a time as there are cores for; yields each with its figures."""
     free: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
     places = max(1, (os.cpu_count() or 1) // given.cores)
     for place in range(places):
@@ -523,7 +538,7 @@ def run_all(names: list[str], given: argparse.Namespace) -> dict[str, dict[str, 
         return found
 
     with ThreadPoolExecutor(places) as pool:
-        return dict(zip(names, pool.map(measured, names), strict=True))
+        yield from zip(names, pool.map(measured, names), strict=True)
 
 
 def median(runs: list[dict[str, float]], what: str) -> float:
@@ -624,8 +639,9 @@ def main() -> None:
     if names := [*ROWS] if given.all else given.rows:
         kept = results.setdefault(str(given.cores), {"rows": {}})
         kept["machine"] = f"{os.cpu_count()} × {platform.processor() or platform.machine()}"
-        kept["rows"] |= run_all(names, given)
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+        for name, figures in run_all(names, given):
+            kept["rows"][name] = figures
+            RESULTS.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
     if not results:
         sys.exit("Nothing was recorded yet: python benchmarks/peers.py --all --old-python …")
     print(page(results))
