@@ -119,11 +119,11 @@ class NormalizeReward(_Normalizing):
 
     def step(self, action: object) -> Any:
         """Takes one step."""
-        obs, reward, done, info = super().step(action)
-        self.returns = self.returns * self.gamma + reward
-        scaled = self.normalize(reward)
-        self.returns[np.atleast_1d(done)] = 0.0
-        return obs, scaled, done, info
+        obs, rewards, ended, infos = super().step(action)
+        self.returns = self.returns * self.gamma + rewards
+        scaled = self.normalize(rewards)
+        self.returns[np.atleast_1d(ended)] = 0.0
+        return obs, scaled, ended, infos
 
     def normalize(self, rewards: Any) -> Any:
         """Rewards by the returns so far."""
@@ -136,11 +136,11 @@ class AutoResetWrapper(Wrapper):
 
     def step(self, action: object) -> Any:
         """Takes one step; at the end, the observation is the first of the next episode."""
-        obs, reward, done, info = super().step(action)
-        if done:
-            info = {**info, "final_observation": obs, "final_info": info}
+        obs, reward, ends, about = super().step(action)
+        if ends:
+            about = {**about, "final_observation": obs, "final_info": about}
             obs = self.env.reset()
-        return obs, reward, done, info
+        return obs, reward, ends, about
 
 
 class ClipAction(ActionWrapper):

@@ -30,8 +30,10 @@ class _PettingZooWrapper(MultiAgentEnv):  # type: ignore[misc]  # Ray has no typ
         self._agent_ids = set(self.agents)
         self.observation_spaces = self._spaces("observation")
         self.action_spaces = self._spaces("action")
-        self.observation_space = self.observation_spaces[self.agents[0]]
-        self.action_space = self.action_spaces[self.agents[0]]
+        first = self.agents[0]
+        self.observation_space, self.action_space = (
+            spaces[first] for spaces in (self.observation_spaces, self.action_spaces)
+        )
         super().__init__()
 
     def _spaces(self, what: str) -> dict[Any, Any]:

@@ -307,14 +307,12 @@ e = E(3); [e._ezpickle_args, e._ezpickle_kwargs, utils.EzPickle is EzPickle]""",
 def plain(value):
     """A value as JSON, the same of any gym."""
     kind = type(value).__name__
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None or isinstance(value, (bool, int, str)):
         return value
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, np.integer):
-        return int(value)
-    if isinstance(value, (float, np.floating)):
-        return round(float(value), 5) if np.isfinite(value) else str(value)
+    if isinstance(value, float):
+        return round(value, 5) if np.isfinite(value) else str(value)
     if hasattr(value, "sample") and hasattr(value, "contains"):
         parts = {"Box": "low high", "Dict": "spaces", "Discrete": "n", "Tuple": "spaces"}
         return [kind, *(plain(getattr(value, name)) for name in parts.get(kind, "").split())]
