@@ -29,6 +29,9 @@ ASIDE = "of_old_ray"
 _STATE = "experiment_state*.json"
 _CHECKPOINT = re.compile(r"checkpoint[-_](\d+)", re.IGNORECASE)
 
+#: What the state of an experiment has until Ray 2.9.
+_SERVER = "launch_web_server"
+
 
 @dataclass
 class OldTrial:
@@ -60,7 +63,7 @@ class OldTrial:
 def read_old_experiment(path: Path) -> list[OldTrial] | None:
     """Reads the trials of an experiment that an old Ray left; None where it is none.
 
-    The state of Ray 2.7 – 2.39 looks as that of newer ones: the trials' checkpoints name the Ray.
+    The state of Ray 2.10 – 2.39 looks as that of newer ones: the trials' checkpoints name the Ray.
 
     Raises:
         CorruptCheckpointError: A file is damaged.
@@ -74,7 +77,8 @@ def read_old_experiment(path: Path) -> list[OldTrial] | None:
     found = state if isinstance(state, dict) else {}
     saved = found.get("checkpoints") or found.get("trial_data")
     is_new = "trial_data" in found
-    if not isinstance(saved, list) or (is_new and not _is_of_old_ray(folder)):
+    is_old = not is_new or _SERVER in (found.get("runner_data") or ()) or _is_of_old_ray(folder)
+    if not isinstance(saved, list) or not is_old:
         return None
     records = [_as_saved(one, str(states[-1])) for one in saved]
     trials = [_read_saved(record, folder) for record in records]

@@ -207,6 +207,20 @@ def test_trials_go_on_with_the_defaults_of_their_own_ray(recorded, tmp_path, mon
     assert digest_tree(folder) == before, "it is today's now"
 
 
+def test_trials_of_old_rays_without_a_checkpoint_say_that_they_start_from_zero(
+    tmp_path, monkeypatch, caplog
+):
+    """Ray fails at the state of Ray 2.8.1, and starts another experiment."""
+    folder = shutil.copytree(MUSEUM / "experiments/2.8.1-interrupted", tmp_path / "experiment")
+    for checkpoint in folder.glob("*/checkpoint_*"):
+        shutil.rmtree(checkpoint)
+    monkeypatch.setattr("ray.init", lambda: None)
+    monkeypatch.setattr("ray.tune.run", lambda *_, **__: RayAnalysis(str(folder)))
+    trials = tune.run("PPO", folder.name, local_dir=str(tmp_path), resume=True).trials
+    assert [trial.checkpoint for trial in trials] == [None] * 3
+    assert caplog.text.count("starts from zero: it has no checkpoint") == 1, "one has ended"
+
+
 def test_a_spec_goes_on(broken_off):
     experiment, calls = broken_off
     spec = {"run": "PPO", "local_dir": str(experiment.parent), "checkpoint_freq": 2}
