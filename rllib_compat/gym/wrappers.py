@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium.wrappers
 import numpy as np
 from gymnasium import spaces
+from gymnasium.wrappers import utils
 
 from rllib_compat.gym.core import (
     ActionWrapper,
@@ -40,6 +41,9 @@ __all__ = [
     "capped_cubic_video_schedule",
 ]
 
+#: Mean and variance of all that was seen; it has no types.
+RunningMeanStd: Any = utils.RunningMeanStd
+
 #: Old names → gymnasium's.
 _RENAMED = {"GrayScaleObservation": "GrayscaleObservation"}
 
@@ -56,24 +60,6 @@ _ARGUMENTS: dict[str, Callable[..., dict[str, Any]]] = {
         "shape": (shape, shape) if isinstance(shape, int) else tuple(shape)
     },
 }
-
-
-class RunningMeanStd:
-    """Mean and variance of all that was seen."""
-
-    def __init__(self, epsilon: float = 1e-4, shape: tuple[int, ...] = ()) -> None:
-        self.mean, self.var, self.count = np.zeros(shape), np.ones(shape), epsilon
-
-    def update(self, x: Any) -> None:
-        """Adds the rows of an array."""
-        self.update_from_moments(np.mean(x, axis=0), np.var(x, axis=0), len(x))
-
-    def update_from_moments(self, mean: Any, var: Any, count: float) -> None:
-        """Adds rows by their mean, variance and number."""
-        total, delta = self.count + count, mean - self.mean
-        spread = np.square(delta) * self.count * count / total
-        self.var = (self.var * self.count + var * count + spread) / total
-        self.mean, self.count = self.mean + delta * count / total, total
 
 
 class _Normalizing(Wrapper):
