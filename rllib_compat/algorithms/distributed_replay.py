@@ -27,10 +27,10 @@ from rllib_compat.algorithms.local_learners import sync_local_env_runner
 from rllib_compat.algorithms.off_policy import (
     LEGACY_REPLAY,
     OffPolicyAlgorithm,
-    begin_rounds,
     replay_settings,
 )
 from rllib_compat.algorithms.replay import DrawnRows, TransitionReplayBuffer, count_of
+from rllib_compat.algorithms.rounds import begin_rounds
 from rllib_compat.algorithms.sampling import explore_as_worker, steps_sampled
 from rllib_compat.algorithms.transitions import Array, NStepTransitions
 from rllib_compat.neutral.errors import CompatError, ConfigError

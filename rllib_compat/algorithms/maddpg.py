@@ -25,8 +25,8 @@ from rllib_compat.algorithms.base import (
     register,
 )
 from rllib_compat.algorithms.objectives import td_targets
-from rllib_compat.algorithms.off_policy import begin_rounds
 from rllib_compat.algorithms.replay import ReplayBuffer, RingStorage
+from rllib_compat.algorithms.rounds import begin_rounds
 from rllib_compat.algorithms.transitions import N_STEP, Array, Steps, transitions
 from rllib_compat.networks.families.maddpg import sizes_of
 from rllib_compat.networks.graph import EVERYONE

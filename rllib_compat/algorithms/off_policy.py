@@ -3,36 +3,23 @@
 They replay columns, not episodes. Ray's episode buffers make an object of each step that is drawn,
 and connectors make columns of these again. Here steps become columns when they are sampled, and
 stay columns.
-
-An off-policy algorithm may learn after each step of its environment. Ray makes a training step of
-each such round: it asks env runner and learner what they have measured, reduces that, and merges it
-with what it has. With a small network that takes a quarter of all time (TD3, Ray 2.60). Where both
-are in this process, nothing is needed before the iteration ends.
 """
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
 from ray.rllib.core.columns import Columns
 
 from rllib_compat.algorithms.replay import MultiAgentReplayBuffer, ToTrain
-from rllib_compat.algorithms.sampling import (
-    explore_as_worker,
-    on_env_runners,
-    sample_at_least,
-    steps_sampled,
-)
+from rllib_compat.algorithms.rounds import Rounds, begin_rounds
 from rllib_compat.ray_versions import (
     checkpoints,
     configs,
     connectors,
-    env_runners,
     learners,
     training_steps,
 )
@@ -41,149 +28,6 @@ if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
 
     from rllib_compat.ray_versions.types import AlgorithmConfig, Learner
-
-
-#: A training step has at most so many: what was measured is kept until its end.
-MAX_ROUNDS = 100
-
-
-def begin_rounds(algorithm: Algorithm) -> Rounds:
-    """The rounds of a training step that begins now; the algorithm has them as its `rounds`."""
-    begun = Rounds(algorithm, getattr(algorithm, "rounds", None))
-    algorithm.rounds = begun
-    return begun
-
-
-class Rounds:
-    """The rounds of one training step, and the metrics that are not yet logged.
-
-    Attributes:
-        in_process: Whether there may be several: what samples and what learns is in this process,
-            and the training step is the algorithm's own, not that of a user's subclass.
-        iteration: The iteration that they belong to.
-        began: The steps sampled before it, and when it began.
-    """
-
-    def __init__(self, algorithm: Algorithm, before: Rounds | None) -> None:
-        self._algorithm, self._config = algorithm, algorithm.config
-        own = type(algorithm).training_step.__module__.startswith(str(__package__))
-        self.in_process = own and training_steps.trains_in_this_process(algorithm)
-        self._count, self._sampled, self._told = 0, 0, steps_sampled(algorithm)
-        self.iteration: int = algorithm.iteration
-        self.began: tuple[int, float] = (self._told, time.time())
-        if before is not None and before.iteration == self.iteration:
-            self.began = before.began
-
-    @property
-    def steps(self) -> int:
-        """How many steps of the environment were ever sampled."""
-        return self._told + self._sampled
-
-    def start_next(self) -> bool:
-        """Whether there is one more round in this training step: at least one.
-
-        There is none where Ray would end the iteration.
-        """
-        if self._count == 0:
-            self._count = 1
-            return True
-        steps, began = self.began
-        config = self._config
-        self._count += 1
-        return (
-            self.in_process
-            and self._count <= MAX_ROUNDS
-            and not config.min_train_timesteps_per_iteration
-            and (
-                self.steps - steps < (config.min_sample_timesteps_per_iteration or 0)
-                or time.time() - began < (config.min_time_s_per_iteration or 0)
-            )
-        )
-
-    def sample(self, least: int | None = None) -> list[Any]:
-        """Samples a fragment on each env runner, and at least so many steps in all.
-
-        Returns:
-            Episodes, or chunks of them; none where every env runner has failed.
-        """
-        if not self.in_process:
-            episodes = training_steps.sample_episodes(self._algorithm, least)
-            self._told = steps_sampled(self._algorithm)
-            return episodes
-        episodes, sampled = [], 0
-        while not sampled or sampled < (least or 0):
-            found = training_steps.sample_here(self._algorithm)
-            sampled += sum(episode.env_steps() for episode in found)
-            episodes += found
-        self._sampled += sampled
-        return episodes
-
-    def sample_episodes(self, make: Callable[[Any, list[Any]], Any]) -> list[tuple[int, Any]]:
-        """Samples at least a fragment on each env runner; whole episodes if the config says so.
-
-        `make` makes of a config and its episodes what is kept of them, where they are.
-
-        Returns:
-            How many steps each env runner has sampled, and what was made of them; none where every
-            one of them has failed.
-        """
-        algorithm, least = self._algorithm, self._config.get_rollout_fragment_length()
-        if not self.in_process:
-            reported = on_env_runners(
-                algorithm, partial(_sample_with_metrics, make=make, least=least)
-            )
-            self._told = steps_sampled(algorithm)
-            return [(steps, made) for steps, made, _ in reported]
-        group, play = algorithm.env_runner_group, partial(_sample, make=make, least=least)
-        found = env_runners.foreach_env_runner(group, play)
-        self._sampled += sum(steps for steps, _ in found)
-        return found
-
-    def is_warming_up(self) -> bool:
-        """Whether fewer steps were sampled than the config asks for before it learns."""
-        return self.steps < int(self._config.num_steps_sampled_before_learning_starts)
-
-    def learn(
-        self, batches: Mapping[str, Mapping[str, Any]], count: int, now: int | None = None
-    ) -> dict[str, Any]:
-        """Lets the learners learn once from arrays: the columns of each module's batch.
-
-        Schedules and targets are at the step `now`; None: as many as were sampled.
-
-        Returns:
-            The TD errors of each module whose learner logs them, one a transition.
-        """
-        return training_steps.update_learners_with_arrays(
-            self._algorithm,
-            batches,
-            count,
-            now=self.steps if now is None else now,
-            reported=not self.in_process,
-        )
-
-    def learn_from_episodes(self, episodes: list[Any]) -> None:
-        """Lets the learners learn once from episodes, and change them."""
-        if self.in_process:
-            group = self._algorithm.env_runner_group
-            env_runners.log_done_episodes(group.local_env_runner)
-        training_steps.update_learners(
-            self._algorithm, episodes, self.steps, reported=not self.in_process
-        )
-
-    def log_metrics(self) -> None:
-        """Tells the algorithm what was measured."""
-        if self.in_process:
-            training_steps.log_measurements(self._algorithm)
-
-
-def _sample(env_runner: Any, make: Callable[[Any, list[Any]], Any], least: int) -> tuple[int, Any]:
-    explore_as_worker(env_runner)
-    episodes = sample_at_least(env_runner, least)
-    return sum(e.env_steps() for e in episodes), make(env_runner.config, episodes)
-
-
-def _sample_with_metrics(env_runner: Any, **how: Any) -> tuple[int, Any, Any]:
-    return *_sample(env_runner, **how), env_runner.get_metrics()
 
 
 logger = logging.getLogger(__name__)

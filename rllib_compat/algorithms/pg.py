@@ -25,7 +25,7 @@ from rllib_compat.algorithms.base import (
     register,
 )
 from rllib_compat.algorithms.catalogs import ActorCriticCatalog
-from rllib_compat.algorithms.off_policy import begin_rounds
+from rllib_compat.algorithms.rounds import begin_rounds
 from rllib_compat.ray_versions import configs, learners, old_policies, training_steps
 
 if TYPE_CHECKING:

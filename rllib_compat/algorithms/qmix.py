@@ -24,8 +24,8 @@ from rllib_compat.algorithms.base import (
     register,
 )
 from rllib_compat.algorithms.objectives import td_targets
-from rllib_compat.algorithms.off_policy import begin_rounds
 from rllib_compat.algorithms.replay import ListStorage, ReplayBuffer, parts_of
+from rllib_compat.algorithms.rounds import begin_rounds
 from rllib_compat.networks.modules.grouped import MASK, grouped_space
 from rllib_compat.networks.modules.qmix import FOLLOWING, TAKEN, TARGETS, QMIXModule
 from rllib_compat.neutral.errors import ConfigError, LegacyEnvError

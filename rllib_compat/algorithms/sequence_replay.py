@@ -17,7 +17,6 @@ from rllib_compat.algorithms.base import (
     RemovedAlgorithmConfig,
     TargetNetworkLearner,
 )
-from rllib_compat.algorithms.off_policy import Rounds, begin_rounds
 from rllib_compat.algorithms.replay import (
     WEIGHTS,
     ListStorage,
@@ -25,6 +24,7 @@ from rllib_compat.algorithms.replay import (
     ReplayBuffer,
     parts_of,
 )
+from rllib_compat.algorithms.rounds import Rounds, begin_rounds
 from rllib_compat.algorithms.sampling import set_epsilon_of_worker
 from rllib_compat.algorithms.transitions import Array, n_step_returns, stack_steps
 from rllib_compat.neutral.errors import ConfigError

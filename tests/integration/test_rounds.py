@@ -8,7 +8,7 @@ import tree
 
 import rllib_compat as compat
 from rllib_compat.adapters import ArrayBatchLearner
-from rllib_compat.algorithms import off_policy
+from rllib_compat.algorithms import rounds
 from rllib_compat.ray_versions import training_steps
 from tests.integration.test_removed_algorithms import TwoStepGameOfVectors, grouped
 from tests.marks import TRAINERS, marked
@@ -83,7 +83,7 @@ def test_rounds_in_one_training_step_learn_and_tell_the_same(name, make, monkeyp
     compat.tune.register_env("grouped_two_step_game", grouped)
     weights, results, calls = trained()
     assert calls == {1}
-    monkeypatch.setattr(off_policy, "MAX_ROUNDS", 1)
+    monkeypatch.setattr(rounds, "MAX_ROUNDS", 1)
     expected_weights, expected, calls = trained()
     assert min(calls) > 1
     monkeypatch.setattr(training_steps, "trains_in_this_process", lambda _: False)

@@ -650,7 +650,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/algorithms/off_policy.py",
+        "rllib_compat/algorithms/rounds.py",
         ("tests/integration/test_rounds.py",),
         (
             "iterations are longer than asked for",
