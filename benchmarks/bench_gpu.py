@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench_images import env_class
 from guide_tables import END, GUIDE, begin, put
+from images import env_class
 
 RESULTS = Path(__file__).with_name("gpu.json")
 PAGE = GUIDE / "gpus.md"

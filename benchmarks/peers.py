@@ -31,6 +31,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from images import env_class
+
 RESULTS = Path(__file__).with_suffix(".json")
 PAGE = Path(__file__).parents[1] / "migration_guide" / "how_fast.md"
 PICTURE = PAGE.with_suffix(".png")
@@ -65,7 +67,7 @@ class Row:
 
     Attributes:
         algorithm: Its name in all libraries.
-        env: A name of Gymnasium's, or a class of this file.
+        env: A name of Gymnasium's, `Images` or `FourCartPoles`.
         steps: How many are not measured, and how many are.
         old: The config of Ray 1.13.0, which is ours, too.
         training: The arguments of `training()` of Ray's own config.
@@ -95,6 +97,8 @@ class Row:
 
 def _ppo(env: str, envs: int, model: dict[str, Any], steps: tuple[int, int], **more: Any) -> Row:
     batch, minibatch, epochs = more.pop("batch", (2048, 64, 10))
+    sizes = {"n_steps": batch // envs, "batch_size": minibatch, "n_epochs": epochs}
+    own = more.pop("sb3", {})
     new_names = {"vf_share_layers": model.get("vf_share_layers", False), **model}
     return Row(
         "PPO",
@@ -116,6 +120,7 @@ def _ppo(env: str, envs: int, model: dict[str, Any], steps: tuple[int, int], **m
             "kl_coeff": 0.0,
             "use_kl_loss": False,
         },
+        sb3={} if own is None else {**sizes, **own},
         runners={"rollout_fragment_length": batch // envs},
         model=new_names,
         envs=envs,
@@ -124,6 +129,13 @@ def _ppo(env: str, envs: int, model: dict[str, Any], steps: tuple[int, int], **m
 
 
 _SMALL = {"fcnet_hiddens": [64, 64], "fcnet_activation": "tanh"}
+_REPLAY = {"type": "EpisodeReplayBuffer", "capacity": 50_000}
+_OLD_REPLAY = {
+    "_enable_replay_buffer_api": True,
+    "type": "MultiAgentReplayBuffer",
+    "capacity": 50_000,
+    "replay_sequence_length": 1,
+}
 _BIG = {"fcnet_hiddens": [256, 256], "fcnet_activation": "relu"}
 _ACTOR_CRITIC = tuple(Network((4, 64, 64, outputs), 64, 10 / 64) for outputs in (2, 1))
 
@@ -133,7 +145,6 @@ ROWS = {
         1,
         _SMALL,
         (2048, 8192),
-        sb3={"n_steps": 2048, "batch_size": 64, "n_epochs": 10},
         networks=_ACTOR_CRITIC,
     ),
     "PPO, CartPole, 8 environments": _ppo(
@@ -141,7 +152,6 @@ ROWS = {
         8,
         _SMALL,
         (2048, 8192),
-        sb3={"n_steps": 256, "batch_size": 64, "n_epochs": 10},
         networks=_ACTOR_CRITIC,
     ),
     "PPO with an LSTM, CartPole": _ppo(
@@ -149,13 +159,7 @@ ROWS = {
         1,
         {**_SMALL, "use_lstm": True, "lstm_cell_size": 64, "max_seq_len": 20},
         (2048, 4096),
-        sb3={
-            "policy": "MlpLstmPolicy",
-            "n_steps": 2048,
-            "batch_size": 64,
-            "n_epochs": 10,
-            "policy_kwargs": {"lstm_hidden_size": 64},
-        },
+        sb3={"policy": "MlpLstmPolicy", "policy_kwargs": {"lstm_hidden_size": 64}},
     ),
     "PPO, images": _ppo(
         "Images",
@@ -163,7 +167,7 @@ ROWS = {
         {},
         (512, 1024),
         batch=(512, 128, 4),
-        sb3={"policy": "CnnPolicy", "n_steps": 512, "batch_size": 128, "n_epochs": 4},
+        sb3={"policy": "CnnPolicy"},
     ),
     "DQN, CartPole": Row(
         "DQN",
@@ -178,12 +182,7 @@ ROWS = {
             "double_q": False,
             "hiddens": [64],
             "model": {"fcnet_hiddens": [64], "fcnet_activation": "relu"},
-            "replay_buffer_config": {
-                "_enable_replay_buffer_api": True,
-                "type": "MultiAgentReplayBuffer",
-                "capacity": 50_000,
-                "replay_sequence_length": 1,
-            },
+            "replay_buffer_config": _OLD_REPLAY,
         },
         training={
             "train_batch_size_per_learner": 32,
@@ -191,7 +190,7 @@ ROWS = {
             "target_network_update_freq": 500,
             "dueling": False,
             "double_q": False,
-            "replay_buffer_config": {"type": "EpisodeReplayBuffer", "capacity": 50_000},
+            "replay_buffer_config": _REPLAY,
         },
         runners={"rollout_fragment_length": 4},
         model={
@@ -219,17 +218,12 @@ ROWS = {
             "learning_starts": 256,
             "Q_model": _BIG,
             "policy_model": _BIG,
-            "replay_buffer_config": {
-                "_enable_replay_buffer_api": True,
-                "type": "MultiAgentReplayBuffer",
-                "capacity": 50_000,
-                "replay_sequence_length": 1,
-            },
+            "replay_buffer_config": _OLD_REPLAY,
         },
         training={
             "train_batch_size_per_learner": 256,
             "num_steps_sampled_before_learning_starts": 256,
-            "replay_buffer_config": {"type": "EpisodeReplayBuffer", "capacity": 50_000},
+            "replay_buffer_config": _REPLAY,
         },
         runners={"rollout_fragment_length": 1},
         model={**_BIG, "head_fcnet_hiddens": []},
@@ -247,12 +241,7 @@ ROWS = {
             "actor_hiddens": [256, 256],
             "critic_hiddens": [256, 256],
             "exploration_config": {"random_timesteps": 256},
-            "replay_buffer_config": {
-                "_enable_replay_buffer_api": True,
-                "type": "MultiAgentReplayBuffer",
-                "capacity": 50_000,
-                "replay_sequence_length": 1,
-            },
+            "replay_buffer_config": _OLD_REPLAY,
         },
         training={},
         sb3={
@@ -283,47 +272,24 @@ ROWS = {
         networks=tuple(Network((4, 64, 64, outputs), 40, 1 / 40) for outputs in (2, 1)),
     ),
     "PPO, four agents, two policies": _ppo(
-        "FourCartPoles", 1, _SMALL, (2048, 4096), sb3={}, networks=4 * _ACTOR_CRITIC
+        "FourCartPoles", 1, _SMALL, (2048, 4096), sb3=None, networks=4 * _ACTOR_CRITIC
     ),
 }
 
 
 def environment(name: str, *, old: bool, scaled: bool = False) -> Any:
-    """What makes an environment, of gym's API until 0.25 or of Gymnasium's.
-
-    With `scaled`, images are floats from 0 to 1, which Ray 2.60's own networks need.
-    """
-    import numpy as np
-
+    """What makes an environment, of gym's API until 0.25 or of Gymnasium's."""
     if old:
         import gym
     else:
         import gymnasium as gym
-
-    class Images(gym.Env):  # type: ignore[misc, name-defined]
-        frames = np.random.default_rng(0).integers(0, 256, (8, 84, 84, 4), np.uint8)
-        frames = frames / np.float32(255) if scaled else frames
-        observation_space = gym.spaces.Box(0, 1 if scaled else 255, (84, 84, 4), frames.dtype)
-        action_space = gym.spaces.Discrete(4)
-
-        def __init__(self, *_: Any, **__: Any) -> None:
-            self.steps = 0
-
-        def reset(self, **_: Any) -> Any:
-            self.steps = 0
-            return self.frames[0] if old else (self.frames[0], {})
-
-        def step(self, action: Any) -> Any:
-            self.steps += 1
-            seen, ends = self.frames[self.steps % 8], self.steps >= 128
-            rest = (1.0, ends, {}) if old else (1.0, ends, False, {})
-            return (seen, *rest)
-
+    if name == "Images":
+        return env_class(gym, old=old, scaled=scaled)
     if name == "FourCartPoles":
         from ray.rllib.env.multi_agent_env import make_multi_agent
 
         return lambda *_: make_multi_agent("CartPole-v1")({"num_agents": 4})
-    return Images if name == "Images" else lambda *_: gym.make(name)
+    return lambda *_: gym.make(name)
 
 
 def trainer(row: Row, side: str, seed: int) -> Callable[[], int]:
