@@ -226,12 +226,13 @@ class Inference:
         """
         policy_id = resolve_policy_id(policy_id, self._running.algorithm.config.policies)
         try:
-            return self._compute(requests, policy_id, explore, timestep, unsquash, clip)
+            return self._compute_unchecked(requests, policy_id, explore, timestep, unsquash, clip)
         except CompatError:
             raise
         except Exception as error:
             space = self._observed_by(policy_id)
-            for given in [request.observation for request in requests]:
+            for request in requests:
+                given = request.observation
                 if space is not None and not _fits(given, space):
                     shape = f" of the shape {given.shape}" if isinstance(given, np.ndarray) else ""
                     raise ObservationError(
@@ -241,7 +242,7 @@ class Inference:
                     ) from error
             raise
 
-    def _compute(
+    def _compute_unchecked(
         self,
         requests: Sequence[Request],
         policy_id: str,

@@ -18,6 +18,7 @@ from packaging.version import InvalidVersion, Version
 
 from rllib_compat.formats import pickles
 from rllib_compat.formats.files import list_folders, parse_record, read_json, read_lines
+from rllib_compat.formats.layouts.folder import as_mapping
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CompatError, CorruptCheckpointError
 from rllib_compat.neutral.records import StandIn
@@ -77,7 +78,7 @@ def read_old_experiment(path: Path) -> list[OldTrial] | None:
     found = state if isinstance(state, dict) else {}
     saved = found.get("checkpoints") or found.get("trial_data")
     is_new = "trial_data" in found
-    is_old = not is_new or _SERVER in (found.get("runner_data") or ()) or _is_of_old_ray(folder)
+    is_old = not is_new or _SERVER in as_mapping(found.get("runner_data")) or _is_of_old_ray(folder)
     if not isinstance(saved, list) or not is_old:
         return None
     records = [_as_saved(one, str(states[-1])) for one in saved]
@@ -141,7 +142,7 @@ def _read_trial(folder: Path | None, saved: Mapping[str, Any]) -> OldTrial:
         _as_record(config),
         _as_record(stop),
         results,
-        _find_checkpoints(folder, saved.get("run_metadata", {})) if folder else {},
+        _find_checkpoints(folder, as_mapping(saved.get("run_metadata"))) if folder else {},
     )
 
 
@@ -193,15 +194,20 @@ def _find_checkpoints(folder: Path, metadata: Mapping[str, Any]) -> dict[int, Pa
 
 def _saved_iterations(metadata: Mapping[str, Any], where: str) -> dict[str, int]:
     """The iterations of checkpoints by the names of their folders, as Ray 2.7 saved them."""
-    manager = metadata.get("checkpoint_manager")
-    text = manager.get("value") if isinstance(manager, dict) else None
+    text = as_mapping(metadata.get("checkpoint_manager")).get("value")
     if not isinstance(text, str):
         return {}
-    results = _state_of(pickles.load(bytes.fromhex(text), where=where).value)
+    try:
+        data = bytes.fromhex(text)
+    except ValueError as error:
+        raise CorruptCheckpointError(
+            f"A trial's pickle is no text: {error}", where=where
+        ) from error
+    kept = _state_of(pickles.load(data, where=where).value).get("_checkpoint_results")
     found = {}
-    for result in map(_state_of, results.get("_checkpoint_results", ())):
+    for result in map(_state_of, kept if isinstance(kept, list) else ()):
         path = _state_of(result.get("checkpoint")).get("path")
-        iteration = result.get("metrics", {}).get("training_iteration")
+        iteration = as_mapping(result.get("metrics")).get("training_iteration")
         if isinstance(path, str) and isinstance(iteration, int):
             found[Path(path).name] = iteration
     return found

@@ -514,9 +514,9 @@ def _length(given: SettingsView, context: Context) -> Change | None:
 def _minibatch_of_a_sequence(given: SettingsView, _: Context) -> Change | None:
     size, length = given.effective(MINIBATCH), given.get(SEQUENCE_LENGTH)
     learners = given.get(LEARNERS)
-    if not are_counts(learners, size, length) or learners < 2 or size >= length:
+    if given.get(LSTM) is not True or not are_counts(learners, size, length):
         return None
-    if given.get(LSTM) is not True:
+    if learners < 2 or size >= length:
         return None
     message = f"a minibatch of {size} steps has no sequence, whose {length} steps are taken instead"
     return Change({MINIBATCH: length}, message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import pickle
@@ -15,7 +16,8 @@ from ray.tune.analysis import ExperimentAnalysis as RayAnalysis
 from ray.tune.registry import get_trainable_cls
 
 from rllib_compat import tune
-from rllib_compat.errors import ConfigError
+from rllib_compat.errors import ConfigError, CorruptCheckpointError
+from rllib_compat.trials.experiments import read_old_experiment
 from tests.legacy.cases import MUSEUM
 from tests.legacy.experiments.record import answers
 from tests.trees import digest_tree
@@ -219,6 +221,23 @@ def test_trials_of_old_rays_without_a_checkpoint_say_that_they_start_from_zero(
     trials = tune.run("PPO", folder.name, local_dir=str(tmp_path), resume=True).trials
     assert [trial.checkpoint for trial in trials] == [None] * 3
     assert caplog.text.count("starts from zero: it has no checkpoint") == 1, "one has ended"
+
+
+@pytest.mark.parametrize(
+    "manager",
+    ["not hexadecimal", "80", pickle.dumps(7).hex(), pickle.dumps({"a": 1}).hex(), 7, None, [1]],
+)
+def test_damaged_checkpoint_managers_are_named_or_ignored(manager, tmp_path):
+    folder = shutil.copytree(MUSEUM / "experiments/2.8.1-interrupted", tmp_path / "experiment")
+    (state,) = folder.glob("experiment_state*.json")
+    found = json.loads(state.read_text())
+    for trial in found["trial_data"]:
+        changing = json.loads(trial[1])
+        trial[1] = json.dumps({**changing, "checkpoint_manager": {"value": manager}})
+    found["runner_data"] = manager
+    state.write_text(json.dumps(found))
+    with contextlib.suppress(CorruptCheckpointError):
+        assert len(read_old_experiment(folder)) == 3
 
 
 def test_a_spec_goes_on(broken_off):
