@@ -459,7 +459,6 @@ def _publish(folder: Path, store: Store) -> None:
     mark = json.dumps({**by, "run": secrets.token_hex(8)}).encode("ascii")
     store.make_folder()
     store.write(MARK, [mark])
-    store.remove(manifest.NAME)
     new = {p.relative_to(folder).as_posix(): p for p in sorted(folder.rglob("*")) if p.is_file()}
     last = new.pop(manifest.NAME, None)
     for below, _, found in store.walk():

@@ -131,10 +131,13 @@ def test_what_is_half_written_is_refused_and_may_be_written_again(store):
 
 
 def test_a_run_that_is_cut_off_leaves_a_mark_and_no_manifest(store, monkeypatch):
-    def fail(self, name):
+    write = Store.write
+
+    def write_and_fail(self, name, parts):
+        write(self, name, parts)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Store, "remove", fail)
+    monkeypatch.setattr(Store, "write", write_and_fail)
     with pytest.raises(KeyboardInterrupt):
         compat.convert(TRIAL, "memory://bucket/new", to="msgpack")
     names = [name.rsplit("/", 1)[-1] for name in store.find("/bucket/new")]
