@@ -27,7 +27,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count, islice
 from pathlib import Path, PurePath, PurePosixPath
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rllib_compat.formats import manifest
 from rllib_compat.formats.atomic import atomic_directory, atomic_file, target_exists
@@ -64,6 +64,8 @@ _STAGED = "rllib_compat_replacement"
 #: no object of its own. Other protocols of fsspec are wrappers around local files, archives and web
 #: pages, or follow redirects.
 _FSSPEC = frozenset({"abfs", "abfss", "adl", "az", "gcs", "gs", "memory", "oss", "s3a", "sftp"})
+#: What stores of fsspec call the time of a file.
+_TIMES = ("mtime", "last_modified", "LastModified", "created")
 #: After how many seconds a writer looks whether another one has begun: each look is two requests.
 _MARK_CHECK = 1.0
 #: How many folders are listed at once.
@@ -107,8 +109,10 @@ class Store:
         fs = import_optional("pyarrow.fs", extra="cloud", where=shown)
         try:
             if scheme in _FSSPEC:
-                opened, path = import_optional("fsspec.core", extra="cloud").url_to_fs(address)
-                files = fs.PyFileSystem(fs.FSSpecHandler(opened))
+                # Lists that fsspec keeps do not have what others write meanwhile.
+                core = import_optional("fsspec.core", extra="cloud")
+                opened, path = core.url_to_fs(address, use_listings_cache=False)
+                files = fs.PyFileSystem(_fsspec_handler()(opened))
             else:
                 files, path = fs.FileSystem.from_uri(address)
         except (ImportError, OSError, ValueError) as error:
@@ -198,6 +202,38 @@ class Store:
         """Removes a file of the folder, if it is there."""
         with store_errors(self), suppress(FileNotFoundError):
             self.files.delete_file(f"{self.path}/{name}")
+
+
+@cache
+def _fsspec_handler() -> type[fs.FSSpecHandler]:
+    from pyarrow import fs
+
+    class Handler(fs.FSSpecHandler):  # type: ignore[misc]
+        """Lists one folder only, where pyarrow's own may list all below it; and has times."""
+
+        def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+            try:
+                found = self.fs.ls(selector.base_dir, detail=True)
+            except FileNotFoundError:
+                return []
+            folder = selector.base_dir.strip("/")
+            return [
+                self._create_file_info(info["name"].rstrip("/"), info)
+                for info in found
+                if info["name"].strip("/") != folder
+            ]
+
+        @staticmethod
+        def _create_file_info(path: str, info: dict[str, Any]) -> fs.FileInfo:
+            is_file = info["type"] == "file"
+            return fs.FileInfo(
+                path,
+                fs.FileType.File if is_file else fs.FileType.Directory,
+                size=info["size"] if is_file else None,
+                mtime=next((info[name] for name in _TIMES if info.get(name)), None),
+            )
+
+    return Handler
 
 
 def _list_ahead(

@@ -419,3 +419,22 @@ def test_a_store_whose_package_is_missing_names_it(address, package, monkeypatch
     err = capsys.readouterr().err
     assert package in err
     assert "Install that package with pip." in err
+
+
+def test_a_folder_is_listed_without_all_that_is_below_it(store, monkeypatch):
+    def find(*_, **__):
+        raise AssertionError("some stores list every file below a folder for it")
+
+    monkeypatch.setattr(type(store), "find", find)
+    names = [info.base_name for info in Store.of("memory://bucket/PPO").entries()]
+    assert names == ["trial_1"]
+    assert len(find_jobs("memory://bucket/PPO", "memory://bucket/new")) == 1
+
+
+def test_a_checkpoint_that_another_one_of_its_size_replaced_is_converted_again(store, tmp_path):
+    (before,) = find_jobs("memory://bucket/PPO", tmp_path)
+    file = _file(store).removeprefix("memory:/")
+    store.pipe(file, store.cat(file))
+    (after,) = find_jobs("memory://bucket/PPO", tmp_path)
+    assert before.version.split(":")[0] == after.version.split(":")[0]
+    assert before.version != after.version
