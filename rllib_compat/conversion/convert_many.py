@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 LIMIT = 3600.0
 #: The largest size of a trial's results in bytes for its curve, and the number of points.
 _MOST_RESULTS, _POINTS = 64 << 20, 60
+#: The memory in bytes of a process that has imported Ray.
+_BASE_MEMORY = 400 << 20
 #: How many rows of each kind the log has of a checkpoint, and characters of a text.
 _MOST_DETAILS, _LONGEST = 20, 300
 
@@ -204,7 +206,7 @@ def convert_many(
             workers.run_in_processes, processes=processes
         )
         if ray_address is not None:
-            run = partial(workers.run_on_ray, address=ray_address)
+            run = partial(workers.run_on_ray, address=ray_address, memory=_memory)
         for outcome in run(work, known, _died, limit=limit):
             write(outcome)
             yield outcome
@@ -215,6 +217,12 @@ def _is_converted(new: str | Path) -> bool:
     if isinstance(new, Path):
         return (new / MANIFEST).is_file()
     return Store.of(new).read(MANIFEST) is not None
+
+
+def _memory(job: Job) -> int:
+    """The memory of a conversion in bytes, as measured: it has two copies of all at its peak."""
+    size = int(job.version.partition(":")[0] or 0)  # without the folders in it
+    return _BASE_MEMORY + 5 * size
 
 
 def _died(job: Job, why: str) -> Outcome:

@@ -72,10 +72,13 @@ def run_on_ray(
     *,
     address: str,
     limit: float,
+    memory: Callable[[JobT], int] = lambda _: 0,
 ) -> Iterator[DoneT]:
     """Runs jobs in tasks of a cluster, one per CPU, on all nodes; see `run_in_processes`.
 
-    Short jobs share a task. If its process dies, each of them gets a task of its own.
+    Short jobs share a task. If its process dies, each of them gets a task of its own. `memory`
+    returns the bytes that a job needs: a node runs no more tasks than it has memory for. After each
+    loss, a job gets twice as much.
     """
     import ray
 
@@ -85,11 +88,12 @@ def run_on_ray(
         task = ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(_run_batch)
         waiting, alone = iter(jobs), deque[tuple[list[JobT], int]]()
         running = dict[Any, tuple[list[JobT], int]]()
-        size, most, asked = 1, 0, -_CLUSTER_CHECK
+        size, most, largest, asked = 1, 0, 0, -_CLUSTER_CHECK
         while True:
             if time.monotonic() - asked >= _CLUSTER_CHECK:  # nodes come and go
                 # One more task per CPU is queued, so that no CPU is idle.
                 most = 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1)
+                largest = max(int(node["Resources"].get("memory", 0)) for node in ray.nodes())
                 asked = time.monotonic()
             while len(running) < most:
                 batch, retries = (
@@ -97,7 +101,12 @@ def run_on_ray(
                 )
                 if not batch:
                     break
-                running[task.remote(work, batch, limit)] = batch, retries
+                needed = max(map(memory, batch)) << (_RETRIES - retries)
+                # Tasks with equal resources share processes, so there are few sizes; what no node
+                # has is not asked for, since it would never run.
+                reserved = min(1 << needed.bit_length(), largest)
+                ready = task.options(memory=reserved).remote(work, batch, limit)
+                running[ready] = batch, retries
             if not running:
                 return
             ray.wait(list(running))

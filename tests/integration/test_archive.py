@@ -4,9 +4,11 @@ import os
 import shutil
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
+import ray
 from ray import cloudpickle
 
 from rllib_compat.conversion import convert_folder, find_jobs, run_on_ray
@@ -35,6 +37,19 @@ def test_what_takes_too_long_or_dies_costs_only_itself():
     assert found[600] == "it took longer than 1 seconds"
     assert "WorkerCrashedError" in found["dies"]
     assert len(found) == 2
+
+
+def assigned_memory(job):
+    assert isinstance(job, int)
+    return ray.get_runtime_context().get_assigned_resources()["memory"]
+
+
+def test_a_task_has_the_memory_of_its_largest_job_or_all_of_a_node():
+    jobs = [300 << 20, 1 << 60]
+    run = partial(run_on_ray, assigned_memory, jobs, lambda *why: why, address="local", limit=60)
+    one, whole = sorted(run(memory=lambda job: job))
+    assert one == 512 << 20
+    assert one < whole < 1 << 60
 
 
 def test_what_takes_all_memory_costs_only_itself(monkeypatch):
