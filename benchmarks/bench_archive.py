@@ -63,6 +63,8 @@ require('http').createServer((request, response) => {
     answer(request, response);
 }).listen(port, '127.0.0.1');
 """
+#: How the names of files end in which it has its objects.
+OBJECT = "._S3rver_object"
 CHECKSUMS = ("AWS_REQUEST_CHECKSUM_CALCULATION", "AWS_RESPONSE_CHECKSUM_VALIDATION")
 #: How many checkpoints the driver lists and logs.
 LISTED = (1_000, 10_000, 100_000)
@@ -90,6 +92,15 @@ def make_archive(folder: Path, count: int) -> None:
         (folder / name).mkdir()
         data = pickle.dumps({"worker": pickle.dumps({"state": state}, 4)}, 4)
         (folder / name / "checkpoint-1").write_bytes(data)
+
+
+def link_files(folder: Path, target: Path, rename: Callable[[str], str]) -> None:
+    """Links all files of a folder in another one, under other names; with an empty one, not."""
+    for path in folder.rglob("*"):
+        if path.is_file() and (name := rename(path.name)):
+            place = target / path.relative_to(folder).with_name(name)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            os.link(path, place)
 
 
 def rows(new: Path) -> dict[str, dict[str, Any]]:
@@ -249,32 +260,32 @@ class Bench:
         if subprocess.run(["node", "-e", "require('s3rver')"], capture_output=True).returncode:
             print("store: left out, S3rver is not installed, or NODE_PATH does not have it")
             return
-        from pyarrow import fs
-
         part = Bench(self.folder / "store", min(self.count, self.stored), 0, self.limit)
         assert part.expected
-        here = fs.LocalFileSystem()
-        with store(part.folder) as (query, requests):
-            s3, _ = fs.FileSystem.from_uri(f"s3://archive/old{query}")
-            s3.create_dir("archive")
-            copy = {"source_filesystem": here, "destination_filesystem": s3}
-            fs.copy_files(str(part.old), "archive/old", **copy)
-            ways = {"a store, 2 processes": ["--jobs", "2"]}
-            with cluster(part.folder) as (address, _):
-                ways["a store, Ray, 2 nodes"] = ["--ray-address", address]
-                for number, (way, how) in enumerate(ways.items()):
-                    before = requests()
-                    old, new = (f"s3://archive/{n}{query}" for n in ("old", f"new{number}"))
-                    part.convert(old, new, *how)
-                    asked = requests() - before
-                    back = part.folder / str(number)
-                    copy = {"source_filesystem": s3, "destination_filesystem": here}
-                    fs.copy_files(f"archive/new{number}", str(back), **copy)
-                    logs = sorted(back.glob("conversions-*.jsonl"))
-                    (back / LOG).write_text("".join(log.read_text() for log in logs))
-                    part.check(way, back, 2)
-                    each = {name: asked[name] / part.count for name in sorted(asked)}
-                    part.note(f"{way}, requests of each", **each)
+        bucket = part.folder / "objects" / "archive"
+        link_files(part.old, bucket / "old", lambda name: name + OBJECT)
+        for folder in [path for path in bucket.rglob("*") if path.is_dir()]:
+            (folder / OBJECT).touch()  # it lists no folder that has only folders without them
+        with (
+            store(bucket.parent) as (query, requests),
+            cluster(part.folder) as (address, _),
+        ):
+            ways = {
+                "a store, 2 processes": ["--jobs", "2"],
+                "a store, Ray, 2 nodes": ["--ray-address", address],
+            }
+            for number, (way, how) in enumerate(ways.items()):
+                before = requests()
+                old, new = (f"s3://archive/{n}{query}" for n in ("old", f"new{number}"))
+                part.convert(old, new, *how)
+                asked = requests() - before
+                back = part.folder / str(number)
+                link_files(bucket / f"new{number}", back, lambda name: name.removesuffix(OBJECT))
+                logs = sorted(back.glob("conversions-*.jsonl"))
+                (back / LOG).write_text("".join(log.read_text() for log in logs))
+                part.check(way, back, 2)
+                each = {name: asked[name] / part.count for name in sorted(asked)}
+                part.note(f"{way}, requests of each", **each)
         self.figures |= {way: f for way, f in part.figures.items() if way.startswith("a store")}
 
     def memory(self) -> None:
@@ -346,21 +357,14 @@ def cluster(folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 @contextmanager
-def store(folder: Path) -> Iterator[tuple[str, Callable[[], Counter[str]]]]:
+def store(objects: Path) -> Iterator[tuple[str, Callable[[], Counter[str]]]]:
     """A store: what follows a path in its addresses, and how often it was asked what until now."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    log = folder / "requests"
+    log = objects.with_name("requests")
     with log.open("wb") as requests:
-        command = [
-            "node",
-            "--openssl-legacy-provider",
-            "-e",
-            SERVER,
-            str(folder / "objects"),
-            str(port),
-        ]
+        command = ["node", "--openssl-legacy-provider", "-e", SERVER, str(objects), str(port)]
         server = subprocess.Popen(command, stdout=requests)
     os.environ |= {"AWS_ACCESS_KEY_ID": "S3RVER", "AWS_SECRET_ACCESS_KEY": "S3RVER"}
     # Without them pyarrow sends checksums behind the data, which this server does not take.
