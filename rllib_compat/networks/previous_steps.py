@@ -8,7 +8,7 @@ goes into the recurrent part.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -98,10 +98,6 @@ def previous(named: Named, actions: int, rewards: int, size: int, *, raw_first: 
 
     `size` is how many numbers the kernel takes beside the features. With `raw_first`, the number is
     meant where both would fit (`Discrete(1)`).
-
-    Raises:
-        MissingInformationError: The action space has to be given.
-        CheckpointError: The kernel takes neither.
     """
     choices: tuple[int, ...] = ()
     if actions:
@@ -147,13 +143,6 @@ def with_own_observations(policy: PolicyState) -> PolicyState:
     if own not in takes:  # Ray's own modules may be asked for the step before, and do not look
         return policy
     return replace(policy, observation_space=box(-np.inf, np.inf, (own,)))
-
-
-def one_hot_size(policy: PolicyState, actions: int, rewards: int) -> int:
-    """How many numbers previous actions and rewards are where actions are one-hot."""
-    space = policy.action_space
-    parts = choices_of(space) if actions and space is not None else ()
-    return Previous(actions, rewards, parts).size
 
 
 def choices_of(space: Space) -> tuple[int, ...]:
@@ -202,20 +191,27 @@ def choices_in(space: object) -> tuple[int, ...]:
 
 
 @frozen
-class Base:
-    """The part of a graph below the wrapper.
+class Core:
+    """The part of a graph that a head sits on: a base model, and what is wrapped around it.
 
     Attributes:
-        value: The name of what the wrapper takes.
-        features: The name of the trunk's features, which are a part of it.
+        value: The name of what it gives.
+        features: The name of the trunk's features.
         inputs: The graph's inputs so far.
         previous: Which previous actions and rewards go in.
+        states: The graph's states, in the order of that Ray's lists.
     """
 
     value: str
     features: str
     inputs: Mapping[str, tuple[int, ...]]
     previous: Previous
+    states: Mapping[str, str] = field(default_factory=dict)
+
+    def wrapped(self, value: str, states: Mapping[str, str], shape: tuple[int, ...]) -> Core:
+        """The same below a wrapper that gives `value`, and has states of one shape."""
+        inputs = {**self.inputs, **dict.fromkeys(states, shape)}
+        return replace(self, value=value, inputs=inputs, states=states)
 
 
 def add_base(
@@ -227,14 +223,16 @@ def add_base(
     rewards: int,
     *,
     raw_first: bool = False,
-) -> Base:
+) -> Core:
     """Adds a trunk, and previous actions and rewards (see `previous`).
 
     The number of inputs of `layer`, which takes all of it, shows what goes in.
     """
     kernel = named.arrays[f"{layer}.kernel"]
     # A trunk of several parts holds its size against the rows that take its features.
-    behind = kernel[: len(kernel) - one_hot_size(named.policy, actions, rewards)]
+    space = named.policy.action_space
+    choices = choices_of(space) if actions and space is not None else ()
+    behind = kernel[: len(kernel) - Previous(actions, rewards, choices).size]
     shape = trunk.inputs(named)
     features = trunk.add(build, named.having({"logits.kernel": behind}))
     graph = Graph({"obs": shape}, tuple(build.steps), {"features": features})
@@ -243,4 +241,4 @@ def add_base(
     size = len(kernel) - int(made.shape[-1])
     before = previous(named, actions, rewards, size, raw_first=raw_first)
     inputs = {"obs": shape, **before.inputs()}
-    return Base(before.add(build, features), features, inputs, before)
+    return Core(before.add(build, features), features, inputs, before)

@@ -32,13 +32,12 @@ from rllib_compat.networks.graph import Builder, Graph
 from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, keras, torch_dense
 from rllib_compat.networks.named import Named, plain_names
 from rllib_compat.networks.network import Reading
-from rllib_compat.networks.previous_steps import Base, add_base
+from rllib_compat.networks.previous_steps import Core, add_base
 from rllib_compat.networks.refusals import not_yet
 from rllib_compat.networks.settings import ModelSettings, model_setting
 from rllib_compat.networks.trunks.complex import COMPLEX, second_names
 from rllib_compat.networks.trunks.dense import Trunk
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.frozen import frozen
 
 _GATE = ("w_r", "w_z", "w_h", "u_r", "u_z", "u_h", "bias_z")
 
@@ -150,34 +149,8 @@ def names_of(trunk: Trunk, scheme: str, names: Iterable[str]) -> Table:
 _TORCH_EPSILON, _KERAS_EPSILON = 1e-5, 1e-3
 
 
-@frozen
-class Core:
-    """The attention part of a graph: what every head sits on.
-
-    Attributes:
-        value: The name of the last unit's output.
-        base: What goes into the first.
-        inputs: The graph's inputs.
-        states: The graph's states, a memory for each unit.
-        units: How many units there are.
-        memory: How many steps each remembers, and the size of a step.
-    """
-
-    value: str
-    base: Base
-    inputs: Mapping[str, tuple[int, ...]]
-    states: Mapping[str, str]
-    units: int
-    memory: tuple[int, int]
-
-
 def add_attention(build: Builder, named: Named, trunk: Trunk) -> Core:
-    """Adds the trunk, the previous actions and rewards, and the units to a graph.
-
-    Raises:
-        MissingInformationError: A space has to be given.
-        CheckpointError: The weights and the config contradict each other.
-    """
+    """Adds the trunk, the previous actions and rewards, and the units to a graph."""
     units = _require_units(named)
     model = named.settings.model
     actions = int(model.get("attention_use_n_prev_actions") or 0)
@@ -189,8 +162,7 @@ def add_attention(build: Builder, named: Named, trunk: Trunk) -> Core:
         top = _add_unit(build, unit, top, epsilon)
     memory = (int(model_setting(model, "attention_memory_inference")), named.gives("embed"))
     states = {f"memory_{i}": f"attention.{i}.memory" for i in range(units)}
-    inputs = {**base.inputs, **dict.fromkeys(states, memory)}
-    return Core(top, base, inputs, states, units, memory)
+    return base.wrapped(top, states, memory)
 
 
 def _add_unit(build: Builder, unit: int, takes: str, epsilon: float) -> str:
@@ -249,9 +221,9 @@ def read_attention(policy: PolicyState, settings: ModelSettings) -> Reading:
     logits, value = (build.add("dense", head, core.value) for head in ("logits", "value"))
     outputs = actor_critic(build, logits, value)
     graph = Graph(core.inputs, tuple(build.steps), outputs, core.states)
-    steps, size = core.memory
+    steps, size = graph.inputs["memory_0"]
     over = described_base(named, trunk, graph)
-    summary = f"attention {core.units} x {size}, memory {steps}, over {over}"
+    summary = f"attention {len(core.states)} x {size}, memory {steps}, over {over}"
     length = sequence_length(settings)
     target = own_actor_critic(graph, named.arrays, max_seq_len=length)
     network = named.network("attention", summary, graph, target)

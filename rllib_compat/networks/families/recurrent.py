@@ -34,7 +34,7 @@ from rllib_compat.networks.mapping import Change, Move, Table, keras, torch_dens
 from rllib_compat.networks.named import Named, plain_names, where_of
 from rllib_compat.networks.network import Reading, Target
 from rllib_compat.networks.observations import preprocessed_image
-from rllib_compat.networks.previous_steps import Base, add_base, choices_of
+from rllib_compat.networks.previous_steps import Core, add_base, choices_of
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs, model_setting
 from rllib_compat.networks.trunks.complex import COMPLEX, dead_names, second_names
 from rllib_compat.networks.trunks.dense import DENSE, Trunk, add_layers
@@ -48,8 +48,7 @@ from rllib_compat.networks.unnamed import (
     scalars_of,
 )
 from rllib_compat.neutral.checkpoint import PolicyState
-from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.report import Finding, Verdict
+from rllib_compat.neutral.report import Verdict
 from rllib_compat.neutral.spaces import Space
 
 #: By scheme (see `LSTM_TABLES`), the scope of all variables, and what a layer's two were called.
@@ -59,11 +58,7 @@ _CALLED = {"layers": ("default_model/", "kernel", "bias"), "slim": ("", "weights
 def name_list(
     arrays: list[Array], policy: PolicyState, settings: ModelSettings
 ) -> dict[str, Array]:
-    """Names the arrays of a TF2 policy (Ray 1.x): keras' order, the wrapped model first.
-
-    Raises:
-        NotYetError: The wrapped model is not fully connected.
-    """
+    """Names the arrays of a TF2 policy (Ray 1.x): keras' order, the wrapped model first."""
     layers = len(settings.hidden_sizes)
     for own_value in (False, True):
         # The last hidden layer is an output itself, unless the value function sits on it.
@@ -88,10 +83,6 @@ def name_vector(
 
     Returns:
         The arrays under the names of their variables, and the scalars found between them.
-
-    Raises:
-        MissingInformationError: The spaces have to be given.
-        CheckpointError: The vector has a length that no such network has.
     """
     where, seen, acts = where_of(policy), policy.observation_space, policy.action_space
     if seen is None or acts is None:
@@ -317,68 +308,27 @@ def dead_arrays(trunk: Trunk, scheme: str, names: Iterable[str]) -> list[str]:
 _TENSORFLOW_1 = re.compile(r"lstm(_\d+)?/kernel")
 
 
-@frozen
-class Core:
-    """The recurrent part of a graph: what every head sits on.
-
-    Attributes:
-        value: The name of the LSTM's output.
-        base: What it takes.
-        inputs: The graph's inputs.
-        states: The graph's states, in the order of that Ray's lists.
-        cells: How many cells the LSTM has.
-        gates: What the gates are squashed by: a key of `ops.in_numpy.GATES`.
-    """
-
-    value: str
-    base: Base
-    inputs: Mapping[str, tuple[int, ...]]
-    states: Mapping[str, str]
-    cells: int
-    gates: str
-
-
 def add_lstm(build: Builder, named: Named, trunk: Trunk) -> Core:
-    """Adds the trunk, the previous actions and rewards, and the LSTM to a graph.
-
-    Raises:
-        MissingInformationError: A space has to be given.
-        CheckpointError: The LSTM lacks an array, or takes other numbers than the config says.
-    """
+    """Adds the trunk, the previous actions and rewards, and the LSTM to a graph."""
     named.require("lstm.kernel", "lstm.recurrent_kernel", "lstm.bias")
     model = named.settings.model
     both = bool(model.get("lstm_use_prev_action_reward"))
     actions = both or bool(model.get("lstm_use_prev_action"))
     rewards = both or bool(model.get("lstm_use_prev_reward"))
     base = add_base(build, named, trunk, "lstm", int(actions), int(rewards), raw_first=both)
-    gates = _gates_of(named.policy)
-    value = build.add("lstm", "lstm", base.value, "h", "c", gates=gates)
+    value = build.add("lstm", "lstm", base.value, "h", "c", gates=_gates_of(named.policy))
     # In the order of that Ray's lists of states.
     order = ("c", "h") if named.scheme in ("slim", "layers") else ("h", "c")
     cells = len(named.arrays["lstm.recurrent_kernel"])
-    inputs = {**base.inputs, **dict.fromkeys(order, (cells,))}
-    return Core(value, base, inputs, {name: f"lstm.{name}" for name in order}, cells, gates)
+    return base.wrapped(value, {name: f"lstm.{name}" for name in order}, (cells,))
 
 
 def _gates_of(policy: PolicyState) -> str:
+    """What the gates are squashed by: a key of `ops.in_numpy.GATES`."""
     if not isinstance(policy.weights, dict):
         return "sigmoid"
     hard = any(map(_TENSORFLOW_1.fullmatch, plain_names(policy)[0]))
     return "hard_sigmoid" if hard else "sigmoid"
-
-
-def findings(named: Named, core: Core) -> list[Finding]:
-    """What the weights alone do not show."""
-    if core.gates == "sigmoid":
-        return []
-    return [
-        named.note(
-            "the LSTM's gates are taken as keras' of TensorFlow 1, clip(0.2 x + 0.5), since the "
-            "weights are named as there",
-            "with TensorFlow 2.0 or 2.1, which named them the same, they were a sigmoid",
-            verdict=Verdict.DERIVED,
-        )
-    ]
 
 
 def read_lstm(policy: PolicyState, settings: ModelSettings) -> Reading:
@@ -411,12 +361,20 @@ def read_lstm(policy: PolicyState, settings: ModelSettings) -> Reading:
     value = _add_value(build, named, trunk, core)
     outputs = {"action_dist_inputs": logits} | (actor_critic(build, logits, value) if value else {})
     graph = Graph(core.inputs, tuple(build.steps), outputs, core.states)
-    hard = [core.gates.replace("_", " ") + " gates"] if core.gates != "sigmoid" else []
+    gates = _gates_of(policy)
+    hard = [gates.replace("_", " ") + " gates"] if gates != "sigmoid" else []
     own = ["own value network"] if "value_out" in named else []
-    size = f"LSTM {core.cells} over {described_base(named, trunk, graph)}"
-    summary = ", ".join([size, *core.base.previous.described(), *own, *hard])
+    (cells,) = graph.inputs["h"]
+    size = f"LSTM {cells} over {described_base(named, trunk, graph)}"
+    summary = ", ".join([size, *core.previous.described(), *own, *hard])
     network = named.network("LSTM", summary, graph, _target_of_lstm(named, trunk, graph, core))
-    return named.reading(network, *findings(named, core))
+    assumed = named.note(
+        "the LSTM's gates are taken as keras' of TensorFlow 1, clip(0.2 x + 0.5), since the "
+        "weights are named as there",
+        "with TensorFlow 2.0 or 2.1, which named them the same, they were a sigmoid",
+        verdict=Verdict.DERIVED,
+    )
+    return named.reading(network, *([assumed] if hard else []))
 
 
 def _plain_of_lstm(
@@ -439,7 +397,7 @@ def _add_value(build: Builder, named: Named, trunk: Trunk, core: Core) -> str | 
     if "value_last" in named:
         hidden = trunk.add(build, named, "value_")
     else:
-        takes = core.base.features if _shows_features(named) else "obs"
+        takes = core.features if _shows_features(named) else "obs"
         own = named.layers("value_hidden")
         hidden = add_layers(build, named.arrays, own, takes, named.settings.activation)
     return build.add("dense", "value_out", hidden)
@@ -461,7 +419,7 @@ def _target_of_lstm(named: Named, trunk: Trunk, graph: Graph, core: Core) -> Tar
     sloped = any(name.endswith(".beta") for name in named.arrays)
     both = {"lstm.recurrent_bias", "value.kernel"} <= named.arrays.keys()
     dense = trunk is DENSE and named.layers("hidden") and not sloped
-    if dense and both and not core.base.previous.size:
+    if dense and both and not core.previous.size:
         return default_lstm_module(named, shares_layers=True)
     length = sequence_length(named.settings)
     return own_actor_critic(graph, named.arrays, max_seq_len=length)
