@@ -44,12 +44,30 @@ _OLD_IDS = {"default_policy": ("default",)}
 
 
 def select_policies(checkpoint: LegacyCheckpoint, names: Sequence[str]) -> LegacyCheckpoint:
-    """Selects policies by their old or new ids (empty: all), with their new ids.
+    """Selects policies by their old or new ids (empty: all), with a row for those that are dropped.
+
+    All get their new ids.
 
     Raises:
         MissingInformationError: There is no policy with one of these ids.
     """
-    return _selected(_with_todays_ids(checkpoint), names)
+    checkpoint = _with_todays_ids(checkpoint)
+    if not names:
+        return checkpoint
+    policies = checkpoint.policies
+    by_name = {**{p.old_id: p for p in policies.values()}, **policies}
+    if unknown := [name for name in names if name not in by_name]:
+        raise MissingInformationError(
+            f"The checkpoint has no policy {', '.join(map(repr, unknown))}.",
+            where=str(checkpoint.source.path),
+            fix=f"Pass one of its policies: {', '.join(policies)}.",
+        )
+    wanted = {by_name[name].policy_id for name in names}
+    checkpoint = checkpoint.with_policies(p for k, p in policies.items() if k in wanted)
+    left = ", ".join(policy_id for policy_id in policies if policy_id not in wanted)
+    message = f"not asked for: {left}"
+    dropped = Finding.info("policies", Verdict.DROPPED, "policies", message)
+    return checkpoint.with_findings([dropped] if left else [])
 
 
 def _with_todays_ids(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
@@ -76,39 +94,10 @@ def _renamed(checkpoint: LegacyCheckpoint, name: PolicyId, why: str) -> LegacyCh
     return checkpoint.with_policies([only]).with_findings([finding])
 
 
-def _selected(checkpoint: LegacyCheckpoint, names: Sequence[str]) -> LegacyCheckpoint:
-    """Selects policies, with a row for those that are dropped.
-
-    Raises:
-        MissingInformationError: There is no policy with one of these ids.
-    """
-    policies = checkpoint.policies
-    if names:
-        by_name = {**{p.old_id: p for p in policies.values()}, **policies}
-        if unknown := [name for name in names if name not in by_name]:
-            raise MissingInformationError(
-                f"The checkpoint has no policy {', '.join(map(repr, unknown))}.",
-                where=str(checkpoint.source.path),
-                fix=f"Pass one of its policies: {', '.join(policies)}.",
-            )
-        wanted = {by_name[name].policy_id for name in names}
-        checkpoint = checkpoint.with_policies(p for k, p in policies.items() if k in wanted)
-        left = ", ".join(policy_id for policy_id in policies if policy_id not in wanted)
-        if left:
-            finding = Finding.info(
-                "policies", Verdict.DROPPED, "policies", f"not asked for: {left}"
-            )
-            checkpoint = checkpoint.with_findings([finding])
-    return checkpoint
-
-
 def complete_policies(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
     """Completes the spaces and filters of policies.
 
     A policy may still lack a space afterwards.
-
-    Raises:
-        CheckpointError: The environment's observations do not fit a network.
     """
     return _with_filters(_with_spaces(checkpoint, given))
 
@@ -204,11 +193,7 @@ def _contradiction(path: str, of_env: Space, chosen: Space) -> list[Finding]:
 
 
 def _require_same_observations(path: str, of_env: Space, chosen: Space) -> None:
-    """Checks that an environment's observations fit a network.
-
-    Raises:
-        CheckpointError: They have another size.
-    """
+    """Checks that an environment's observations fit a network."""
     takes = original_space(chosen)
     if not isinstance(of_env, spaces.Box) or not isinstance(takes, spaces.Box):
         return
