@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
@@ -15,7 +17,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.conversion.disk_table import DiskTable
 from rllib_compat.formats.files import disk_errors, read_lines
 from rllib_compat.formats.paths import is_address, local_path
 from rllib_compat.formats.stores import Store
@@ -36,6 +37,45 @@ _RUNNING = "conversions.running"
 _INTERVAL, _DEAD, _SETTLE = 60.0, 600.0, 2.0
 #: The number of lines after which the log is written to a store at once.
 _MOST_LINES = 2000
+
+
+_ADD = "INSERT INTO texts VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
+_REPLACE = _ADD.replace("NOTHING", "UPDATE SET text = excluded.text")
+
+
+class DiskTable:
+    """A table of texts by name, in insertion order, in a temporary file: it may exceed memory.
+
+    The system removes the file.
+    """
+
+    def __init__(self) -> None:
+        self._rows = sqlite3.connect("", isolation_level=None)
+        self._rows.execute("PRAGMA journal_mode = OFF")
+        self._rows.execute("CREATE TABLE texts (name BLOB UNIQUE, text TEXT)")
+        weakref.finalize(self, self._rows.close)
+
+    def set(self, name: str, text: str, *, replace: bool = True) -> None:
+        """Adds a text, or replaces the one with this name."""
+        self._rows.execute(_REPLACE if replace else _ADD, (_key(name), text))
+
+    def get(self, name: str) -> str | None:
+        """Returns the text of a name, or None."""
+        found = self._rows.execute("SELECT text FROM texts WHERE name = ?", (_key(name),))
+        return next((str(text) for (text,) in found), None)
+
+    def items(self) -> Iterator[tuple[str, str]]:
+        """Yields the names and their texts."""
+        for name, text in self._rows.execute("SELECT name, text FROM texts ORDER BY rowid"):
+            yield name.decode("utf-8", "surrogatepass"), text
+
+    def __len__(self) -> int:
+        return int(self._rows.execute("SELECT COUNT(*) FROM texts").fetchone()[0])
+
+
+def _key(name: str) -> bytes:
+    """Encodes a name, which may have characters that are not valid text."""
+    return name.encode("utf-8", "surrogatepass")
 
 
 @frozen

@@ -15,8 +15,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.conversion import workers
-from rllib_compat.conversion.archive_log import Outcome, open_log
-from rllib_compat.conversion.disk_table import DiskTable
+from rllib_compat.conversion.archive_log import DiskTable, Outcome, open_log
 from rllib_compat.formats.layouts import search
 from rllib_compat.formats.manifest import NAME as MANIFEST
 from rllib_compat.formats.paths import is_address, local_path

@@ -3,26 +3,38 @@
 A model takes `obs` (preprocessed; the observation filter is a part of it), `prev_actions` and
 `prev_rewards` where the network does, and `state_in_0`, …. It gives the network's outputs by their
 names, `state_out_0`, …, and `action`: what the environment takes, of a policy that does not
-explore. A recurrent network is one step. (`trainer/exports.py` exports what a
-live `Trainer` has trained, through torch.)
+explore: the best action of its distribution, stretched or clipped to the action space, as
+`actions.py` computes it in numpy. A recurrent network is one step. (`trainer/exports.py` exports
+what a live `Trainer` has trained, through torch.)
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rllib_compat.networks import Network, Outputs
-from rllib_compat.networks.graph import OF_CRITICS, Compiled, Graph
+from rllib_compat.networks.actions import ActionChooser, ActionFitting
+from rllib_compat.networks.distributions import (
+    Categorical,
+    Deterministic,
+    Distribution,
+    Gaussian,
+    Joint,
+    Squashed,
+)
+from rllib_compat.networks.graph import OF_CRITICS, Array, Compiled, Graph
 from rllib_compat.networks.network import TARGET_PREFIX
-from rllib_compat.networks.onnx_actions import Acting
 from rllib_compat.networks.ops.in_onnx import OPS, Nodes, Taken
-from rllib_compat.neutral.spaces import Box
+from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.spaces import Box, MultiDiscrete, Space
 
 #: Opset 18 and its version of the file format: onnxruntime 1.14 (2023) and later read them.
 OPSET, _FORMAT = 18, 8
@@ -44,6 +56,78 @@ def without_critics(network: Network) -> Network:
     """A network with those outputs alone."""
     kept = {name: network.graph.outputs[name] for name in outputs_without_critics(network)}
     return replace(network, graph=replace(network.graph, outputs=kept))
+
+
+@frozen
+class Acting:
+    """How a policy acts.
+
+    Attributes:
+        chooser: Chooses an action by an output of the network.
+        fitting: How actions are fitted to their space.
+        space: The action space.
+    """
+
+    chooser: ActionChooser
+    fitting: ActionFitting
+    space: Space
+
+    def __call__(self, output: Array) -> Array:
+        """The actions by a batch of the network's output."""
+        made: Array = self.fitting(self.chooser.distribution.best(output), self.space)
+        return made
+
+    @property
+    def in_onnx(self) -> bool:
+        """Whether its action is one array, of a distribution that has nodes."""
+        chosen = self.chooser.distribution
+        return isinstance(chosen, (Categorical, Gaussian, Squashed, Deterministic)) or (
+            isinstance(chosen, Joint) and isinstance(self.space, MultiDiscrete)
+        )
+
+    def add_to(self, nodes: Nodes) -> tuple[str, tuple[int, ...]]:
+        """Adds nodes behind the model's outputs; gives the action's name and shape."""
+        value = _best(nodes, self.chooser.distribution, self.chooser.output)
+        if not isinstance(self.space, Box):
+            return value, (len(self.space.nvec),) if isinstance(self.space, MultiDiscrete) else ()
+        value = nodes.reshape(value, *self.space.shape)
+        return self._fitted(nodes, value, self.space), self.space.shape
+
+    def _fitted(self, nodes: Nodes, value: str, space: Box) -> str:
+        stretches = self.fitting.unsquash and space.bounded and space.dtype.startswith("float")
+        if stretches:
+            scale = (space.high - space.low) / 2.0
+            value = nodes.add("Mul", nodes.add("Add", value, np.array(1.0)), scale)
+            value = nodes.add("Add", value, space.low)
+        elif not self.fitting.clip:
+            return value
+        return _clipped(nodes, value, space.low, space.high)
+
+
+def _best(nodes: Nodes, chosen: Distribution, output: str) -> str:
+    if isinstance(chosen, Categorical):
+        return str(nodes.add("ArgMax", output, axis=-1, keepdims=0))
+    if isinstance(chosen, Joint):  # of choices
+        ends = np.cumsum([0, *(part.size for part in chosen.parts)])
+        parts = [nodes.slice(output, int(a), int(b)) for a, b in pairwise(ends)]
+        made = [nodes.add("ArgMax", part, axis=-1, keepdims=1) for part in parts]
+        return str(nodes.add("Concat", *made, axis=-1))
+    if isinstance(chosen, Deterministic):
+        return output
+    assert isinstance(chosen, (Gaussian, Squashed)), "in_onnx has said so"
+    value = nodes.slice(output, 0, math.prod(chosen.shape))
+    if isinstance(chosen, Squashed):
+        low, high = (np.asarray(bound, np.float64) for bound in (chosen.low, chosen.high))
+        for _ in range(chosen.squashes):
+            value = nodes.add("Tanh", value)
+        scale = np.asarray((high - low) / 2)
+        value = nodes.add("Mul", nodes.add("Add", value, np.array(1.0)), scale)
+        value = _clipped(nodes, nodes.add("Add", value, low), low, high)
+    return value
+
+
+def _clipped(nodes: Nodes, value: str, low: Array, high: Array) -> str:
+    return str(nodes.add("Min", nodes.add("Max", value, low), high))
 
 
 def to_onnx(network: Network, metadata: Mapping[str, Any], acting: Acting | None = None) -> Any:

@@ -23,8 +23,7 @@ from rllib_compat.formats.spaces import to_ray_dict
 from rllib_compat.networks import AnyNetwork, ModelSettings, Network, known
 from rllib_compat.networks.actions import find_fitting, make_chooser, module_settings
 from rllib_compat.networks.mapping import Array
-from rllib_compat.networks.onnx import outputs_without_critics, to_onnx
-from rllib_compat.networks.onnx_actions import Acting
+from rllib_compat.networks.onnx import Acting, outputs_without_critics, to_onnx
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint, PolicyState
 from rllib_compat.neutral.choices import Form
 from rllib_compat.neutral.errors import CheckpointError, NotYetError, VerificationError

@@ -29,8 +29,8 @@ EXPLORING = ("sigma0", "soft_q_temperature", "parameter_noise")
 _EPSILON = {"torch": 1e-5, "rl_module": 1e-5, "keras": 1e-3, "list": 1e-3}
 _CONTRIB_EPSILON = 1e-12
 
-#: Over which axis of `[actions, atoms]` legacy Rays centred the advantages.
-OVER_ACTIONS = -2
+#: Over which axis of `[actions, atoms]` the advantages are centred: by legacy Rays, and today.
+OVER_ACTIONS, OVER_ATOMS = -2, -1
 
 
 def exploring(model: Mapping[str, Any]) -> dict[str, Any]:

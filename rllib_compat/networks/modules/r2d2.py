@@ -18,8 +18,13 @@ from torch import Tensor, nn
 
 from rllib_compat.networks.modules.exploration import noise, noisy_layers
 from rllib_compat.networks.modules.graph_module import ModuleWithTarget
-from rllib_compat.networks.modules.layers import EncoderCatalog, dense_layers, glorot
-from rllib_compat.networks.modules.model_v2 import CUSTOM_MODEL, ModelV2Encoder
+from rllib_compat.networks.modules.layers import (
+    CUSTOM_MODEL,
+    EncoderCatalog,
+    ModelV2Encoder,
+    dense_layers,
+    glorot,
+)
 from rllib_compat.networks.modules.q import QF_PREDS, QModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public

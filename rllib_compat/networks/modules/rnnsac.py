@@ -20,8 +20,13 @@ from torch import Tensor, nn
 from rllib_compat.networks.graph import CRITIC, POLICY, TWIN
 from rllib_compat.networks.modules.distributions import squashed_gaussian
 from rllib_compat.networks.modules.graph_module import ModuleWithTarget
-from rllib_compat.networks.modules.layers import EncoderCatalog, beside_observation, dense_layers
-from rllib_compat.networks.modules.model_v2 import CUSTOM_MODEL, ModelV2Encoder
+from rllib_compat.networks.modules.layers import (
+    CUSTOM_MODEL,
+    EncoderCatalog,
+    ModelV2Encoder,
+    beside_observation,
+    dense_layers,
+)
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import modules
