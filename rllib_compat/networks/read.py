@@ -159,7 +159,11 @@ _CONTRADICTIONS = (
 )
 
 #: The readers that `registry` names, where they are not `read` of the family's own file.
-_ELSEWHERE = {"bc": "actor_critic:read_bc", "marwil": "actor_critic:read"}
+_ELSEWHERE = {
+    "appo": "actor_critic:read_appo",
+    "bc": "actor_critic:read_bc",
+    "marwil": "actor_critic:read",
+}
 
 
 def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None = None) -> Reading:

@@ -1,7 +1,7 @@
 """Policies of actor-critic algorithms, whatever they consist of: read, and drawn with new weights.
 
 BC, which was MARWIL without advantages, has them, too. Today's default module of BC has no value
-function, and no loss would train one.
+function, and no loss would train one. That of APPO has a target network.
 
 Sources: `models/{tf,torch}/{recurrent_net,attention_net}.py` (Ray 0.8.5 – 2.x),
 `models/tf/lstm_v1.py` (0.7 – 0.8.4).
@@ -9,6 +9,7 @@ Sources: `models/{tf,torch}/{recurrent_net,attention_net}.py` (Ray 0.8.5 – 2.x
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -28,6 +29,7 @@ from rllib_compat.networks.families.dense import (
     ATTENTION,
     COMPLEX_SCHEMES,
     LSTM,
+    SCHEMES,
     actor_critic,
     draw_trunk,
     own_actor_critic,
@@ -39,26 +41,28 @@ from rllib_compat.networks.families.dense import (
     wrapper_of,
 )
 from rllib_compat.networks.families.dense import read_vector as read_policy_vector
-from rllib_compat.networks.graph import Builder, Graph
+from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import (
     Move,
     Table,
     from_canonical,
+    row_to,
     to_canonical,
     torch_dense,
     torch_mlp,
 )
 from rllib_compat.networks.named import Named, plain_names, where_of
-from rllib_compat.networks.network import Network, Reading, Target
+from rllib_compat.networks.network import TARGET_PREFIX, Network, Reading, Target
 from rllib_compat.networks.previous_steps import Previous, choices_of
 from rllib_compat.networks.refusals import not_yet
 from rllib_compat.networks.settings import ModelSettings, distribution_inputs, model_setting
 from rllib_compat.networks.trunks.complex import COMPLEX, dead_names, second_names
 from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.networks.trunks.vision import VISION
+from rllib_compat.networks.unnamed import name_vector
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, ConfigError
-from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Box, Space
 from rllib_compat.ray_versions import modules
 
@@ -149,14 +153,11 @@ def _read_complex(policy: PolicyState, settings: ModelSettings) -> Reading:
 def _ignored(wrapper: str, policy: PolicyState) -> Finding:
     """Ray 0.8.5 made no LSTM on TensorFlow, and said nothing."""
     what = "an LSTM" if wrapper == LSTM else wrapper
-    return Finding(
-        "network",
-        Severity.INFO,
-        Verdict.NOTE,
-        where_of(policy),
+    message = (
         f"the config asks for {what}, the weights were made without it (that Ray ignored the key); "
-        "the weights are followed",
+        "the weights are followed"
     )
+    return Finding.info("network", Verdict.NOTE, where_of(policy), message)
 
 
 #: By what a network is made of.
@@ -221,6 +222,116 @@ def _default_module(encoder: str, head: str, *, linear: bool) -> Table:
         *torch_dense(f"{head}.net.mlp.0", "logits"),
         Move(f"{head}.log_std", "log_std.value"),
     )
+
+
+_Copy: TypeAlias = dict[str, Array] | list[Array]
+
+#: The module of ours that has a target network.
+_ASYNCHRONOUS = "rllib_compat.modules:AsynchronousModule"
+
+#: What today's default module copies, and calls the copies: `encoder` → `_old_encoder`.
+_COPY = "_old_"
+_COPIED = ("encoder.", "pi.")
+
+
+def read_appo(policy: PolicyState, settings: ModelSettings) -> Reading:
+    """Reads the network of a policy of APPO, and its target network: a copy of the policy.
+
+    TensorFlow stored the copy (Ray 0.7 – 2.x), torch did not. Where it is missing, it starts as the
+    network itself, which is what every Ray made of it when it loaded a checkpoint.
+    """
+    if is_vector(policy) and kind_of(policy, settings) != DENSE.kind:
+        return read(policy, settings)
+    main, copy, state = _split(policy, settings)
+    reading = read(main, settings)
+    copied = _read_copy(copy, main, settings) if copy else {}
+    if not copied:
+        message = (
+            "the target network is not stored; it starts as a copy of the network, as it did when "
+            "the old Ray loaded the checkpoint"
+        )
+        where = where_of(policy)
+        finding = Finding.info("target-network", Verdict.DERIVED, where, message)
+        reading = reading.noting(finding)
+    network = with_target(reading.known, copied)
+    return replace(reading, network=network, state={**state, **reading.state})
+
+
+def with_target(network: Network, copied: Mapping[str, Array]) -> Network:
+    """A network with a target network, in a module that has one.
+
+    What is not stored of the target (`copied`) is the network's own.
+    """
+    target, own = network.target, {**network.arrays, **copied}
+    if target.table is None:
+        target = replace(target, module=_ASYNCHRONOUS)
+    else:
+        copies = _copies(target.table)
+        own = {k: v for k, v in own.items() if row_to(copies, TARGET_PREFIX + k)}
+        target = replace(target, table=target.table + copies)
+    arrays = {TARGET_PREFIX + name: array for name, array in own.items()}
+    return replace(network, arrays={**network.arrays, **arrays}, target=target)
+
+
+def _copies(table: Table) -> Table:
+    """The rows of the default module's copies: `_old_encoder` and `_old_pi`."""
+    return tuple(
+        Move(_COPY + row.theirs, TARGET_PREFIX + row.ours, row.change)
+        for row in table
+        if row.theirs.startswith(_COPIED)
+    )
+
+
+def _split(
+    policy: PolicyState, settings: ModelSettings
+) -> tuple[PolicyState, _Copy | None, dict[str, float]]:
+    """The policy without the copy; the copy's weights by the names of the originals; scalars."""
+    weights = policy.weights
+    if isinstance(weights, dict):
+        copies = {name: original for name in weights if (original := _original(name, weights))}
+        main = {k: v for k, v in weights.items() if k not in copies}
+        return replace(policy, weights=main), {copies[k]: weights[k] for k in copies} or None, {}
+    if isinstance(weights, list):
+        half = len(weights) // 2
+        if [a.shape for a in weights[:half]] == [a.shape for a in weights[half:]]:
+            return replace(policy, weights=weights[:half]), weights[half:], {}
+        return policy, None, {}
+    # A flat vector (Ray 0.7), in which the copy is if V-trace was on.
+    arrays, state = name_vector(policy, settings, target=True)
+    plain = {
+        k.removeprefix(TARGET_PREFIX): v for k, v in arrays.items() if k.startswith(TARGET_PREFIX)
+    }
+    own = {k: v for k, v in arrays.items() if not k.startswith(TARGET_PREFIX)}
+    table = SCHEMES["keras"]
+    renamed = replace(policy, weights=from_canonical(table, own))
+    return renamed, from_canonical(table, plain) or None, state
+
+
+def _original(name: str, weights: Mapping[str, Array]) -> str | None:
+    """The array that this is a copy of.
+
+    `fc_1_1/kernel` is one of `fc_1/kernel`: TensorFlow counted names that were taken. Today's
+    module calls its copies `_old_encoder…` and `_old_pi…`.
+    """
+    if name.startswith(_COPY):
+        return name.removeprefix(_COPY)
+    parts = name.split("/")
+    options = [[re.sub(r"_1$", "", part) for part in parts]]
+    options += [
+        [*parts[:i], re.sub(r"_1$", "", part), *parts[i + 1 :]] for i, part in enumerate(parts)
+    ]
+    for option in options:
+        found = "/".join(option)
+        if found != name and found in weights and weights[found].shape == weights[name].shape:
+            return found
+    return None
+
+
+def _read_copy(copy: _Copy, main: PolicyState, settings: ModelSettings) -> Mapping[str, Array]:
+    """The canonical arrays of the copy; where it has no value function, the original's is read."""
+    if isinstance(copy, dict) and isinstance(main.weights, dict):
+        copy = {**main.weights, **copy}
+    return read(replace(main, weights=copy), settings).network.arrays
 
 
 def draw(arrays: Arrays, settings: ModelSettings, seen: Space, actions: Space) -> None:
