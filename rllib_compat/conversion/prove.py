@@ -9,20 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from rllib_compat import registry
 from rllib_compat.conversion import compare, recordings
-from rllib_compat.conversion.compare import HEAD, RECORDED, Array, Forward, Inputs, OutputDifference
+from rllib_compat.conversion.compare import HEAD, RECORDED, Array, Forward, OutputDifference
 from rllib_compat.conversion.complete import complete
 from rllib_compat.conversion.given import Given, Samples
 from rllib_compat.conversion.identify import identify_networks
 from rllib_compat.conversion.plan import Plan
 from rllib_compat.formats import layouts
 from rllib_compat.networks import (
-    AnyNetwork,
     CustomNetwork,
     ModelSettings,
     Network,
@@ -45,18 +44,6 @@ from rllib_compat.neutral.spaces import Box, Discrete
 ACTION = "action"
 
 
-class WrittenNetwork(Protocol):
-    """A network that was read back: a function with arrays."""
-
-    def __call__(self, inputs: Inputs, /) -> Outputs:
-        """Computes the outputs."""
-        ...
-
-    def weights(self) -> Mapping[str, Array]:
-        """The arrays by their new names."""
-        ...
-
-
 @np.errstate(over="ignore", invalid="ignore")  # weights that are no numbers have a row of their own
 def compare_written(
     plan: Plan, target: Path, samples: Samples, budget: Budget
@@ -71,18 +58,26 @@ def compare_written(
     """
     if plan.form in (Form.ONNX, Form.SAFETENSORS, Form.HUB):
         return _compare_export(plan, target, samples)
-    # The msgpack form has a custom model's own arrays, not the module's.
-    networks = known(plan.networks)
-    of_module = plan.form in OF_RAY
-    written = plan.networks if of_module else networks
-    new = _load(target, written, plan.form, budget)
-    rows = []
-    for policy_id, network in written.items():
-        arrays = network.module_state() if of_module else network.arrays
-        rows += compare.compare_weights(policy_id, arrays, new[policy_id].weights())
-    rows += compare.compare_on_samples(plan.checkpoint, networks, new, samples)
+    networks, forwards = known(plan.networks), dict[str, Forward]()
+    rows = list[OutputDifference]()
+    if plan.form in OF_RAY:
+        from rllib_compat.networks import rl_modules
+
+        for policy_id, module in rl_modules.load(target, plan.networks).items():
+            arrays = plan.networks[policy_id].module_state()
+            rows += compare.compare_weights(policy_id, arrays, module.weights())
+            forwards[policy_id] = module
+    else:  # the msgpack form has a custom model's own arrays, not the module's
+        budget.start_clock()
+        again = layouts.read(target, budget)
+        for policy_id, network in networks.items():
+            policy = again.policies[policy_id]
+            new = read_network(policy, ModelSettings.of(again, policy)).known
+            rows += compare.compare_weights(policy_id, network.arrays, new.arrays)
+            forwards[policy_id] = new.forward
+    rows += compare.compare_on_samples(plan.checkpoint, networks, forwards, samples)
     if samples.recorded is not None:
-        rows += _compare_recorded(plan, new, samples.recorded)
+        rows += _compare_recorded(plan, forwards, samples.recorded)
     return rows
 
 
@@ -247,37 +242,6 @@ def _compare_filter(policy: PolicyState, arrays: Mapping[str, Array]) -> list[Ou
     made = filtered({"obs": before})
     errors = compare.measure_errors(filtered, {"obs": before}, made)
     return compare.compare(policy.policy_id, {FILTER: behind}, made, errors, kind=RECORDED)
-
-
-@frozen
-class _NumpyNetwork:
-    """A network that was read back as data, computed by numpy."""
-
-    network: Network
-
-    def __call__(self, inputs: Inputs) -> Outputs:
-        return self.network.forward(inputs)
-
-    def weights(self) -> Mapping[str, Array]:
-        return self.network.arrays
-
-
-def _load(
-    target: Path, networks: Mapping[str, AnyNetwork], form: Form, budget: Budget
-) -> dict[str, WrittenNetwork]:
-    """Loads the new networks from the written files, as functions."""
-    if form in OF_RAY:
-        from rllib_compat.networks import rl_modules
-
-        return dict(rl_modules.load(target, networks))
-    budget.start_clock()
-    again = layouts.read(target, budget)
-    loaded: dict[str, Any] = {}
-    for policy_id in networks:
-        policy = again.policies[policy_id]
-        reading = read_network(policy, ModelSettings.of(again, policy))
-        loaded[policy_id] = _NumpyNetwork(reading.known)
-    return loaded
 
 
 @frozen
