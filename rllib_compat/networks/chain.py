@@ -116,9 +116,9 @@ class Chain:
         for layer in layers:
             name = layer.name
             if image and not layer.is_conv:
-                takes, image = f"{takes}.flat", False
+                flattened, takes, image = takes, f"{takes}.flat", False
                 if takes not in {step.name for step in build.steps}:
-                    build.add("flatten", takes, takes.removesuffix(".flat"), **self._flat)
+                    build.add("flatten", takes, flattened, channels_first=self.torch)
             settings: dict[str, Any] = {} if layer is layers[-1] else {"activation": activation}
             if layer.is_conv:
                 settings |= {"stride": [layer.stride] * 2, "padding": [[0, 0], [0, 0]]}
@@ -129,10 +129,6 @@ class Chain:
                     arrays[f"{name}.bias"] = layer.bias
             takes = name
         return takes
-
-    @property
-    def _flat(self) -> dict[str, bool]:
-        return {"channels_first": self.torch}
 
 
 def _size(layer: Layer) -> str:
@@ -177,22 +173,14 @@ def _layers(arrays: Mapping[str, Array]) -> tuple[list[Layer], list[str]]:
         tensorflow = "/" in name
         layer, _, part = name.replace("/", ".").rpartition(".")
         if part in ("kernel", "weight") and array.ndim in (2, 4) and layer:
-            kernels[layer] = array if tensorflow else _turned(array)
+            turned = array.T if array.ndim == 2 else np.transpose(array, (2, 3, 1, 0))
+            kernels[layer] = array if tensorflow else turned
         elif part == "bias" and array.ndim == 1 and layer:
             biases[layer] = array
     found = [Layer(name, kernel, biases.get(name)) for name, kernel in kernels.items()]
-    taken = {layer.name for layer in found if layer.bias is None or _fits(layer)}
+    taken = {one.name for one in found if one.bias is None or len(one.bias) == one.gives}
     odd = [name for name in arrays if name.replace("/", ".").rpartition(".")[0] not in taken]
     return found, odd
-
-
-def _turned(kernel: Array) -> Array:
-    """Torch's kernel as TensorFlow has it."""
-    return kernel.T if kernel.ndim == 2 else np.transpose(kernel, (2, 3, 1, 0))
-
-
-def _fits(layer: Layer) -> bool:
-    return layer.bias is not None and len(layer.bias) == layer.gives
 
 
 _Split = tuple[tuple[Layer, ...], tuple[Layer, ...]]

@@ -32,7 +32,7 @@ from rllib_compat.neutral.errors import CheckpointError, MissingInformationError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import import_attribute
 from rllib_compat.neutral.records import GlobalRef, StandIn
-from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Box, DictSpace, Space, TupleSpace
 from rllib_compat.ray_versions import startup
 
@@ -312,7 +312,8 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
             "The module is built with the policy's spaces, which are not known.", "both", where
         )
     model_config = _model_config(settings)
-    in_parts = model.in_parts and not _is_filtered(policy)
+    filtered = policy.observation_filter is not None and bool(policy.observation_filter.stats)
+    in_parts = model.in_parts and not filtered  # a filter had observations in one vector
     built = build_module(model.module, policy, model_config, in_parts=in_parts)
     wanted, names = built.shapes, model.names
     if keras := isinstance(policy.weights, list):
@@ -334,20 +335,14 @@ def read(policy: PolicyState, settings: ModelSettings, model: CustomModel | None
         inputs=inputs_of(policy),
         space=built.space,
     )
-    finding = Finding(
+    finding = Finding.warning(
         "custom-model",
-        Severity.WARNING,
         Verdict.NOTE,
         f"{where}.weights",
         f"the weights went into {model.module} {_told(old, built.space)}{UNSETTLED}",
         "pass --recorded FILE (`rllib-compat recorder` prints what makes one)",
     )
     return Reading(network, (finding,), state)
-
-
-def _is_filtered(policy: PolicyState) -> bool:
-    """Whether a filter saw the observations; it had them in one vector."""
-    return policy.observation_filter is not None and bool(policy.observation_filter.stats)
 
 
 def _told(old: Mapping[str, Array], space: Space) -> str:

@@ -52,16 +52,13 @@ _KEYS = (
 def of_networks(config: Mapping[str, Any]) -> dict[str, Any]:
     """What of a config networks depend on, as plain data."""
     found = {key: config[key] for key in _KEYS if key in config}
-    if _explores_by_weights(config.get("exploration_config")):
+    exploration = config.get("exploration_config")
+    if isinstance(exploration, Mapping) and "ParameterNoise" in str(exploration.get("type")):
         found["parameter_noise"] = True
     model = config.get("model")
     if isinstance(model, Mapping):
         found["model"] = {k: v for k, v in model.items() if not k.startswith("custom_")}
     return found
-
-
-def _explores_by_weights(exploration: object) -> bool:
-    return isinstance(exploration, Mapping) and "ParameterNoise" in str(exploration.get("type"))
 
 
 #: What only networks of the installed Ray have, or draw their first weights by.
@@ -82,14 +79,11 @@ def makes(algorithm: str, config: Mapping[str, Any]) -> bool:
 
     None is where the model is the user's own.
     """
-    if any(_names_a_model(config.get(section)) for section in ("model", "policy_model", "Q_model")):
+    sections = (config.get(section) for section in ("model", "policy_model", "Q_model"))
+    if any(isinstance(one, Mapping) and one.get("custom_model") for one in sections):
         return False
     described = registry.of(algorithm).reader in _AS_TODAY
     return drawer(algorithm) is not None and not described and not only_todays(config)
-
-
-def _names_a_model(section: object) -> bool:
-    return isinstance(section, Mapping) and bool(section.get("custom_model"))
 
 
 def takes_attention(algorithm: str) -> bool:

@@ -389,7 +389,9 @@ def plan(
         try:
             states = read(policies[policy_id], network)
         except CheckpointError as error:
-            message = f"{_subject(network)} reset: {error.found}"
+            several = len(network.optimizers) > 1
+            subject = "the optimizers start" if several else "the optimizer starts"
+            message = f"{subject} reset: {error.found}"
             findings.append(_finding(policy_id, Verdict.RESET, message))
             continue
         if states is None:
@@ -473,10 +475,6 @@ def _read(group: Group, stored: Any, policy: PolicyState, network: Weights) -> A
     elif state is not None and any(array.size != 1 for array in state.mean.values()):
         raise CheckpointError(f"{group.stack} is one number, and its moments are more")
     return state
-
-
-def _subject(network: Weights) -> str:
-    return "the optimizers start" if len(network.optimizers) > 1 else "the optimizer starts"
 
 
 def _told(policy_id: str, states: States) -> Finding:

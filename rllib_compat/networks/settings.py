@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -145,24 +145,17 @@ def model_setting(model: Mapping[str, Any], key: str) -> Any:
     return model[key] if key in model else keys.model_default(key)
 
 
-#: What describes a network's layers, and is reckoned with: lists of sizes, sizes, numbers.
-_LISTS_OF_SIZES: tuple[str, ...] = (
-    "fcnet_hiddens",
-    "post_fcnet_hiddens",
-    "hiddens",
-    "actor_hiddens",
+_LISTS_OF_SIZES = (
+    *("fcnet_hiddens", "post_fcnet_hiddens", "hiddens", "actor_hiddens", "critic_hiddens"),
+    *("actor_hidden", "critic_hidden", "head_fcnet_hiddens"),
 )
-_LISTS_OF_SIZES += ("critic_hiddens", "actor_hidden", "critic_hidden", "head_fcnet_hiddens")
-_SIZES: tuple[str, ...] = ("lstm_cell_size", "dim", "num_atoms", "n_step", "num_actions")
-_SIZES += tuple(
-    f"attention_{part}"
-    for part in ("num_transformer_units", "dim", "num_heads", "head_dim", "position_wise_mlp_dim")
+_SIZES = (
+    *("lstm_cell_size", "dim", "num_atoms", "n_step", "num_actions"),
+    *("attention_num_transformer_units", "attention_dim", "attention_num_heads"),
+    *("attention_head_dim", "attention_position_wise_mlp_dim", "attention_memory_inference"),
+    *("attention_memory_training", "attention_use_n_prev_actions", "attention_use_n_prev_rewards"),
 )
-_SIZES += ("attention_memory_inference", "attention_memory_training")
-_SIZES += ("attention_use_n_prev_actions", "attention_use_n_prev_rewards")
 _NUMBERS = ("v_min", "v_max", "attention_init_gru_gate_bias", "sigma0")
-#: How long sequences are; QMIX's were never cut: 999,999.
-_LENGTHS = ("max_seq_len",)
 _LARGEST = 1 << 16
 _LONGEST = 1_000_000
 _LONGEST_LIST = 1000
@@ -170,29 +163,16 @@ _LARGEST_NUMBER = 1e30
 
 
 def require_sound(config: Mapping[str, Any], where: str) -> None:
-    """Makes sure that what a config says of layers can be reckoned with.
-
-    Raises:
-        CheckpointError: It says something else than sizes and numbers.
-    """
-    for key in (*_LISTS_OF_SIZES, *_SIZES, *_LENGTHS, *_NUMBERS):
-        value = config.get(key)
-        if value is None:
-            continue
-        if key in _LISTS_OF_SIZES:
-            sound, wanted = _are_sizes(value), "a list of sizes"
-        elif key in _SIZES:
-            sound, wanted = _is_size(value), "a size"
-        elif key in _LENGTHS:
-            sound, wanted = _is_size(value, _LONGEST), "a length"
-        else:
-            sound, wanted = _is_finite(value), "a number"
-        if not sound:
-            raise CheckpointError(
-                f"The config's {key!r} should be {wanted}, and is {repr(value)[:80]}.",
-                where=f"{where}.{key}",
-                fix="Pass the config of the training: --config params.json.",
-            )
+    """Makes sure that what a config says of layers can be reckoned with."""
+    for wanted, (keys_of_kind, is_sound) in _SOUND.items():
+        for key in keys_of_kind:
+            value = config.get(key)
+            if value is not None and not is_sound(value):
+                raise CheckpointError(
+                    f"The config's {key!r} should be {wanted}, and is {repr(value)[:80]}.",
+                    where=f"{where}.{key}",
+                    fix="Pass the config of the training: --config params.json.",
+                )
 
 
 def _is_size(value: Any, largest: int = _LARGEST) -> bool:
@@ -214,6 +194,16 @@ def _are_sizes(value: object) -> bool:
     )
 
 
+#: What describes a network's layers, and is reckoned with; and what makes sure of it.
+_SOUND: Mapping[str, tuple[tuple[str, ...], Callable[[Any], bool]]] = {
+    "a list of sizes": (_LISTS_OF_SIZES, _are_sizes),
+    "a size": (_SIZES, _is_size),
+    # Sequences of QMIX were never cut: 999,999.
+    "a length": (("max_seq_len",), lambda value: _is_size(value, _LONGEST)),
+    "a number": (_NUMBERS, _is_finite),
+}
+
+
 def _shares_layers(config: Mapping[str, Any], model: Mapping[str, Any], algorithm: str) -> bool:
     for given in (config.get("vf_share_layers"), model.get("vf_share_layers")):
         if given is not None:
@@ -226,9 +216,6 @@ def _given(value: object) -> dict[str, Any]:
 
     An array among them is read as a list: it could be asked neither whether it is
     true nor whether it equals something.
-
-    Raises:
-        CheckpointError: An array is too large for that.
     """
     found = dict(value) if isinstance(value, Mapping) else {}
     for key, array in found.items():

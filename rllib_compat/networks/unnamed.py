@@ -26,6 +26,7 @@ from rllib_compat.networks.trunks.vision import Filter, filters_for
 from rllib_compat.neutral.checkpoint import PolicyState, size_of
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.spaces import Space
 
 
 def name_vision(
@@ -303,6 +304,19 @@ def name_vector(
         where_of(policy),
         len(fits),
     )
+
+
+def require_spaces(policy: PolicyState) -> tuple[Space, Space]:
+    """The spaces of a policy whose weights are one vector."""
+    seen, actions = policy.observation_space, policy.action_space
+    if seen is None or actions is None:
+        raise refusals.needed(
+            f"The weights are one vector of {size_of(policy.weights)} numbers without names; both "
+            "spaces are needed to cut it.",
+            "both",
+            where_of(policy),
+        )
+    return seen, actions
 
 
 def observation_size(policy: PolicyState, settings: ModelSettings) -> int:

@@ -47,9 +47,7 @@ def dropped_parts(plan: Plan) -> list[Finding]:
         "counters": checkpoint.counters.iteration is not None,
         "policies.*.optimizer": any(p.optimizer for p in checkpoint.policies.values()),
         "policies.*.observation_filter": any(
-            p.observation_filter
-            and p.observation_filter.stats
-            and FILTER not in _steps(networks[i])
+            p.observation_filter and p.observation_filter.stats and not _holds_filter(networks[i])
             for i, p in checkpoint.policies.items()
         ),
         "policies.*.exploration": any(p.exploration for p in checkpoint.policies.values()),
@@ -82,26 +80,21 @@ def _filled(checkpoint: LegacyCheckpoint, networks: Mapping[str, AnyNetwork]) ->
     return module
 
 
-def _steps(network: AnyNetwork) -> set[str]:
-    return {step.name for step in network.graph.steps} if isinstance(network, Network) else set()
+def _holds_filter(network: AnyNetwork) -> bool:
+    return isinstance(network, Network) and any(s.name == FILTER for s in network.graph.steps)
 
 
 def _complete(spec: RLModuleSpec, algorithm: str | None) -> None:
-    """Sets the default module class of a spec; that of a removed algorithm is another's."""
+    """Sets the default module class of a spec; that of a removed algorithm is its successor's."""
     if spec.module_class is not None:
         return
-    config = _successor(algorithm)
+    config: Any = configs.todays_config(registry.of(algorithm).becomes or "PPO")
     default = config.get_default_rl_module_spec()
     spec.module_class = default.module_class
     # The weights are set, so initializers are not needed; they would require this package.
     spec.catalog_class = getattr(default.catalog_class, "of_ray", default.catalog_class)
     if isinstance(spec.model_config, dict):
         spec.model_config = config.model_config | spec.model_config
-
-
-def _successor(algorithm: str | None) -> Any:
-    """Returns a config of an algorithm with the same default modules: its successor, or PPO."""
-    return configs.todays_config(registry.of(algorithm).becomes or "PPO")
 
 
 def build(

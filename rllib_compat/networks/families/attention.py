@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from rllib_compat.networks.families.dense import (
     actor_critic,
@@ -29,7 +30,7 @@ from rllib_compat.networks.families.dense import (
 )
 from rllib_compat.networks.families.recurrent import dead_arrays, described_base
 from rllib_compat.networks.graph import Builder, Graph
-from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, keras, torch_dense
+from rllib_compat.networks.mapping import TRANSPOSED, Move, Table, keras, row_for, torch_dense
 from rllib_compat.networks.named import Named, plain_names
 from rllib_compat.networks.network import Reading
 from rllib_compat.networks.previous_steps import Core, add_base
@@ -133,15 +134,9 @@ def names_of(trunk: Trunk, scheme: str, names: Iterable[str]) -> Table:
     """The names of a whole network with attention, as the arrays really have them."""
     names = list(names)
     renamed = ordered(names) if scheme == "keras" else {name: name for name in names}
-    rows = []
-    for real, name in renamed.items():
-        for move in (*ATTENTION_TABLES[scheme], *trunk.tables[scheme]):
-            theirs, ours = move.names
-            index = theirs.index_of(name)
-            if index is not None:
-                rows.append(Move(real, ours.at(index), move.change))
-                break
-    return tuple(rows)
+    table = (*ATTENTION_TABLES[scheme], *trunk.tables[scheme])
+    rows = ((real, row_for(table, name)) for real, name in renamed.items())
+    return tuple(replace(row, theirs=real) for real, row in rows if row)
 
 
 #: What each framework's layer norm adds to the variance. Only TensorFlow's layers behind attention

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from rllib_compat.networks.graph import Array, Builder, Graph
 from rllib_compat.networks.mapping import Move
 from rllib_compat.networks.named import Named, where_of
-from rllib_compat.networks.network import Network, Reading, Target
+from rllib_compat.networks.network import Reading, Target
 from rllib_compat.networks.observations import original_space
 from rllib_compat.networks.refusals import (
     contradiction,
@@ -51,8 +52,10 @@ def posterior(policy: PolicyState) -> dict[str, Array]:
         CheckpointError: Some are missing, or of different shapes.
     """
     if isinstance(policy.weights, dict):
-        own = policy.weights.keys() == set(PARTS)
-        stacks = _of_module(policy.weights) if own else _of_names(policy, policy.weights)
+        if policy.weights.keys() == set(PARTS):  # of a module
+            stacks = {part: list(np.atleast_1d(policy.weights[part])) for part in PARTS}
+        else:
+            stacks = _of_names(policy, policy.weights)
     else:
         stacks = _of_list(policy, policy.weights)
     shapes = {part: {array.shape for array in stacks[part]} for part in PARTS}
@@ -61,10 +64,6 @@ def posterior(policy: PolicyState) -> dict[str, Array]:
             listed = " and ".join(map(str, sorted(found)))
             raise contradiction(f"The arms have a {part} of the shapes {listed}.", where_of(policy))
     return {f"{ARMS}.{part}": np.stack(stacks[part]) for part in PARTS}
-
-
-def _of_module(arrays: Mapping[str, Array]) -> dict[str, list[Array]]:
-    return {part: list(np.atleast_1d(arrays[part])) for part in PARTS}
 
 
 def _of_names(policy: PolicyState, arrays: Mapping[str, Array]) -> dict[str, list[Array]]:
@@ -116,7 +115,7 @@ _NEAR_ALPHA = 0.01
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
     """Reads the posterior of a policy."""
     arrays = posterior(policy)
-    named = Named(policy, settings, arrays, "torch", TABLE)
+    named = Named(policy, settings, arrays, "posterior", TABLE)
     alpha = _alpha(named)
     items = _table(named)
     named_arrays = isinstance(policy.weights, dict)
@@ -135,16 +134,10 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         options["drawn_from"] = _drawn_from(policy)
     count, size = arrays[f"{ARMS}.theta"].shape
     what = f"{count} arms" if items is None else f"{items[0].shape[0]} items"
-    network = Network(
-        kind="linear bandit",
-        summary=f"{what} of {size} numbers, {'Thompson sampling' if sampling else 'LinUCB'}",
-        scheme="posterior",
-        arrays=arrays,
-        graph=graph,
-        target=Target(MODULE, options, TABLE),
-        names=TABLE,
-        space=None if items is None else original_space(policy.observation_space),
-    )
+    summary = f"{what} of {size} numbers, {'Thompson sampling' if sampling else 'LinUCB'}"
+    network = named.network("linear bandit", summary, graph, Target(MODULE, options, TABLE))
+    if items is not None:
+        network = replace(network, space=original_space(policy.observation_space))
     notes = [] if times == 1.0 else [named.note(_TWICE)]
     regret = named.note(
         "checkpoints do not hold the cumulative regret: it starts from zero",

@@ -48,7 +48,7 @@ from rllib_compat.networks.settings import ModelSettings, distribution_inputs, m
 from rllib_compat.networks.trunks.complex import COMPLEX, is_complex, is_in_parts
 from rllib_compat.networks.trunks.dense import DENSE, Trunk, add_layers
 from rllib_compat.networks.trunks.vision import VISION
-from rllib_compat.networks.unnamed import Shape, cut, total
+from rllib_compat.networks.unnamed import Shape, cut, require_spaces, total
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.report import Verdict
 from rllib_compat.neutral.spaces import Box, Space
@@ -233,17 +233,9 @@ def read_vector(policy: PolicyState, settings: ModelSettings) -> Reading:
 
     That was the policy; the value function that the model had made was not stored.
     """
-    where, vector = where_of(policy), np.asarray(policy.weights)
-    if policy.observation_space is None or policy.action_space is None:
-        raise refusals.needed(
-            f"The weights are one vector of {vector.size} numbers without names; both spaces are "
-            "needed to cut it.",
-            "both",
-            where,
-        )
-    hiddens = settings.hidden_sizes
-    inputs = policy.observation_space.flat_size()
-    outputs = distribution_inputs(policy.action_space) or 0
+    vector, (seen, actions) = np.asarray(policy.weights), require_spaces(policy)
+    inputs, hiddens = seen.flat_size(), settings.hidden_sizes
+    outputs = distribution_inputs(actions) or 0
     # Ray 0.7.5 – 0.8.5 ignored `free_log_std` on TensorFlow.
     for free_log_std in (settings.free_log_std, False):
         rows = Shape(inputs, hiddens, outputs, True, free_log_std).policy()
@@ -253,7 +245,7 @@ def read_vector(policy: PolicyState, settings: ModelSettings) -> Reading:
     raise refusals.no_fit(
         f"The vector of {vector.size} numbers",
         f"policy with {inputs} inputs, hidden layers {list(hiddens)} and {outputs} outputs",
-        where,
+        where_of(policy),
     )
 
 

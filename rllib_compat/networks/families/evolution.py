@@ -31,7 +31,7 @@ from rllib_compat.networks.families.dense import (
     policy_only,
 )
 from rllib_compat.networks.graph import Array, Graph
-from rllib_compat.networks.mapping import from_canonical, to_canonical
+from rllib_compat.networks.mapping import Table, from_canonical, to_canonical
 from rllib_compat.networks.named import Named, where_of
 from rllib_compat.networks.network import Network, Reading, own_module
 from rllib_compat.networks.observations import preprocessed_image, require_image
@@ -50,7 +50,7 @@ from rllib_compat.networks.unnamed import (
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import ConfigError
-from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Box, Space
 
 
@@ -114,10 +114,7 @@ def _torch_rows(policy: PolicyState, settings: ModelSettings, outputs: int, size
     made = [*filters, Filter(outputs, (1, 1), (1, 1))]
     rows = dict(conv_rows([*layers("conv", len(filters)), "logits"], image[-1], made))
     rows |= dict(dense_rows(["value"], (channels, 1)))
-    if total(rows.items()) != size:  # a config's sizes take no memory, where they do not fit
-        return list(rows.items())
-    torch = from_canonical(VISION_SCHEMES["torch"], {k: np.empty(v) for k, v in rows.items()})
-    return [(name, torch[name].shape) for name in sorted(torch)]
+    return _sorted(rows, size, VISION_SCHEMES["torch"])
 
 
 def _without_value(network: Network, *, deterministic: bool) -> Network:
@@ -186,12 +183,13 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
                 )
                 network = policy_only(named, deterministic=deterministic)
                 return named.reading(network, *_findings(policy, settings))
+    may_have_own = settings.ray is None or _has_own_layers(settings)
     raise refusals.no_fit(
         f"The vector of {vector.size} numbers",
         f"fully connected network with {inputs} inputs, hidden layers {list(hiddens)} and "
         f"{outputs or 'unknown'} outputs",
         where,
-        fix=_OTHER_POLICY.get(settings.algorithm, "") if _may_have_own_layers(settings) else "",
+        fix=_OTHER_POLICY.get(settings.algorithm, "") if may_have_own else "",
     )
 
 
@@ -230,10 +228,6 @@ def _has_own_layers(settings: ModelSettings) -> bool:
     return settings.ray.startswith("0.5")
 
 
-def _may_have_own_layers(settings: ModelSettings) -> bool:
-    return settings.ray is None or _has_own_layers(settings)
-
-
 def _as_model(settings: ModelSettings) -> ModelSettings:
     """The settings with the layers of Ray 0.5, where it is one, as those of a model."""
     if not _has_own_layers(settings):
@@ -264,18 +258,20 @@ def _orders(
         order = shape.keras_order()
         names = [f"{layer}.{part}" for layer in order for part in ("kernel", "bias")]
         yield "list", [(name, both[name]) for name in names]
-    yield "torch", _sorted(both, size)
+    table = SCHEMES["torch"]
+    yield "torch", _sorted(both, size, table)
     if activation.lower() in _SWISH:
         # Ray 1.0 – 2.x had a slope in each of torch's swish.
         slopes = {n.replace("kernel", "beta"): (1,) for n in both if "hidden." in n}
-        yield "torch", _sorted(both | {k: v for k, v in slopes.items() if k.endswith("beta")}, size)
+        both |= {k: v for k, v in slopes.items() if k.endswith("beta")}
+        yield "torch", _sorted(both, size, table)
 
 
-def _sorted(shapes: Mapping[str, tuple[int, ...]], size: int) -> Rows:
+def _sorted(shapes: Mapping[str, tuple[int, ...]], size: int, table: Table) -> Rows:
     """Names and shapes as torch's `state_dict` has them, sorted; of another size, in any order."""
     if total(shapes.items()) != size:  # a config's sizes take no memory, where they do not fit
         return list(shapes.items())
-    named = from_canonical(SCHEMES["torch"], {k: np.empty(v) for k, v in shapes.items()})
+    named = from_canonical(table, {k: np.empty(v) for k, v in shapes.items()})
     return [(name, named[name].shape) for name in sorted(named)]
 
 
@@ -286,9 +282,8 @@ def _findings(policy: PolicyState, settings: ModelSettings) -> list[Finding]:
     filtered = config.get("observation_filter", "MeanStdFilter") != "NoFilter"
     if filtered and not (policy.observation_filter and policy.observation_filter.stats):
         findings.append(
-            Finding(
+            Finding.warning(
                 "observation-filter",
-                Severity.WARNING,
                 Verdict.ABSENT,
                 f"policies.{policy.policy_id}.observation_filter",
                 "observations were normalised, and the checkpoint does not hold their mean and "
@@ -297,14 +292,10 @@ def _findings(policy: PolicyState, settings: ModelSettings) -> list[Finding]:
             )
         )
     if isinstance(policy.action_space, Box):
-        findings.append(
-            Finding(
-                "network",
-                Severity.INFO,
-                Verdict.NOTE,
-                f"policies.{policy.policy_id}",
-                "the output is the action; the noise that training added "
-                f"(action_noise_std={config.get('action_noise_std', 0.01)}) is not part of it",
-            )
+        message = (
+            "the output is the action; the noise that training added "
+            f"(action_noise_std={config.get('action_noise_std', 0.01)}) is not part of it"
         )
+        path = f"policies.{policy.policy_id}"
+        findings.append(Finding.info("network", Verdict.NOTE, path, message))
     return findings

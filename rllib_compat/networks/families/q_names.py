@@ -134,9 +134,10 @@ class Counted:
                 yield from _place(_stack(stream, [*hidden, *dense], norms), prefix)
                 continue
             copies = 2 if self._has_target() else 1
+            hiddens = sum(base.startswith("hidden_") for _, base in self.layers)
             for copy, prefix in enumerate(("", TARGET_PREFIX)[:copies]):
                 yield from _place(
-                    _both(_part(dense, copy, copies), _part(norms, copy, copies), self._hiddens()),
+                    _both(_part(dense, copy, copies), _part(norms, copy, copies), hiddens),
                     prefix,
                 )
 
@@ -146,9 +147,6 @@ class Counted:
         if self.parts:
             own = ["logits"]
         return any(len(self.layers.get(("", base), ())) > 1 for base in own)
-
-    def _hiddens(self) -> int:
-        return sum(base.startswith("hidden_") for _, base in self.layers)
 
 
 def _split(name: str) -> tuple[str, str, str]:

@@ -45,6 +45,7 @@ from rllib_compat.networks.unnamed import (
     cut_vector,
     dense_rows,
     keras_order,
+    require_spaces,
     scalars_of,
 )
 from rllib_compat.neutral.checkpoint import PolicyState
@@ -84,24 +85,15 @@ def name_vector(
     Returns:
         The arrays under the names of their variables, and the scalars found between them.
     """
-    where, seen, acts = where_of(policy), policy.observation_space, policy.action_space
-    if seen is None or acts is None:
-        raise refusals.needed(
-            f"The weights are one vector of {vector.size} numbers without names; the spaces are "
-            "needed to cut it.",
-            "both",
-            where,
-        )
     scalars = scalars_of(settings)
     between: Rows = [(name, ()) for name in scalars]
-    for policy_rows, value_rows in _layouts(seen, acts, settings):
+    for policy_rows, value_rows in _layouts(*require_spaces(policy), settings):
         # Ray 0.7 made the value function last, after the scalars of the loss.
         for rows in ([*policy_rows, *between], policy_rows):
             if found := cut_vector(vector, rows, value_rows, scalars):
                 return found
-    raise refusals.no_fit(
-        f"The vector of {vector.size} numbers", "LSTM around the config's network", where
-    )
+    found = f"The vector of {vector.size} numbers"
+    raise refusals.no_fit(found, "LSTM around the config's network", where_of(policy))
 
 
 def _layouts(seen: Space, acts: Space, settings: ModelSettings) -> Iterator[tuple[Rows, Rows]]:
@@ -263,17 +255,13 @@ def names_of(trunk: Trunk, scheme: str) -> Table:
     if scheme == "slim":
         head = () if trunk is DENSE else _CONVOLUTION_HEAD
         return (*LSTM_TABLES["slim"], *head, *own, *slim)
-    renamed = (
-        Move(f"default_model/{_as_layers(m.theirs)}", m.ours, m.change)
+    renamed = (  # what tf.layers called an array of tf.contrib.slim
+        Move(f"default_model/{name}", m.ours, m.change)
         for m in slim
-        if "fc_out" not in m.theirs
+        for name in [m.theirs.replace("/weights", "/kernel").replace("/biases", "/bias")]
+        if "fc_out" not in name
     )
     return (*LSTM_TABLES["layers"], *renamed)
-
-
-def _as_layers(slim: str) -> str:
-    """What tf.layers called an array of tf.contrib.slim."""
-    return slim.replace("/weights", "/kernel").replace("/biases", "/bias")
 
 
 def split_cells(plain: Mapping[str, Array]) -> dict[str, Array]:

@@ -109,14 +109,16 @@ def read_catalog_models(named: Named, trunks: Trunks) -> tuple[Named, Graph, str
     """
     models: dict[str, Graph] = {}
     lost = ""
-    for stack in (stack for stack in OUTPUTS if _has(named, stack)):
+    present = {name.partition(".")[0] for name in named.arrays}
+    for stack in (stack for stack in OUTPUTS if stack in present):
         try:
             models[stack] = _model(_of_stack(named, stack), trunks[stack])
         except NotConvertibleError as error:
             if stack == POLICY:
                 raise
             lost = error.found
-    kept = [row for row in named.table if _stack_of(row.ours) in models]
+    stacks = ((row, row.ours.removeprefix(TARGET_PREFIX).partition(".")[0]) for row in named.table)
+    kept = [row for row, stack in stacks if stack in models]
     dropped = [row.theirs for row in named.table if row not in kept]
     arrays = {row.ours: named.arrays[row.ours] for row in kept}
     unused = (*named.unused, *dropped)
@@ -125,14 +127,6 @@ def read_catalog_models(named: Named, trunks: Trunks) -> tuple[Named, Graph, str
         _graph_of_models(named, models),
         lost,
     )
-
-
-def _stack_of(name: str) -> str:
-    return name.removeprefix(TARGET_PREFIX).partition(".")[0]
-
-
-def _has(named: Named, stack: str) -> bool:
-    return any(name.startswith(f"{stack}.") for name in named.arrays)
 
 
 def _of_stack(named: Named, stack: str) -> Named:

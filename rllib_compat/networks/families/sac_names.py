@@ -24,7 +24,7 @@ from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.networks.trunks.complex import COMPLEX, dead_names
 from rllib_compat.networks.trunks.dense import DENSE, Trunk
 from rllib_compat.networks.trunks.vision import VISION
-from rllib_compat.networks.unnamed import Rows, cut, dense_rows, total
+from rllib_compat.networks.unnamed import Rows, cut, dense_rows, require_spaces, total
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.spaces import Box
 from rllib_compat.registry import keys
@@ -66,22 +66,6 @@ def hiddens_of(settings: ModelSettings, stack: str) -> tuple[int, ...]:
     hiddens = model_of(settings, stack).hiddens
     assert hiddens is not None  # they have a default
     return hiddens
-
-
-def name_arrays(policy: PolicyState, settings: ModelSettings) -> tuple[str, dict[str, Array]]:
-    """Names the arrays of a policy.
-
-    Returns:
-        `list` or `vector`, and the arrays.
-
-    Raises:
-        NotYetError: Their order is not known.
-        MissingInformationError: A space has to be given.
-        CheckpointError: They do not fit the config.
-    """
-    if isinstance(policy.weights, list):
-        return "list", _name_list(policy.weights, settings, where_of(policy))
-    return "vector", _name_vector(policy, settings)
 
 
 def _name_list(weights: list[Array], settings: ModelSettings, where: str) -> dict[str, Array]:
@@ -142,16 +126,10 @@ def _numbered(given: Sequence[str], index: int) -> str:
 def _name_vector(policy: PolicyState, settings: ModelSettings) -> dict[str, Array]:
     """Cuts the flat vector of Ray 0.7: online networks, temperature, and the critics' targets."""
     vector, where = np.asarray(policy.weights), where_of(policy)
-    if policy.observation_space is None or policy.action_space is None:
-        raise refusals.needed(
-            f"The weights are one vector of {vector.size} numbers without names; the sizes of "
-            "observations and actions are needed to cut it.",
-            "both",
-            where,
-        )
+    observations, acts = require_spaces(policy)
     if settings.config.get("use_state_preprocessor"):
         raise refusals.not_yet("a vector of a SAC policy with use_state_preprocessor", where)
-    seen, actions = policy.observation_space.flat_size(), policy.action_space.flat_size()
+    seen, actions = observations.flat_size(), acts.flat_size()
     # The policy gave means, and a triangle of deviations of which the diagonal counts.
     outputs = actions + actions * (actions + 1) // 2
     sizes = {POLICY: (seen, *hiddens_of(settings, POLICY), outputs)}
@@ -238,19 +216,15 @@ _COUNTED = re.compile(
 
 
 def read_named(policy: PolicyState, settings: ModelSettings) -> tuple[Named, Trunks]:
-    """Names the arrays of a policy, and finds the parts of each stack.
-
-    Raises:
-        NotYetError: Arrays belong to no network that is known.
-        MissingInformationError: A space has to be given.
-        CheckpointError: The config and unnamed arrays contradict each other.
-    """
+    """Names the arrays of a policy, and finds the parts of each stack."""
     scheme = "keras"
     if isinstance(policy.weights, dict):
         plain, _ = plain_names(policy)
         plain = {name: array for name, array in plain.items() if not name.endswith(_CONSTANT)}
+    elif isinstance(policy.weights, list):
+        scheme, plain = "list", _name_list(policy.weights, settings, where_of(policy))
     else:
-        scheme, plain = name_arrays(policy, settings)
+        scheme, plain = "vector", _name_vector(policy, settings)
     trunks = _trunks(policy, plain)
     if any(name.startswith("pi_encoder.") for name in plain):
         scheme, placed = "rl_module", _of_modules(plain)

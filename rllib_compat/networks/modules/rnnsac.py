@@ -75,10 +75,11 @@ class RNNSACModule(ModuleWithTarget):
                 fix="Flatten the observations, or use Discrete actions.",
             )
         count = int(space.n) if self.discrete else int(np.prod(space.shape))
-        judged, values = (seen, count) if self.discrete else (_wider(seen, count), 1)
+        judged, values = seen, count
         self._judges = [CRITIC, TWIN] if options["twin_q"] else [CRITIC]
         theirs = {**options, **options.get("critics", {})}
         if not self.discrete:  # the action is last: all go through the layers
+            judged, values = gymnasium.spaces.Box(-np.inf, np.inf, (seen.shape[0] + count,)), 1
             theirs |= {"lstm_use_prev_action": False, "lstm_use_prev_reward": False}
         self.net = nn.ModuleDict(
             {
@@ -283,11 +284,6 @@ def _computed(part: Any, seen: Tensor, state: Mapping[str, Tensor]) -> tuple[Ten
     """What a part gives for each step, and its state after the last."""
     encoded = part["encoder"]({Columns.OBS: seen, Columns.STATE_IN: state})
     return part["head"](encoded[ENCODER_OUT]), encoded[Columns.STATE_OUT]
-
-
-def _wider(space: Any, more: int) -> Any:
-    """The space of what `_beside` gives."""
-    return gymnasium.spaces.Box(-np.inf, np.inf, (space.shape[0] + more,))
 
 
 def _beside(seen: Tensor, actions: Tensor) -> Tensor:
