@@ -92,8 +92,8 @@ def name_vector(
         for rows in ([*policy_rows, *between], policy_rows):
             if found := cut_vector(vector, rows, value_rows, scalars):
                 return found
-    found = f"The vector of {vector.size} numbers"
-    raise refusals.no_fit(found, "LSTM around the config's network", where_of(policy))
+    what = f"The vector of {vector.size} numbers"
+    raise refusals.no_fit(what, "LSTM around the config's network", where_of(policy))
 
 
 def _layouts(seen: Space, acts: Space, settings: ModelSettings) -> Iterator[tuple[Rows, Rows]]:
