@@ -25,24 +25,9 @@ WIDTH = 92
 
 #: The order in which Ray's own examples call the methods.
 METHODS = (
-    "api_stack",
-    "environment",
-    "framework",
-    "resources",
-    "python_environment",
-    "env_runners",
-    "learners",
-    "training",
-    "rl_module",
-    "multi_agent",
-    "callbacks",
-    "evaluation",
-    "offline_data",
-    "reporting",
-    "checkpointing",
-    "debugging",
-    "fault_tolerance",
-    "experimental",
+    *("api_stack", "environment", "framework", "resources", "python_environment", "env_runners"),
+    *("learners", "training", "rl_module", "multi_agent", "callbacks", "evaluation"),
+    *("offline_data", "reporting", "checkpointing", "debugging", "fault_tolerance", "experimental"),
 )
 
 

@@ -37,28 +37,12 @@ from rllib_compat.registry import keys as table
 #: hold: recorded in `tests/legacy/odd_values`.
 NOTHING_IF_EMPTY = frozenset(
     {
-        "before_learn_on_batch",
-        "callbacks",
-        "custom_eval_function",
-        "entropy_coeff_schedule",
-        "env_config",
-        "env_task_fn",
-        "evaluation_config",
-        "evaluation_duration_unit",
-        "evaluation_num_episodes",
-        "evaluation_num_workers",
-        "extra_python_environs_for_driver",
-        "extra_python_environs_for_worker",
-        "grad_norm_clipping",
-        "horizon",
-        "input_config",
-        "log_level",
-        "num_workers",
-        "output_compress_columns",
-        "output_config",
-        "preprocessor_pref",
-        "sample_collector",
-        "schedule_max_timesteps",
+        *("before_learn_on_batch", "callbacks", "custom_eval_function", "entropy_coeff_schedule"),
+        *("env_config", "env_task_fn", "evaluation_config", "evaluation_duration_unit"),
+        *("evaluation_num_episodes", "evaluation_num_workers", "extra_python_environs_for_driver"),
+        *("extra_python_environs_for_worker", "grad_norm_clipping", "horizon", "input_config"),
+        *("log_level", "num_workers", "output_compress_columns", "output_config"),
+        *("preprocessor_pref", "sample_collector", "schedule_max_timesteps"),
     }
 )
 #: Configs inside configs (an `evaluation_config`, a policy's own) are at most this deep.

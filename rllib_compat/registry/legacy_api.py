@@ -24,6 +24,12 @@ _STORAGE = "Ray synchronizes what is below the storage_path of tune.run"
 _ONE_CALL = "Ray calls a worker one method at a time"
 _RECORDED = "the env runner records each step; a connector may change it"
 
+
+def _each(names: str, instead: str) -> dict[str, str]:
+    """Several names of which the same is to be said."""
+    return dict.fromkeys(names.split(), instead)
+
+
 #: Object → name → what took its place.
 GONE: Mapping[str, Mapping[str, str]] = {
     "trainer": {
@@ -87,18 +93,13 @@ GONE: Mapping[str, Mapping[str, str]] = {
         "q_model": "it is policy.model",
         "loss_obj": "policy.loss(…) computes it",
         "q_loss": "policy.loss(…) computes it",
-        **dict.fromkeys(
-            [
-                "actor_loss",
-                "alpha_loss",
-                "alpha_value",
-                "critic_loss",
-                "log_alpha_value",
-                "log_pis_t",
-            ],
+        **_each(
+            """
+            actor_loss alpha_loss alpha_value critic_loss log_alpha_value log_pis_t policy_t q_t
+            target_entropy
+            """,
             _RETURNED,
         ),
-        **dict.fromkeys(("policy_t", "q_t", "target_entropy"), _RETURNED),
         "actor_optim": _OPTIMIZERS,
         "critic_optims": _OPTIMIZERS,
         "alpha_optim": _OPTIMIZERS,
@@ -109,12 +110,12 @@ GONE: Mapping[str, Mapping[str, str]] = {
         "base_model": "Keras models are gone; print(policy.model.rl_module) shows the layers",
         "register_variables": "layers of a torch module are found by themselves",
         "tf_session": _SESSION,
-        **dict.fromkeys(
-            ("lstm", "forward_rnn", "action_model", "q_net", "twin_q_net"),
+        **_each(
+            "lstm forward_rnn action_model q_net twin_q_net",
             "layers have other names: print(policy.model.rl_module)",
         ),
-        **dict.fromkeys(
-            ("build_policy_model", "build_q_model", "concat_obs_and_actions"),
+        **_each(
+            "build_policy_model build_q_model concat_obs_and_actions",
             "the module builds its networks in RLModule.setup()",
         ),
     },
@@ -129,72 +130,45 @@ _OF_LOSS = "the loss of this policy has none"
 #: The same of names that only some of the policies and models of an old Ray had, and so do ours.
 _OF_SOME: Mapping[str, Mapping[str, str]] = {
     "policy": {
-        **dict.fromkeys(
-            (
-                "build_apply_op",
-                "copy",
-                "enable_eager_execution_if_necessary",
-                "extra_compute_action_feed_dict",
-                "extra_compute_action_fetches",
-                "extra_compute_grad_feed_dict",
-                "get_placeholder",
-                "gradients",
-                "maybe_initialize_optimizer_and_loss",
-                "next_tf_var_scope_name",
-                "tf_var_creation_scope_counter",
-                "with_tracing",
-            ),
+        **_each(
+            """
+            build_apply_op copy enable_eager_execution_if_necessary
+            extra_compute_action_feed_dict extra_compute_action_fetches
+            extra_compute_grad_feed_dict get_placeholder gradients
+            maybe_initialize_optimizer_and_loss next_tf_var_scope_name
+            tf_var_creation_scope_counter with_tracing
+            """,
             _GRAPH,
         ),
-        **dict.fromkeys(
-            (
-                "apply_gradients_fn",
-                "compute_gradients_fn",
-                "extra_action_out_fn",
-                "extra_grad_info",
-                "extra_learn_fetches_fn",
-                "get_batch_divisibility_req",
-                "get_default_config",
-                "grad_stats_fn",
-                "make_model",
-                "make_model_and_action_dist",
-                "make_rl_module",
-                "maybe_add_time_dimension",
-                "maybe_remove_time_dimension",
-                "num_grad_updates",
-                "stats_fn",
-                "validate_spaces",
-            ),
+        **_each(
+            """
+            apply_gradients_fn compute_gradients_fn extra_action_out_fn extra_grad_info
+            extra_learn_fetches_fn get_batch_divisibility_req get_default_config grad_stats_fn
+            make_model make_model_and_action_dist make_rl_module maybe_add_time_dimension
+            maybe_remove_time_dimension num_grad_updates stats_fn validate_spaces
+            """,
             _TEMPLATE,
         ),
-        **dict.fromkeys(
-            (
-                "entropy_coeff",
-                "entropy_coeff_schedule",
-                "kl_coeff",
-                "kl_coeff_val",
-                "kl_target",
-                "tower_stats",
-                "update_kl",
-            ),
+        **_each(
+            """
+            entropy_coeff entropy_coeff_schedule kl_coeff kl_coeff_val kl_target tower_stats
+            update_kl
+            """,
             _OF_LOSS,
         ),
-        **dict.fromkeys(
-            (
-                "action_connectors",
-                "agent_connectors",
-                "get_connector_metrics",
-                "reset_connectors",
-                "restore_connectors",
-            ),
+        **_each(
+            """
+            action_connectors agent_connectors get_connector_metrics reset_connectors
+            restore_connectors
+            """,
             "env runners have connectors now: config.env_runners(env_to_module_connector=…)",
         ),
-        **dict.fromkeys(
-            ("cur_lr", "lr_schedule"),
+        **_each(
+            "cur_lr lr_schedule",
             "it has several optimizers: ask policy.optimizer() for their rates",
         ),
-        **dict.fromkeys(
-            ("from_checkpoint", "from_state"),
+        **_each(
+            "from_checkpoint from_state",
             "compat.load_policy() reads checkpoints; set_state() takes what get_state() gives",
         ),
         "init_view_requirements": "policy.view_requirements computes them",
@@ -204,26 +178,11 @@ _OF_SOME: Mapping[str, Mapping[str, str]] = {
         "policy_variables": _OF_PARTS,
         "q_variables": _OF_PARTS,
     }
-    | dict.fromkeys(
-        (
-            "custom_stats",
-            "from_batch",
-            "get_input_dict",
-            "graph",
-            "input_dict",
-            "last_layer",
-            "loss",
-            "options",
-            "outputs",
-            "scope",
-            "seq_lens",
-            "session",
-            "state_in",
-            "state_init",
-            "state_out",
-            "update_ops",
-            "var_list",
-        ),
+    | _each(
+        """
+        custom_stats from_batch get_input_dict graph input_dict last_layer loss options outputs
+        scope seq_lens session state_in state_init state_out update_ops var_list
+        """,
         _V1,
     ),
     "policy_map": {"create_policy": _TRAINER},

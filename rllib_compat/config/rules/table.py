@@ -53,21 +53,10 @@ NO_LSTM = ("SAC", "CQL", "CRR", "MADDPG", *DDPG, *QMIX)
 
 #: Events of today whose functions are arguments of `callbacks()`.
 EVENTS = [
-    "on_algorithm_init",
-    "on_env_runners_recreated",
-    "on_checkpoint_loaded",
-    "on_environment_created",
-    "on_episode_created",
-    "on_episode_start",
-    "on_episode_step",
-    "on_episode_end",
-    "on_evaluate_start",
-    "on_evaluate_end",
-    "on_sample_end",
-    "on_train_result",
-    "on_offline_eval_runners_recreated",
-    "on_evaluate_offline_start",
-    "on_evaluate_offline_end",
+    *("on_algorithm_init", "on_env_runners_recreated", "on_checkpoint_loaded"),
+    *("on_environment_created", "on_episode_created", "on_episode_start", "on_episode_step"),
+    *("on_episode_end", "on_evaluate_start", "on_evaluate_end", "on_sample_end", "on_train_result"),
+    *("on_offline_eval_runners_recreated", "on_evaluate_offline_start", "on_evaluate_offline_end"),
 ]
 
 # fmt: off
