@@ -79,9 +79,8 @@ class ChangedDefault:
 
     def finding(self) -> Finding:
         """The row of one default that was made explicit."""
-        return Finding(
+        return Finding.info(
             "defaults.changed",
-            Severity.INFO,
             Verdict.DEFAULT,
             f"$.{self.key}",
             f"{self.setting}={self.then!r}, today {self.now!r}",

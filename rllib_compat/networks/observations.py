@@ -15,7 +15,7 @@ from rllib_compat.networks import refusals
 from rllib_compat.networks.settings import ModelSettings, model_setting
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Box, DictSpace, Space, TupleSpace
 
 
@@ -148,9 +148,8 @@ def scaling_findings(policy: PolicyState, settings: ModelSettings) -> list[Findi
     if ATARI_RAM in shapes:
         changes.append((f"vectors of {ATARI_RAM}, which it took for an Atari's memory", _CENTRED))
     return [
-        Finding(
+        Finding.info(
             "preprocessor",
-            Severity.INFO,
             Verdict.NOTE,
             f"policies.{policy.policy_id}.observation_space",
             f"RLlib itself changed {what}: {steps}; the module takes what came out of that",

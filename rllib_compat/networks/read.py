@@ -38,7 +38,7 @@ from rllib_compat.networks.ops.in_numpy import OPS
 from rllib_compat.networks.settings import ModelSettings
 from rllib_compat.neutral.checkpoint import PolicyState
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
-from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.neutral.spaces import Box, Space
 
 _PACKAGE = "rllib_compat.modules"
@@ -263,9 +263,7 @@ def _without_its_model(policy: PolicyState, settings: ModelSettings) -> Reading 
     )
     where = where_of(policy)
     hint = "compare the actions on a few observations yourself"
-    return reading.noting(
-        Finding("custom-model", Severity.WARNING, Verdict.NOTE, where, note, hint)
-    )
+    return reading.noting(Finding.warning("custom-model", Verdict.NOTE, where, note, hint))
 
 
 def _preprocessed(network: Network, settings: ModelSettings) -> bool:

@@ -31,7 +31,7 @@ from rllib_compat.neutral.checkpoint import (
 from rllib_compat.neutral.digests import Digests
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.policy_id import why_unsafe
-from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Verdict
 
 #: How deep a config may be nested; real ones are six deep. What recurses takes two frames a level.
 DEEPEST = 60
@@ -94,9 +94,8 @@ def _with_sound_version(checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
     version = checkpoint.source.ray_version
     if version is None or is_version(version):
         return checkpoint
-    finding = Finding(
+    finding = Finding.warning(
         "ray-version",
-        Severity.WARNING,
         Verdict.DROPPED,
         "ray_version",
         f"{version[:_LONGEST_VERSION]!a} is not a version of Ray",
@@ -299,7 +298,7 @@ def _not_finite_in(policy: PolicyState, part: str, arrays: object) -> list[Findi
     path = f"policies.{policy.policy_id}.{part}"
     message = f"NaN or infinity in {shown}"[:1000]
     hint = "the training had diverged: an earlier checkpoint may be sound"
-    return [Finding("not-finite", Severity.WARNING, Verdict.NOTE, path, message, hint)]
+    return [Finding.warning("not-finite", Verdict.NOTE, path, message, hint)]
 
 
 _PIECE = 1 << 20

@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, NewType
 
-from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Verdict
 
 PolicyId = NewType("PolicyId", str)
 
@@ -128,9 +128,8 @@ class PolicyIds:
     def findings(self) -> list[Finding]:
         """A row for each id that had to change."""
         return [
-            Finding(
+            Finding.warning(
                 "policy-id",
-                Severity.WARNING,
                 Verdict.RENAMED,
                 f"policies.{safe}",
                 f"the checkpoint calls it {_show(found)}; {why}",

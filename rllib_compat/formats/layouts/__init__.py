@@ -18,7 +18,7 @@ from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.check import check
 from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.errors import CheckpointError, MissingFileError, UnknownLayoutError
-from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Verdict
 
 
 class Layout(Protocol):
@@ -102,9 +102,8 @@ def _read(path: Path, budget: Budget) -> LegacyCheckpoint:
 
 
 def _last_of_trial(last: Path) -> Finding:
-    return Finding(
+    return Finding.info(
         "several-checkpoints",
-        Severity.INFO,
         Verdict.NOTE,
         last.name,
         "the last checkpoint of the trial's folder was taken",

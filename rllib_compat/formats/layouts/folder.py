@@ -22,7 +22,7 @@ from rllib_compat.neutral.checkpoint import LegacyCheckpoint
 from rllib_compat.neutral.digests import Digests
 from rllib_compat.neutral.errors import CompatError, CorruptCheckpointError, MissingFileError
 from rllib_compat.neutral.policy_id import PolicyIds
-from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Verdict
 
 
 class LayoutMismatch(Exception):  # noqa: N818 - not an error: another layout may fit
@@ -194,9 +194,7 @@ class Folder:
         return None
 
     def _leave_out(self, name: str, message: str, hint: str) -> None:
-        self.findings.append(
-            Finding("side-file", Severity.WARNING, Verdict.DROPPED, name, message, hint)
-        )
+        self.findings.append(Finding.warning("side-file", Verdict.DROPPED, name, message, hint))
 
     def finish(self, checkpoint: LegacyCheckpoint) -> LegacyCheckpoint:
         """The checkpoint that was read of this folder, with what was noticed.

@@ -38,7 +38,7 @@ from rllib_compat.neutral.checkpoint import (
 )
 from rllib_compat.neutral.errors import CorruptCheckpointError
 from rllib_compat.neutral.policy_id import PolicyId
-from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Verdict
 
 name = "0.1"
 
@@ -119,9 +119,8 @@ def _find_file(path: Path) -> tuple[Path, list[Finding]]:
         raise LayoutMismatch("no file `checkpoint-N`, in it or in a folder `checkpoint_N` below it")
     if len(files) == 1:
         return files[0], [_lost_finding(path, lost, files[0])] if lost else []
-    note = Finding(
+    note = Finding.warning(
         "several-checkpoints",
-        Severity.WARNING,
         Verdict.NOTE,
         files[-1].relative_to(path).as_posix(),
         f"the last of {len(files)} checkpoints was taken, of {_join_names(files)}",
@@ -135,7 +134,7 @@ def _lost_finding(path: Path, lost: list[Path], taken: Path) -> Finding:
     where = lost[-1].relative_to(path).as_posix()
     message = f"its metadata is there, and the file itself is not; {taken.name} was taken"
     hint = "copy the checkpoint again, with all its files"
-    return Finding("missing", Severity.WARNING, Verdict.ABSENT, where, message, hint)
+    return Finding.warning("missing", Verdict.ABSENT, where, message, hint)
 
 
 def _join_names(files: list[Path]) -> str:

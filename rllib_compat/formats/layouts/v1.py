@@ -40,7 +40,7 @@ from rllib_compat.neutral.checkpoint import Counters, LegacyCheckpoint, PolicySt
 from rllib_compat.neutral.errors import CorruptCheckpointError, MissingFileError
 from rllib_compat.neutral.policy_id import ONLY_POLICY, PolicyId, PolicyIds
 from rllib_compat.neutral.records import GlobalRef
-from rllib_compat.neutral.report import Finding, Severity, Verdict
+from rllib_compat.neutral.report import Finding, Verdict
 
 name = "1.x"
 
@@ -218,9 +218,7 @@ def _check_filter(policy: PolicyState, folder: Folder) -> None:
     )
     hint = "convert the whole checkpoint, which has them, and not the folder of one policy"
     path = f"policies.{policy.policy_id}.observation_filter"
-    folder.findings.append(
-        Finding("policy.filter", Severity.WARNING, Verdict.ABSENT, path, message, hint)
-    )
+    folder.findings.append(Finding.warning("policy.filter", Verdict.ABSENT, path, message, hint))
 
 
 def _read_policy(folder: Folder, policy_id: PolicyId, outer: Folder) -> PolicyState:
@@ -258,9 +256,7 @@ def _read_metadata(folder: Folder, state_file: str) -> dict[str, Any]:
         if PureWindowsPath(stored).name == state_file:
             message = f"the stored path {stored!r} is not followed; {state_file} beside it was read"
         path = f"{_METADATA} → state_file"
-        folder.findings.append(
-            Finding("stored-path", Severity.INFO, Verdict.DROPPED, path, message)
-        )
+        folder.findings.append(Finding.info("stored-path", Verdict.DROPPED, path, message))
     return metadata
 
 
@@ -283,7 +279,7 @@ def _check_listed(listed: object, ids: PolicyIds, folder: Folder) -> None:
         message = f"listed, but not there: {', '.join(missing)}"
         hint = "copy the checkpoint again if they are needed"
         folder.findings.append(
-            Finding("policies", Severity.WARNING, Verdict.ABSENT, "policies", message, hint)
+            Finding.warning("policies", Verdict.ABSENT, "policies", message, hint)
         )
 
 
