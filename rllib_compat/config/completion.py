@@ -96,15 +96,12 @@ def complete(config: Mapping[str, Any], algorithm: str, legacy_ray: str) -> Comp
         if key not in config:
             merged[key] = default
             added.add(f"$.{key}")
-            added.update(f"$.{key}.{inner}" for inner in _keys(default))
+            inside = default if isinstance(default, Mapping) else ()
+            added.update(f"$.{key}.{inner}" for inner in inside)
         elif _merges(key, default, given, algorithm):
             merged[key] = {**default, **given}
             added.update(f"$.{key}.{inner}" for inner in default if inner not in given)
     return CompletedConfig(merged, frozenset(added), table.nearest_release(legacy_ray))
-
-
-def _keys(value: object) -> Iterable[str]:
-    return value if isinstance(value, Mapping) else ()
 
 
 def _merges(key: str, default: object, given: object, algorithm: str) -> bool:

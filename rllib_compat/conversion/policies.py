@@ -138,7 +138,7 @@ def _integers(space: Space | None) -> str | None:
 
 def _with_spaces(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
     """Adds spaces from the caller, the config and the environment."""
-    specs = _policy_specs(checkpoint.config)
+    specs = {str(k): spec for k, spec in keys.policies_of(checkpoint.config).items()}
     policies = [_with_spec(p, specs.get(p.policy_id)) for p in checkpoint.policies.values()]
     env_config = given.overrides.get("env_config") or {}
     of_env = _spaces_of_env(_env_to_read(checkpoint, given), checkpoint, env_config, policies)
@@ -234,11 +234,6 @@ def _gives_bounds(known: Space, given_space: Space) -> bool:
     unbounded = not (np.isfinite(given_space.low).any() or np.isfinite(given_space.high).any())
     bounded = bool(np.isfinite(known.low).all())
     return known.shape == given_space.shape and (unbounded or not given_space.exact) and bounded
-
-
-def _policy_specs(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns `multiagent.policies` by id."""
-    return {str(k): spec for k, spec in keys.policies_of(config).items()}
 
 
 def _with_spec(policy: PolicyState, spec: object) -> PolicyState:

@@ -289,8 +289,9 @@ class Compiled:
         for operation, own, places, settings, place, next_states in self._calls:
             taken = [values[i] for i in places]
             try:
-                cast = own if self._is_kept else self._cast(own)
-                made = operation(cast, settings, *taken)
+                if not self._is_kept:
+                    own = {k: np.asarray(array, self._dtype) for k, array in own.items()}
+                made = operation(own, settings, *taken)
             except (ValueError, KeyError, IndexError, TypeError) as error:
                 raise self._mismatch(place, own, taken, error) from error
             if isinstance(made, tuple):
@@ -300,9 +301,6 @@ class Compiled:
                     values[next_place] = np.asarray(states[name], self._dtype)
             values[place] = np.asarray(made, self._dtype)
         return {name: values[place] for name, place in self._outputs}
-
-    def _cast(self, own: Mapping[str, Array]) -> dict[str, Array]:
-        return {part: np.asarray(array, self._dtype) for part, array in own.items()}
 
     def _mismatch(
         self, place: int, own: Mapping[str, Array], taken: list[Any], error: Exception

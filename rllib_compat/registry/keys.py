@@ -155,8 +155,7 @@ def _all_runs(key: str, algorithm: str) -> Iterator[Any]:
 
 def was_default(key: str, value: object, algorithm: str) -> bool:
     """Whether a value is what some Ray put there by itself."""
-    runs = _runs_with_defaults(key, algorithm)
-    return any(_is(default, value) for _, _, default in runs)
+    return any(len(run) == 3 and _is(run[2], value) for run in _all_runs(key, algorithm))
 
 
 def _is(default: object, value: object) -> bool:
@@ -164,10 +163,6 @@ def _is(default: object, value: object) -> bool:
         return bool(default == value)
     except (AttributeError, ValueError):  # a PolicySpec knows its like only; an array has no answer
         return False
-
-
-def _runs_with_defaults(key: str, algorithm: str) -> Iterator[Any]:
-    return (run for run in _all_runs(key, algorithm) if len(run) == 3)
 
 
 _PLACEHOLDER = {"$": "placeholder"}

@@ -84,7 +84,7 @@ def find_params(checkpoint: Path) -> Path | None:
         return own
     for folder in above[:3]:
         beside = list(filter(_holds_params, list_folders(folder)))
-        if len(beside) == 1 and not _holds_checkpoint(beside[0]):
+        if len(beside) == 1 and not any(beside[0].glob("checkpoint*")):
             return beside[0]
     return None
 
@@ -93,10 +93,6 @@ def _find_neighbours(checkpoint: Path) -> list[Path]:
     """Params in folders beside the checkpoint's, which may be another trial's."""
     folders = chain.from_iterable(map(list_folders, checkpoint.resolve().parents[:2]))
     return [folder / name for folder in folders for name in PARAMS if (folder / name).is_file()]
-
-
-def _holds_checkpoint(trial: Path) -> bool:
-    return any(trial.glob("checkpoint*"))
 
 
 def _holds_params(folder: Path) -> bool:

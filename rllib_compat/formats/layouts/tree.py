@@ -130,7 +130,8 @@ class _Copier:
             return bytes(value)
         if isinstance(value, Mapping):
             kind = OrderedDict if isinstance(value, OrderedDict) else dict
-            kept = ((k, v) for k, v in value.items() if not self._is_left_out(k, v))
+            lost = {k for k, v in value.items() if k in self._unless_code and is_stand_in(v)}
+            kept = ((k, v) for k, v in value.items() if k not in lost)
             return kind((self.copy(k), self._copy_part(k, v)) for k, v in kept)
         if isinstance(value, (list, tuple, set, frozenset)):
             parts = (self._copy_part(i, v) for i, v in enumerate(value))
@@ -156,9 +157,6 @@ class _Copier:
         """Where the copying is, for errors."""
         keys = (f"[{k}]" if isinstance(k, int) else f".{str(k)[:60]}" for k in self._path)
         return f"{self._where} ${''.join(keys)}"
-
-    def _is_left_out(self, key: object, value: object) -> bool:
-        return isinstance(key, str) and key in self._unless_code and is_stand_in(value)
 
     def _make_object(self, value: StandIn) -> Any:
         attributes = self.copy(value.state)

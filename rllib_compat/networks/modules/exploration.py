@@ -174,17 +174,14 @@ def noised(
 ) -> tuple[Tensor, Tensor]:
     """Draws noise onto the weights of a layer: kernels are `[in, out]`, biases `[out]`."""
     takes, gives = kernel.shape
-    into, out = (_rooted(draw(size).to(kernel.device)) for size in (takes, gives))
+    drawn = (draw(size).to(kernel.device) for size in (takes, gives))
+    into, out = (torch.sign(numbers) * torch.sqrt(torch.abs(numbers)) for numbers in drawn)
     return kernel + sigma_kernel * torch.outer(into, out), bias + sigma_bias * out
 
 
 def draw(size: int) -> Tensor:
     """Standard normal numbers."""
     return torch.randn(size)
-
-
-def _rooted(drawn: Tensor) -> Tensor:
-    return torch.sign(drawn) * torch.sqrt(torch.abs(drawn))
 
 
 class NoisyLinear(DrawsNoise):

@@ -86,7 +86,7 @@ class Imports(Rule):
         homes = {home: aliases for home, aliases in homes.items() if aliases}
         if len(homes) == 1:
             (home,) = homes
-            names = node.names if _same(node, homes[home]) else _without_comma(homes[home])
+            names = node.names if list(node.names) == homes[home] else _without_comma(homes[home])
             return [node.with_changes(module=_expression(home), names=names)]
         return [
             cst.ImportFrom(_expression(home), _without_comma(aliases))
@@ -101,10 +101,6 @@ class Imports(Rule):
             self.bring_back(node, f"{what} is brought back")
         if isinstance(place, Gone) and place.is_old and self.target is Target.COMPAT:
             self.imports[LEGACY] = None  # so that it can be named, and raises when it is used
-
-
-def _same(node: cst.ImportFrom, aliases: list[cst.ImportAlias]) -> bool:
-    return list(node.names) == aliases
 
 
 def _renamed(alias: cst.ImportAlias, name: str) -> cst.ImportAlias:
