@@ -29,11 +29,7 @@ _LOG_2_PI = float(np.log(2 * np.pi))
 
 
 class Distribution(Protocol):
-    """A distribution of actions.
-
-    Attributes:
-        size: How many numbers it takes.
-    """
+    """A distribution of actions."""
 
     @property
     def size(self) -> int:
@@ -56,15 +52,13 @@ class Categorical:
     size: int
 
     def best(self, inputs: Array) -> Array:
-        """The most likely choice."""
         return np.asarray(inputs.argmax(-1))
 
     def sample(self, inputs: Array, rng: np.random.Generator) -> Array:
-        """A choice, by Gumbel's trick."""
+        # Gumbel's trick.
         return np.asarray((inputs + rng.gumbel(size=inputs.shape)).argmax(-1))
 
     def log_likelihood(self, inputs: Array, actions: Actions) -> Array:
-        """Of the choices `[B]`."""
         shifted = inputs - inputs.max(-1, keepdims=True)
         chosen = np.take_along_axis(shifted, np.asarray(actions)[..., None], -1)[..., 0]
         return np.asarray(chosen - np.log(np.exp(shifted).sum(-1)))
@@ -78,26 +72,25 @@ class Gaussian:
 
     @property
     def size(self) -> int:
-        """Two numbers for each of an action's."""
         return 2 * int(np.prod(self.shape))
 
     def best(self, inputs: Array) -> Array:
-        """The means."""
-        mean, _ = np.split(inputs, 2, axis=-1)
-        return self._shaped(mean)
+        return self._action(self._parameters(inputs)[0])
 
     def sample(self, inputs: Array, rng: np.random.Generator) -> Array:
-        """A draw."""
-        mean, log_std = np.split(inputs, 2, axis=-1)
-        return self._shaped(mean + np.exp(log_std) * rng.normal(size=mean.shape))
+        mean, log_std = self._parameters(inputs)
+        return self._action(mean + np.exp(log_std) * rng.normal(size=mean.shape))
 
     def log_likelihood(self, inputs: Array, actions: Actions) -> Array:
-        """The log density."""
-        mean, log_std = np.split(inputs, 2, axis=-1)
+        mean, log_std = self._parameters(inputs)
         actions = np.asarray(actions, np.float64).reshape(mean.shape)
         return np.asarray(_normal(actions, mean, log_std).sum(-1))
 
-    def _shaped(self, flat: Array) -> Array:
+    def _parameters(self, inputs: Array) -> tuple[Array, Array]:
+        mean, log_std = np.split(inputs, 2, axis=-1)
+        return mean, log_std
+
+    def _action(self, flat: Array) -> Array:
         return flat.reshape(-1, *self.shape).astype(np.float32)
 
 
@@ -108,40 +101,23 @@ def _normal(x: Array, mean: Array, log_std: Array) -> Array:
 
 
 @frozen
-class Squashed:
+class Squashed(Gaussian):
     """A normal distribution squashed into a range by tanh, as SAC's policies have it.
 
     Attributes:
-        shape: An action's shape.
         low: The least action, a number or one for each of the action's.
         high: The greatest action, likewise.
         least_log_std: Log standard deviations below it are raised to it.
         squashes: How often a sample went through tanh (twice on Ray 0.7 and 0.8.0).
     """
 
-    shape: tuple[int, ...]
     low: Any
     high: Any
     least_log_std: float
     squashes: int = 1
 
-    @property
-    def size(self) -> int:
-        """Two numbers for each of an action's."""
-        return 2 * int(np.prod(self.shape))
-
-    def best(self, inputs: Array) -> Array:
-        """The squashed means."""
-        mean, _ = np.split(inputs, 2, axis=-1)
-        return self._squashed(mean)
-
-    def sample(self, inputs: Array, rng: np.random.Generator) -> Array:
-        """A squashed draw."""
-        mean, log_std = self._parameters(inputs)
-        return self._squashed(mean + np.exp(log_std) * rng.normal(size=mean.shape))
-
     def log_likelihood(self, inputs: Array, actions: Actions) -> Array:
-        """The log density, as RLlib approximated it next to the bounds."""
+        # As RLlib approximated it next to the bounds.
         mean, log_std = self._parameters(inputs)
         low, high = np.asarray(self.low, np.float64), np.asarray(self.high, np.float64)
         unit = (np.asarray(actions, np.float64).reshape(mean.shape) - low) / (high - low) * 2 - 1
@@ -155,7 +131,7 @@ class Squashed:
         mean, log_std = np.split(inputs, 2, axis=-1)
         return mean, np.clip(log_std, self.least_log_std, _MOST_LOG_STD)
 
-    def _squashed(self, flat: Array) -> Array:
+    def _action(self, flat: Array) -> Array:
         for _ in range(self.squashes):
             flat = np.tanh(flat)
         low, high = np.asarray(self.low, np.float64), np.asarray(self.high, np.float64)
@@ -165,28 +141,22 @@ class Squashed:
 
 @frozen
 class Deterministic:
-    """The outputs themselves are the action."""
+    """The outputs themselves are the action: noise is a matter of exploration."""
 
     shape: tuple[int, ...]
 
     @property
     def size(self) -> int:
-        """The numbers of an action."""
         return int(np.prod(self.shape))
 
     def best(self, inputs: Array) -> Array:
-        """The outputs."""
         return inputs.reshape(-1, *self.shape).astype(np.float32)
 
-    def sample(self, inputs: Array, rng: np.random.Generator) -> Array:
-        """The outputs, too: noise is a matter of exploration."""
-        del rng
+    def sample(self, inputs: Array, rng: np.random.Generator) -> Array:  # noqa: ARG002
         return self.best(inputs)
 
-    def log_likelihood(self, inputs: Array, actions: Actions) -> Array:
-        """Zero: nothing else can be chosen."""
-        del actions
-        return np.zeros(len(inputs))
+    def log_likelihood(self, inputs: Array, actions: Actions) -> Array:  # noqa: ARG002
+        return np.zeros(len(inputs))  # nothing else can be chosen
 
 
 @frozen
@@ -205,19 +175,15 @@ class Joint:
 
     @property
     def size(self) -> int:
-        """What all parts take."""
         return sum(part.size for part in self.parts)
 
     def best(self, inputs: Array) -> Any:
-        """The best of each."""
         return self.join([p.best(own) for p, own in self._each(inputs)])
 
     def sample(self, inputs: Array, rng: np.random.Generator) -> Any:
-        """A draw of each."""
         return self.join([p.sample(own, rng) for p, own in self._each(inputs)])
 
     def log_likelihood(self, inputs: Array, actions: Actions) -> Array:
-        """The sum over the parts."""
         each = zip(self._each(inputs), self.split(actions), strict=True)
         terms = [part.log_likelihood(own, action) for (part, own), action in each]
         return np.asarray(np.sum(terms, axis=0))
@@ -231,11 +197,7 @@ class Joint:
 
 
 def default_distribution(space: Space, *, where: str) -> Distribution:
-    """RLlib's default distribution for an action space.
-
-    Raises:
-        NotYetError: It had none that is known here.
-    """
+    """RLlib's default distribution for an action space."""
     if isinstance(space, Discrete):
         return Categorical(space.n)
     if isinstance(space, Box):

@@ -81,7 +81,7 @@ class Acting:
     def in_onnx(self) -> bool:
         """Whether its action is one array, of a distribution that has nodes."""
         chosen = self.chooser.distribution
-        return isinstance(chosen, (Categorical, Gaussian, Squashed, Deterministic)) or (
+        return isinstance(chosen, (Categorical, Gaussian, Deterministic)) or (
             isinstance(chosen, Joint) and isinstance(self.space, MultiDiscrete)
         )
 
@@ -114,7 +114,7 @@ def _best(nodes: Nodes, chosen: Distribution, output: str) -> str:
         return str(nodes.add("Concat", *made, axis=-1))
     if isinstance(chosen, Deterministic):
         return output
-    assert isinstance(chosen, (Gaussian, Squashed)), "in_onnx has said so"
+    assert isinstance(chosen, Gaussian), "in_onnx has said so"
     value = nodes.slice(output, 0, math.prod(chosen.shape))
     if isinstance(chosen, Squashed):
         low, high = (np.asarray(bound, np.float64) for bound in (chosen.low, chosen.high))
