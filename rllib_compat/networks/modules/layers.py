@@ -53,11 +53,7 @@ _ACTIVATIONS = {
 
 
 def dense_layers(inputs: int, hiddens: list[int], outputs: int, activation: str) -> nn.Sequential:
-    """Dense layers that begin as they did: Xavier's weights, no bias; no activation after the last.
-
-    Raises:
-        ConfigError: There is no such activation.
-    """
+    """Dense layers that begin as they did: Xavier's weights, no bias; no last activation."""
     if activation not in _ACTIVATIONS:
         raise ConfigError(
             f"The activation {activation!r} is unknown.",
@@ -186,11 +182,7 @@ class InitialWeightsMixin:
 
 @dataclass
 class BesideLayersConfig(MLPEncoderConfig):  # type: ignore[misc]  # Ray has no types
-    """Dense layers for the first numbers of an observation; the last go past them.
-
-    Attributes:
-        beside: How many go past.
-    """
+    """Dense layers for the first numbers of an observation; the last go past them."""
 
     beside: int = 0
 
@@ -274,14 +266,6 @@ class ModelV2Encoder(nn.Module):
 
     As in old Rays, the model gets all steps of all sequences as one batch `[B * T, …]`, how many of
     them each sequence has, and states `[B, …]`; `use_lstm` puts an LSTM around it.
-
-    Args:
-        seen: The observations.
-        actions: The actions.
-        outputs: How many numbers it gives for each step.
-        options: The model config: its class or registered name (`custom_model`), and its arguments
-            (`custom_model_config`).
-        name: Its name.
 
     Raises:
         ConfigError: It has no states, or asks for more than observations and states.
