@@ -13,10 +13,15 @@ from hypothesis import strategies as st
 from rllib_compat import inspect
 from rllib_compat.cli import main
 from rllib_compat.conversion import prepare, recordings
-from rllib_compat.conversion.module_source import make_module_source, source_of
+from rllib_compat.conversion.module_source import (
+    Chain,
+    Layer,
+    guess,
+    make_module_source,
+    source_of,
+)
 from rllib_compat.errors import CheckpointError, NotYetError
 from rllib_compat.formats import read_checkpoint
-from rllib_compat.networks.chain import Chain, Layer, guess
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.spaces import DictSpace
 from tests.legacy.cases import find
