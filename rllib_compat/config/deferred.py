@@ -45,13 +45,11 @@ class AdaptedCallbacks(Deferred):
     task_function: Callable[..., Any] | None = None
 
     def build(self) -> Any:
-        """The `RLlibCallback` subclass that calls them."""
         from rllib_compat.runtime.callbacks import adapt_callbacks
 
         return adapt_callbacks(self.callbacks, self.recording, self.task_function)
 
     def code(self, writer: Writer) -> ast.expr | None:
-        """The call that adapts them."""
         function = writer.imported(PUBLIC, "adapt_callbacks")
         given: dict[str, Any] = {}
         if self.recording is not None:
@@ -80,7 +78,6 @@ class MeanStdConnector(Deferred):
     multi_agent: bool = False
 
     def build(self) -> Callable[..., Any]:
-        """The function that Ray calls for each env runner's pipeline."""
         from rllib_compat.runtime import connectors
 
         if self.multi_agent:
@@ -88,7 +85,6 @@ class MeanStdConnector(Deferred):
         return connectors.mean_std_filter
 
     def code(self, writer: Writer) -> ast.expr | None:
-        """The function as a lambda."""
         if self.multi_agent:
             cls = writer.imported(PUBLIC, "PolicyMeanStdFilter")
             made = writer.call(cls, multi_agent=True, clip_by_value=inf)
@@ -114,7 +110,6 @@ class PreviousStepsConnector(Deferred):
     inner: Any = None
 
     def build(self) -> Callable[..., Any]:
-        """The function that Ray calls for each env runner's pipeline."""
         from rllib_compat.runtime import connectors
 
         seen = (self.actions, self.rewards, self.multi_agent)
@@ -216,7 +211,6 @@ class EnvSpace(Deferred):
         return space
 
     def code(self, writer: Writer) -> ast.expr | None:
-        """The same as an expression."""
         settings = writer.call(writer.imported(PUBLIC, "EnvSettings"), **self.env.settings)
         env = settings and writer.call(
             writer.imported(PUBLIC, "make_env"), settings, self.env_config
@@ -237,7 +231,6 @@ class DeferredPolicy(Deferred):
     algorithm: str | None = None
 
     def build(self) -> Any:
-        """The `PolicySpec`."""
         from ray.rllib.policy.policy import PolicySpec
 
         fields: dict[str, Any] = {name: build(value) for name, value in self.fields.items()}
@@ -254,7 +247,6 @@ class DeferredPolicy(Deferred):
         return PolicySpec(**fields)
 
     def code(self, writer: Writer) -> ast.expr | None:
-        """The constructor call."""
         cls = writer.imported("ray.rllib.policy.policy", "PolicySpec")
         written = {}
         if self.algorithm is not None:
@@ -279,7 +271,6 @@ class ModelPerPolicy(Deferred):
     models: Mapping[str, Mapping[str, Any]]
 
     def build(self) -> Any:
-        """The `MultiRLModuleSpec`."""
         from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
         from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
@@ -291,7 +282,6 @@ class ModelPerPolicy(Deferred):
         )
 
     def code(self, writer: Writer) -> ast.expr | None:
-        """The constructor calls."""
         home = "ray.rllib.core.rl_module"
         one = writer.imported(f"{home}.rl_module", "RLModuleSpec")
         specs = {}
@@ -313,11 +303,9 @@ class ImportedName(Deferred):
     name: str
 
     def build(self) -> Any:
-        """Imports it."""
         return getattr(importlib.import_module(self.module), self.name)
 
     def code(self, writer: Writer) -> ast.expr:
-        """Its name."""
         return writer.imported(self.module, self.name)
 
 
@@ -328,7 +316,6 @@ class DeferredSpace(Deferred):
     space: Any
 
     def build(self) -> Any:
-        """The gymnasium space."""
         record = spaces.from_object(self.space)
         return self.space if record is None else spaces.to_gymnasium(record)
 

@@ -109,23 +109,18 @@ class Wrapper(Env):
         return self.env.unwrapped
 
     def reset(self, **kwargs: Any) -> Any:
-        """Starts an episode, and returns the first observation."""
         return self.env.reset(**kwargs)
 
     def step(self, action: object) -> Any:
-        """Takes one step: observation, reward, done, info."""
         return self.env.step(action)
 
     def seed(self, seed: int | None = None) -> Any:
-        """Seeds the environment inside."""
         return getattr(self.env, "seed", lambda _: [seed])(seed)
 
     def render(self, mode: str = "human", **kwargs: Any) -> Any:
-        """Draws the environment inside."""
         return self.env.render(mode=mode, **kwargs)
 
     def close(self) -> None:
-        """Closes the environment inside."""
         getattr(self.env, "close", lambda: None)()
 
     def __getattr__(self, name: str) -> Any:
@@ -211,16 +206,13 @@ class ObservationWrapper(Wrapper):
     """Changes observations by its method `observation`."""
 
     def reset(self, **kwargs: Any) -> Any:
-        """Starts an episode, and returns the changed observation."""
         return self.observation(self.env.reset(**kwargs))
 
     def step(self, action: object) -> Any:
-        """Takes one step."""
         obs, *more = self.env.step(action)
         return (self.observation(obs), *more)
 
     def observation(self, observation: object) -> Any:
-        """The changed observation."""
         raise NotImplementedError
 
 
@@ -228,12 +220,10 @@ class RewardWrapper(Wrapper):
     """Changes rewards by its method `reward`."""
 
     def step(self, action: object) -> Any:
-        """Takes one step."""
         obs, reward, *more = self.env.step(action)
         return (obs, self.reward(reward), *more)
 
     def reward(self, reward: object) -> Any:
-        """The changed reward."""
         raise NotImplementedError
 
 
@@ -241,11 +231,9 @@ class ActionWrapper(Wrapper):
     """Changes actions by its method `action`."""
 
     def step(self, action: object) -> Any:
-        """Takes one step with the changed action."""
         return super().step(self.action(action))
 
     def action(self, action: object) -> Any:
-        """The changed action."""
         raise NotImplementedError
 
 
@@ -298,22 +286,18 @@ class _OldMethods:
         self._np_random = value
 
     def reset(self, *, seed: Any = None, **kwargs: object) -> Any:
-        """Starts an episode, and returns the first observation."""
         if seed is not None:
             self.seed(seed)
         return self.todays.reset(self, **kwargs)[0]  # type: ignore[attr-defined]
 
     def step(self, action: object) -> Any:
-        """Takes one step: observation, reward, done, info."""
         return four_values(self.todays.step(self, action))  # type: ignore[attr-defined]
 
     def seed(self, seed: int | None = None) -> list[int | None]:
-        """Seeds the random numbers."""
         self.np_random, used = np_random(seed)
         return [used]
 
     def render(self, mode: str = "human", **_: object) -> Any:
-        """Draws in the mode that is asked for now."""
         self.render_mode = mode
         return self.todays.render(self)  # type: ignore[attr-defined]
 
@@ -329,7 +313,6 @@ class OldEnvWithoutLimit(_OldEnv):
     """An environment that ends by itself, also where that counts as a truncation today."""
 
     def step(self, action: object) -> Any:
-        """Takes one step: observation, reward, done, info."""
         step = self.todays.step(self, action)  # type: ignore[attr-defined]
         obs, reward, terminated, truncated, info = step
         return obs, reward, bool(terminated or truncated), info

@@ -28,12 +28,10 @@ class TimeLimit(Wrapper):
         self._elapsed_steps = 0
 
     def reset(self, **kwargs: object) -> Any:
-        """Starts an episode."""
         self._elapsed_steps = 0
         return super().reset(**kwargs)
 
     def step(self, action: object) -> Any:
-        """Takes one step."""
         self._elapsed_steps += 1
         *start, done, info = super().step(action)
         if self._elapsed_steps < (self._max_episode_steps or math.inf):

@@ -37,7 +37,6 @@ class Space(gymnasium.spaces.Space[Any], metaclass=_Kind):
         return self._np_random
 
     def seed(self, seed: Any = None) -> Any:
-        """Seeds them."""
         made, used = np_random(seed)
         self._np_random: Any = made
         return [used]

@@ -102,11 +102,9 @@ class SyncVectorEnv(VectorEnv):
         return [env.seed(one) for env, one in zip(self.envs, seeds, strict=True)]
 
     def reset_wait(self, **_: object) -> Any:
-        """Starts all episodes."""
         return self._together([env.reset() for env in self.envs])
 
     def step_wait(self, **_: object) -> Any:
-        """Takes a step in each."""
         steps = [env.step(one) for env, one in zip(self.envs, self._actions, strict=True)]
         observations, rewards, dones, infos = map(list, zip(*steps, strict=True))
         for index in np.flatnonzero(dones):
@@ -184,27 +182,21 @@ class VectorEnvWrapper(VectorEnv):
         return self.env.unwrapped
 
     def reset_async(self) -> None:
-        """Begins a reset."""
         self.env.reset_async()
 
     def reset_wait(self, **_: object) -> Any:
-        """Ends a reset, and returns the first observations."""
         return self.env.reset_wait()
 
     def step_async(self, actions: object) -> None:
-        """Begins a step."""
         self.env.step_async(actions)
 
     def step_wait(self, **_: object) -> Any:
-        """Ends a step."""
         return self.env.step_wait()
 
     def seed(self, seeds: Any = None) -> Any:
-        """Seeds the environments inside."""
         return self.env.seed(seeds)
 
     def close(self, **kwargs: object) -> None:
-        """Closes the environments inside."""
         self.env.close(**kwargs)
 
 

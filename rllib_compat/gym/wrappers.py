@@ -81,11 +81,9 @@ class NormalizeObservation(_Normalizing):
         self.obs_rms = RunningMeanStd(shape=one.shape)
 
     def reset(self, **kwargs: Any) -> Any:
-        """Starts an episode."""
         return self.normalize(super().reset(**kwargs))
 
     def step(self, action: object) -> Any:
-        """Takes one step."""
         obs, *more = super().step(action)
         return (self.normalize(obs), *more)
 
@@ -104,7 +102,6 @@ class NormalizeReward(_Normalizing):
         self.returns = np.zeros(self.num_envs)
 
     def step(self, action: object) -> Any:
-        """Takes one step."""
         obs, rewards, ended, infos = super().step(action)
         self.returns = self.returns * self.gamma + rewards
         scaled = self.normalize(rewards)
@@ -133,7 +130,6 @@ class ClipAction(ActionWrapper):
     """Clips actions to their space."""
 
     def action(self, action: Any) -> Any:
-        """The clipped action."""
         return np.clip(action, self.action_space.low, self.action_space.high)
 
 
@@ -145,7 +141,6 @@ class FlattenObservation(ObservationWrapper):
         self.observation_space = spaces.flatten_space(env.observation_space)
 
     def observation(self, observation: Any) -> Any:
-        """The vector."""
         return spaces.flatten(self.env.observation_space, observation)
 
 
@@ -157,7 +152,6 @@ class TransformObservation(ObservationWrapper):
         self.f = f
 
     def observation(self, observation: Any) -> Any:
-        """What the function makes of it."""
         return self.f(observation)
 
 
@@ -169,7 +163,6 @@ class TransformReward(RewardWrapper):
         self.f = f
 
     def reward(self, reward: Any) -> Any:
-        """What the function makes of it."""
         return self.f(reward)
 
 
@@ -209,12 +202,10 @@ class FrameStack(ObservationWrapper):
         self.observation_space = spaces.Box(low, high, dtype=one.dtype)
 
     def reset(self, **kwargs: Any) -> Any:
-        """Starts an episode."""
         self.frames.extend([self.env.reset(**kwargs)] * self.num_stack)
         return self._stacked()
 
     def observation(self, observation: Any) -> Any:
-        """The last observations."""
         self.frames.append(observation)
         return self._stacked()
 
@@ -267,13 +258,11 @@ class RecordEpisodeStatistics(Wrapper):
         self.length_queue: deque[Any] = deque(maxlen=deque_size)
 
     def reset(self, **kwargs: Any) -> Any:
-        """Starts an episode."""
         self.episode_returns = np.zeros(self.num_envs, np.float32)
         self.episode_lengths = np.zeros(self.num_envs, np.int32)
         return super().reset(**kwargs)
 
     def step(self, action: object) -> Any:
-        """Takes one step."""
         obs, rewards, dones, infos = super().step(action)
         self.episode_returns += rewards
         self.episode_lengths += 1
@@ -303,13 +292,11 @@ class Monitor(Wrapper):
         )
 
     def reset(self, **kwargs: object) -> Any:
-        """Starts an episode."""
         self._rewards.append(0.0)
         self._lengths.append(0)
         return super().reset(**kwargs)
 
     def step(self, action: object) -> Any:
-        """Takes one step."""
         result = super().step(action)
         self._rewards[-1] += float(result[1])
         self._lengths[-1] += 1
@@ -340,12 +327,10 @@ class TimeAwareObservation(ObservationWrapper):
         self.t = 0
 
     def reset(self, **kwargs: object) -> Any:
-        """Starts an episode."""
         self.t = 0
         return super().reset(**kwargs)
 
     def step(self, action: object) -> Any:
-        """Takes one step."""
         self.t += 1
         return super().step(action)
 

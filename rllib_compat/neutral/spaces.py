@@ -141,7 +141,6 @@ class Box(Space):
         return bool(np.isfinite(self.low).all() and np.isfinite(self.high).all())
 
     def flat_size(self) -> int:
-        """One number per entry."""
         return math.prod(self.shape)
 
     def __repr__(self) -> str:
@@ -174,7 +173,6 @@ class Discrete(Space):
             raise ValueError("the start of a Discrete is not a sensible number")
 
     def flat_size(self) -> int:
-        """One number per value (one-hot)."""
         return self.n
 
 
@@ -191,7 +189,6 @@ class MultiDiscrete(Space):
             raise ValueError("a size of a MultiDiscrete is not a sensible number")
 
     def flat_size(self) -> int:
-        """One number per value of each entry (one-hot)."""
         return sum(self.nvec)
 
 
@@ -207,7 +204,6 @@ class MultiBinary(Space):
         _check_shape(self.shape)
 
     def flat_size(self) -> int:
-        """One number per entry."""
         return math.prod(self.shape)
 
 
@@ -218,13 +214,11 @@ class TupleSpace(Space):
     spaces: tuple[Space, ...]
 
     def parts(self) -> Iterable[Any]:
-        """The spaces in their order."""
         if type(self.spaces) is not tuple:
             raise ValueError("the parts of a Tuple are not a tuple")
         return self.spaces
 
     def flat_size(self) -> int:
-        """The sum over the parts."""
         return sum(s.flat_size() for s in self.spaces)
 
 
@@ -235,7 +229,6 @@ class DictSpace(Space):
     spaces: dict[Any, Space] = field(default_factory=dict)
 
     def parts(self) -> Iterable[Any]:
-        """The spaces in the order of their names."""
         if not isinstance(self.spaces, dict):
             raise ValueError("the parts of a Dict are not a dict")
         if not all(isinstance(name, (str, int)) for name in self.spaces):
@@ -246,7 +239,6 @@ class DictSpace(Space):
         return f"Dict({', '.join(f'{name}={space}' for name, space in self.spaces.items())})"
 
     def flat_size(self) -> int:
-        """The sum over the parts."""
         return sum(s.flat_size() for s in self.spaces.values())
 
 
@@ -258,7 +250,6 @@ class Repeated(Space):
     max_len: int
 
     def parts(self) -> Iterable[Any]:
-        """The space of all elements."""
         return (self.child_space,)
 
     def _check(self) -> None:

@@ -46,7 +46,6 @@ class CriticsModule(ModuleWithTarget):
     }
 
     def setup(self) -> None:
-        """Builds the network; Ray calls it once."""
         wanted = [Columns.ACTION_DIST_INPUTS] if self.inference_only else None
         if "graph" in self.model_config:
             self.graph = Graph.from_plain(self.model_config["graph"])
@@ -126,7 +125,6 @@ class DeterministicModule(Perturbed, CriticsModule):
     sees_parts = True
 
     def setup(self) -> None:
-        """Builds the network; Ray calls it once."""
         super().setup()
         noise = self.model_config.get("exploration_noise")
         self._noise = Noise(noise, self.action_space) if noise else None
@@ -187,7 +185,6 @@ class CriticRegularizedModule(CriticsModule):
     algorithm = "CRR"
 
     def setup(self) -> None:
-        """Builds the network; Ray calls it once."""
         super().setup()
         self.discrete = isinstance(self.action_space, gymnasium.spaces.Discrete)
         kind = "TorchCategorical" if self.discrete else "TorchDiagGaussian"
@@ -232,7 +229,6 @@ class MADDPGModule(CriticsModule):
     algorithm = "MADDPG"
 
     def setup(self) -> None:
-        """Builds the network; Ray calls it once."""
         super().setup()
         self.agent = self.model_config.get("agent", DEFAULT_MODULE_ID)
         self.critic_sees = self.model_config.get("critic_sees", [self.agent])

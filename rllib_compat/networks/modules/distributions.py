@@ -100,7 +100,6 @@ class Deterministic(_ray.TorchDeterministic):  # type: ignore[misc]
 
     @classmethod
     def from_logits(cls, logits: torch.Tensor, **_: object) -> Deterministic:
-        """The only action that it has."""
         return cls(loc=logits)
 
 

@@ -207,7 +207,6 @@ class ModuleWithTarget(TorchRLModule, InferenceOnlyAPI, TargetNetworkAPI):  # ty
     """A module whose network `net` a target follows, `target_net`."""
 
     def get_non_inference_attributes(self) -> list[str]:
-        """What env runners do without."""
         return ["target_net"]
 
     def make_target_networks(self) -> None:
@@ -238,7 +237,6 @@ class ActorModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray
     """
 
     def setup(self) -> None:
-        """Builds the network; Ray calls it once."""
         self.graph = Graph.from_plain(self.model_config["graph"])
         self._acting = self._outputs_of_acting()
         wanted = self._acting if self.inference_only else None
@@ -287,7 +285,6 @@ class ActorCriticModule(ActorModule, ValueFunctionAPI):  # type: ignore[misc]
     """
 
     def setup(self) -> None:
-        """Builds the network; Ray calls it once."""
         super().setup()
         trained = {name.rpartition(".")[0] for name in self.model_config["shapes"]}
         policy, critic = ({s.name for s in self.graph.needed([o])} for o in (LOGITS, VALUES))
@@ -319,7 +316,6 @@ class AsynchronousModule(ActorCriticModule, TargetNetworkAPI):  # type: ignore[m
         return [*super().get_non_inference_attributes(), "target_net"]
 
     def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """What the target network gives for a batch."""
         out = self.target_net(self._inputs(batch), [LOGITS])
         return {modules.target_network_logits(): out[LOGITS]}
 
@@ -341,7 +337,6 @@ class PolicyModule(ActorModule):
     """An `ActorModule` for Box actions, which nothing is drawn for."""
 
     def setup(self) -> None:
-        """Builds the network; Ray calls it once."""
         super().setup()
         self.action_dist_cls = Deterministic
 

@@ -72,7 +72,6 @@ class BytesEncoderConfig(CNNEncoderConfig):  # type: ignore[misc]  # Ray has no 
     """Convolutions for images of any numbers."""
 
     def build(self, framework: str = "torch") -> Any:
-        """The layers; Ray calls it."""
         del framework
         return BytesEncoder(self)
 
@@ -92,7 +91,6 @@ class LSTMEncoderConfig(RecurrentEncoderConfig):  # type: ignore[misc]  # Ray ha
     """An LSTM behind other layers."""
 
     def build(self, framework: str = "torch") -> Any:
-        """The layers; Ray calls it."""
         return (
             LSTMEncoder(self) if self.recurrent_layer_type == "lstm" else super().build(framework)
         )
@@ -188,11 +186,9 @@ class BesideLayersConfig(MLPEncoderConfig):  # type: ignore[misc]  # Ray has no 
 
     @property
     def output_dims(self) -> tuple[int]:
-        """How many numbers come out."""
         return (super().output_dims[0] + self.beside,)
 
     def build(self, framework: str = "torch") -> Any:
-        """The layers; Ray calls it."""
         del framework
         return BesideLayers(self)
 

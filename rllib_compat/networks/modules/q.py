@@ -56,7 +56,6 @@ class Explores(Perturbed):
     epsilon_schedule: Any
 
     def actions_of(self, batch: Mapping[str, Any]) -> Tensor:
-        """The Q-values."""
         values: Tensor = modules.q_values(self, batch)
         return values
 
@@ -119,7 +118,6 @@ class ExploringQModule(Explores, _DQN):  # type: ignore[misc]  # Ray has no type
     takes_catalogs = True
 
     def setup(self) -> None:
-        """Builds the network; Ray calls it once."""
         super().setup()
         self.uses_noisy = False  # Ray 2.40 has noisy layers of its own, which differ
         for head in self._parts("af", "vf"):
@@ -180,7 +178,6 @@ class QModule(Explores, _DQN):  # type: ignore[misc]  # Ray has no types
         TorchRLModule.__init__(self, *args, catalog_class=NoCatalog, **kwargs)
 
     def setup(self) -> None:
-        """Builds the network; Ray calls it once."""
         config = self.model_config
         self.graph = Graph.from_plain(config["graph"])
         self.net = GraphNet(self.graph, config["shapes"])
@@ -209,7 +206,6 @@ class QModule(Explores, _DQN):  # type: ignore[misc]  # Ray has no types
     _qf = compute_q_values  # its name in Ray 2.40
 
     def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """The same of the target network."""
         return self._compute(self.target_net, batch)
 
     def critics(self, batch: dict[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,6 @@ class QMIXModule(ModuleWithTarget):
     """
 
     def setup(self) -> None:
-        """Builds the networks; Ray calls it once."""
         options, space = self.model_config, grouped_space(self.observation_space)
         sizes = {name: tuple(part.shape or ()) for name, part in space.spaces.items()}
         self.actions = _actions_of(self.action_space)
@@ -69,11 +68,9 @@ class QMIXModule(ModuleWithTarget):
         self._epsilon = Scheduler(fixed_value_or_schedule=options["epsilon"], framework="torch")
 
     def get_initial_state(self) -> dict[str, Any]:
-        """Zeros, for each agent."""
         return {HIDDEN: torch.zeros(self.agents, self.units)}
 
     def get_non_inference_attributes(self) -> list[str]:
-        """What env runners do without."""
         return ["net.mixer", "target_net"]
 
     def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:

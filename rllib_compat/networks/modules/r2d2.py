@@ -82,7 +82,6 @@ class R2D2Module(_Unrolled, ModuleWithTarget):
     """
 
     def setup(self) -> None:
-        """Builds the networks; Ray calls it once."""
         options = {**asdict(DefaultModelConfig()), **self.model_config}
         if not isinstance(self.action_space, gymnasium.spaces.Discrete):
             raise ConfigError(
@@ -126,7 +125,6 @@ class R2D2Module(_Unrolled, ModuleWithTarget):
         )
 
     def get_initial_state(self) -> Any:
-        """Zeros, as the encoder wants them."""
         encoder: Any = self.net["encoder"]
         return encoder.get_initial_state()
 
@@ -135,7 +133,6 @@ class R2D2Module(_Unrolled, ModuleWithTarget):
         return _computed(self.net, batch)
 
     def forward_target(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """The same of the target network."""
         return _computed(self.target_net, batch)
 
 

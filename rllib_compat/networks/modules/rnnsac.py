@@ -52,7 +52,6 @@ class RNNSACModule(ModuleWithTarget):
     """
 
     def setup(self) -> None:
-        """Builds the networks; Ray calls it once."""
         options, space = {**asdict(DefaultModelConfig()), **self.model_config}, self.action_space
         self.discrete = isinstance(space, gymnasium.spaces.Discrete)
         seen = self.observation_space
@@ -115,7 +114,6 @@ class RNNSACModule(ModuleWithTarget):
         return list(self.net[stack].parameters()) if stack in self.net else []
 
     def get_initial_state(self) -> Any:
-        """Zeros for each network, as its encoder wants them."""
         nets: Any = self.net
         return {name: part["encoder"].get_initial_state() for name, part in nets.items()}
 

@@ -56,7 +56,6 @@ class Part:
         return {ENCODER_OUT: self._net(inputs, [self._output])[self._output]}
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """The stack's parameters."""
         parameters: Iterator[nn.Parameter] = getattr(self._net, self._stack).parameters()
         return parameters
 
@@ -69,7 +68,6 @@ class Nothing:
         return value
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """None."""
         return iter(())
 
 
@@ -90,7 +88,6 @@ class LegacyNetworks:
         super().__init__(*args, **{**kwargs, "catalog_class": NoCatalog})
 
     def setup(self) -> None:
-        """Builds the networks; Ray calls it once."""
         self.graph = Graph.from_plain(self.model_config["graph"])
         self.twin_q = self.model_config["twin_q"]
         self.action_dist_cls = distribution(**self.model_config["distribution"])
@@ -127,7 +124,6 @@ class LegacyNetworks:
         ]
 
     def get_non_inference_attributes(self) -> list[str]:
-        """What env runners do without."""
         return [f"net.{CRITIC}", f"net.{TWIN}", "target_net"]
 
     def critics(self, batch: dict[str, Any]) -> dict[str, Any]:
