@@ -1042,8 +1042,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "noise of noisy layers is not rooted",
-            "    return torch.sign(drawn) * torch.sqrt(torch.abs(drawn))",
-            "    return drawn",
+            "(torch.sign(numbers) * torch.sqrt(torch.abs(numbers)) for numbers in drawn)",
+            "drawn",
         ),
         (
             "the bias of noisy layers has no noise",
