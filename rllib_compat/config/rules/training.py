@@ -223,6 +223,16 @@ def lr_schedule(value: object, context: Context) -> Outcome:
     return _scheduled(value, context, "lr")
 
 
+def kl_coeff(value: float | None) -> float | None:
+    """The KL coefficient as a float: Ray makes a tensor of the same type, and halves it."""
+    return None if value is None else float(value)
+
+
+def vf_clip_param(value: float | None) -> float:
+    """The bound of errors of the value function; without one, as None was, it is infinite."""
+    return math.inf if value is None else value
+
+
 def entropy_coeff(value: object, context: Context) -> Outcome:
     """How much the loss rewards uncertainty."""
     if isinstance(value, (int, float)) and value < 0:

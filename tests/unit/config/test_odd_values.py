@@ -1,6 +1,7 @@
 """None, 0, "", [] and {} for each key, and values beyond their range: as the old Rays took them."""
 
 import json
+import math
 from functools import cache
 from pathlib import Path
 
@@ -100,3 +101,13 @@ def test_what_population_based_training_makes_trains_with_a_warning(algorithm, k
 def test_numbers_of_things_are_whole(key, value, method, setting, made):
     found = translate({key: value}, algorithm="PPO", legacy_ray="today").calls[method][setting]
     assert (found, type(found)) == (made, int)
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "taken"),
+    [("kl_coeff", 0, 0.0), ("kl_coeff", 1, 1.0), ("vf_clip_param", None, math.inf)],
+)
+def test_what_an_old_learner_computed_with_is_what_todays_can_compute_with(key, given, taken):
+    calls = translate({"env": "E", key: given}, algorithm="PPO", legacy_ray="1.13.0").calls
+    assert calls["training"][key] == taken
+    assert isinstance(calls["training"][key], float), "Ray halves a tensor of the same type"
