@@ -104,8 +104,7 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
         self.observation_spaces: dict[Any, gymnasium.Space[Any]] = {}
         self.action_spaces: dict[Any, gymnasium.Space[Any]] = {}
         self._casts: dict[Any, ObservationCaster] = {}
-        # As in old Rays, the agents of a policy share its checks.
-        self._checks: dict[str | None, ObservationCheck] = {}
+        self._spaces = AgentSpaces(env, settings)
         # The agents of the last observation in its order, which is also that of the actions.
         self._observing: list[Any] = []
         # What each has observed last in this episode, and who has acted since.
@@ -238,17 +237,42 @@ class MultiAgentAdapter(LegacyEnvWrapper, MultiAgentEnv):  # type: ignore[misc] 
         self.possible_agents.append(agent)
 
     def _update_spaces(self, agent: Hashable) -> None:
+        seen, cast, action = self._spaces.of(agent, is_only=self._one_agent)
+        self.observation_spaces[agent], self._casts[agent] = seen, cast
+        self.action_spaces[agent] = gym_api.to_gymnasium(action, "action_space")
+
+
+class AgentSpaces:
+    """The spaces of the agents of an environment.
+
+    Args:
+        env: The environment.
+        settings: The config's, which have policies and say which observations to check.
+    """
+
+    def __init__(self, env: object, settings: EnvSettings) -> None:
+        self._env, self._settings = env, settings
+        # As in old Rays, the agents of a policy share its checks.
+        self._checks: dict[str | None, ObservationCheck] = {}
+
+    def of(
+        self, agent: Hashable, *, is_only: bool = False
+    ) -> tuple[gymnasium.Space[Any], ObservationCaster, Any]:
+        """Returns an agent's observation space, its observations' caster, and its action space.
+
+        Raises:
+            LegacyEnvError: It has none.
+        """
         settings = self._settings
         mapping = settings.policy_mapping_fn
         policy = call_mapping(mapping, agent) if mapping else None
-        observation, action = _agent_spaces(self.env, agent, policy, settings)
-        env, named = (self.env, None) if self._one_agent else (None, agent)
+        observation, action = _agent_spaces(self._env, agent, policy, settings)
+        env, named = (self._env, None) if is_only else (None, agent)
         if policy not in self._checks:
             self._checks[policy] = ObservationCheck(settings, env)
         check = self._checks[policy]
         seen, cast = gym_api.adapt_observation_space(observation, settings, check, named)
-        self.observation_spaces[agent], self._casts[agent] = seen, cast
-        self.action_spaces[agent] = gym_api.to_gymnasium(action, "action_space")
+        return seen, cast, action
 
 
 def _for_agents(infos: Mapping[Any, Any] | None, obs: Mapping[Any, Any]) -> dict[Any, Any]:

@@ -7,6 +7,7 @@ The user's thread calls `start_episode`, `get_action` (or `log_action`), `log_re
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -20,6 +21,7 @@ from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import connectors, environments
 from rllib_compat.runtime import gym_api
+from rllib_compat.runtime.multi_agent import AgentSpaces
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -144,11 +146,12 @@ class PolledEnv(BaseEnv):  # type: ignore[misc]  # Ray has no types
         self.external_env = env
         self._multi_agent = is_multi_agent(env)
         self._numbers: dict[Any, int] = {}
-        self._cast: Callable[[Any], Any] = lambda obs: obs
+        self._casts: dict[Any, Callable[[Any], Any]] = {}
+        self._spaces = AgentSpaces(env, settings)
         if not self._multi_agent:
             check = gym_api.ObservationCheck(settings)
             space = env.observation_space
-            _, self._cast = gym_api.adapt_observation_space(space, settings, check)
+            _, self._casts[_ONLY_AGENT] = gym_api.adapt_observation_space(space, settings, check)
         env.start()
 
     @property
@@ -188,18 +191,27 @@ class PolledEnv(BaseEnv):  # type: ignore[misc]  # Ray has no types
         return values
 
     def _parts(self, item: dict[str, Any]) -> list[dict[Any, Any]]:
-        obs = self._cast(item["obs"])
-        parts = [obs, item["reward"], item["terminated"], item["truncated"], item["info"]]
+        names = ("obs", "reward", "terminated", "truncated", "info")
+        parts = [item[name] for name in names]
         if item.get("off_policy_action") is not None:
             parts.append(item["off_policy_action"])
         if not self._multi_agent:
             parts = [{_ONLY_AGENT: part} for part in parts]
             for ended in parts[2:4]:
                 ended["__all__"] = ended[_ONLY_AGENT]
+        parts[0] = {agent: self._cast(agent, obs) for agent, obs in parts[0].items()}
         for agent in parts[0]:
             for part, none in zip(parts[1:5], (0.0, False, False, {}), strict=True):
                 part.setdefault(agent, none)
         return parts
+
+    def _cast(self, agent: Any, obs: object) -> Any:
+        if agent not in self._casts:
+            self._casts[agent] = lambda obs: obs
+            # A mapping may need its episode, and a space may be known to the policy alone.
+            with contextlib.suppress(AttributeError, TypeError, LegacyEnvError):
+                _, self._casts[agent], _ = self._spaces.of(agent)
+        return self._casts[agent](obs)
 
     def send_actions(self, action_dict: Mapping[int, Any]) -> None:
         """Passes actions to episodes."""

@@ -337,7 +337,14 @@ class _Sampling(threading.Thread):
         self._report = report
         self._error: Exception | None = None
         self._env = _external_env(worker)
-        self._sampler = old_stack.worker_with_env(worker, PolledEnv(self._env, EnvSettings(None)))
+        spaces = {
+            name: (old_stack.observation_space_of(policy), policy.action_space)
+            for name, policy in worker.policy_map.items()
+        }
+        settings = EnvSettings(
+            None, policy_spaces=spaces, policy_mapping_fn=worker.policy_mapping_fn, old_stack=True
+        )
+        self._sampler = old_stack.worker_with_env(worker, PolledEnv(self._env, settings))
         self.start()
 
     def running_env(self) -> Any:

@@ -14,7 +14,7 @@ from ray.rllib.env.external_multi_agent_env import ExternalMultiAgentEnv
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat.adapters import EnvSettings, LoggedActions, adapt_config, adapt_env, make_env
-from rllib_compat.errors import LegacyEnvError
+from rllib_compat.errors import LegacyEnvError, ObservationError
 
 OBS, ACT = spaces.Box(-10, 10, (1,)), spaces.Discrete(4)
 
@@ -162,3 +162,44 @@ def test_the_old_stack_polls_them():
             if not terminateds[number]["__all__"]:
                 env.send_actions({number: {"agent0": 1}})
     assert seen[:8] == [(0, 0.0), (1, 1.0), (2, 1.0), (3, 1.0)] * 2
+
+
+class Mistaken(ExternalMultiAgentEnv):
+    """One agent shows what the other one does, and not what its space says."""
+
+    def __init__(self, config):
+        super().__init__(ACT, OBS)
+
+    @until_nobody_asks
+    def run(self):
+        self.get_action(self.start_episode(), {"a": [0], "b": [0, 0]})
+
+
+@pytest.mark.parametrize("mapping", [lambda agent: "p", lambda agent, episode, **_: "p"])
+def test_the_old_stack_names_the_agent_whose_observation_does_not_fit(mapping):
+    env = make(
+        Mistaken,
+        old_stack=True,
+        multi_agent=True,
+        policy_spaces={"p": (OBS, ACT)},
+        policy_mapping_fn=mapping,
+    )
+    with pytest.raises(
+        ObservationError, match=r"An observation of 'b' does not fit it \(its shape is \(2,\)\)"
+    ):
+        env.poll()
+
+
+def test_the_old_stack_takes_agents_whose_policy_only_an_episode_has():
+    def choose(agent, episode):
+        return episode.policy
+
+    env = make(
+        TwoCounting,
+        old_stack=True,
+        multi_agent=True,
+        policy_spaces={"p": (ACT, ACT)},
+        policy_mapping_fn=choose,
+    )
+    obs, *_ = env.poll()
+    assert obs == {0: {"a": [0], "b": [0]}}
