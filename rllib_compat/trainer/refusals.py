@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import traceback
 from collections.abc import Callable, Iterable, Mapping
@@ -14,9 +13,7 @@ from rllib_compat.neutral.errors import CompatError, ConfigError, RayNotSupporte
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import algorithms
 from rllib_compat.ray_versions.learners import local_learner
-from rllib_compat.runtime.offline.files import read_lines
-from rllib_compat.runtime.offline.fit import require_fit
-from rllib_compat.runtime.offline.inputs import converted_from
+from rllib_compat.runtime.offline.inputs import require_fitting_steps
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
@@ -229,14 +226,14 @@ def require_recording(algorithm: Algorithm) -> None:
     Raises:
         ConfigError: They do not fit; see `require_fit`.
     """
-    file = converted_from(algorithm.config.input_)
     learner = local_learner(algorithm)
-    if file is None or learner is None:
+    if learner is None:
         return
     module = next(iter(learner.module.values()))  # recordings train one policy
     try:
-        for _, columns in itertools.islice(read_lines(file), 1):
-            require_fit(columns, module.observation_space, module.action_space, str(file))
+        require_fitting_steps(
+            algorithm.config.input_, module.observation_space, module.action_space
+        )
     except CompatError:
         algorithms.stop_algorithm(algorithm)
         raise

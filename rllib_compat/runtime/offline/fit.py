@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from rllib_compat.neutral.errors import ConfigError
 
 if TYPE_CHECKING:
     from gymnasium import Space
+    from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 
 def require_fit(columns: Mapping[str, Any], seen: Space[Any], acts: Space[Any], where: str) -> None:
@@ -21,17 +23,57 @@ def require_fit(columns: Mapping[str, Any], seen: Space[Any], acts: Space[Any], 
     """
     _require_numbers("observation", columns["obs"], seen, where)
     actions = _require_numbers("action", columns["actions"], acts, where)
-    if actions is None or type(acts).__name__ != "Discrete":
+    if actions is None:
         return
-    choices: Any = acts
-    first, last = int(choices.start), int(choices.start + choices.n) - 1
-    if actions.min() < first or actions.max() > last:
-        raise ConfigError(
-            f"The recording has actions from {actions.min()} to {actions.max()}, and the policy "
-            f"from {first} to {last}.",
-            where=where,
-            fix="set the environment, or the action_space, of the recording",
-        )
+    numbers = actions.reshape(len(actions), -1).T
+    for values, (first, last) in zip(numbers, _ranges(acts), strict=True):
+        if not ((values >= first) & (values <= last)).all():
+            raise ConfigError(
+                f"The recording has actions from {values.min():g} to {values.max():g}, and the "
+                f"policy from {first:g} to {last:g}: its space is {acts}.",
+                where=where,
+                fix="set the environment, or the action_space, of the recording",
+            )
+
+
+class Extremes:
+    """The least and the largest values of recorded episodes, by their shapes."""
+
+    def __init__(self) -> None:
+        self._found: dict[Any, dict[str, np.ndarray[Any, Any]]] = {}
+
+    def add(self, episode: SingleAgentEpisode) -> None:
+        """Adds the observations and actions of an episode, where they are numbers."""
+        columns = {"obs": episode.get_observations(), "actions": episode.get_actions()}
+        if not all(_are_numbers(column) and len(column) for column in columns.values()):
+            return
+        found = self._found.setdefault(tuple(c.shape[1:] for c in columns.values()), {})
+        for name, column in columns.items():
+            rows = np.concatenate([found[name], column]) if name in found else column
+            found[name] = np.stack([rows.min(axis=0), rows.max(axis=0)])
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        """Two steps a shape, which `require_fit` refuses if it refuses any of the episodes."""
+        return iter(self._found.values())
+
+
+def _ranges(space: Any) -> list[tuple[float, float]]:
+    """The first and the last value of each number of an action: those of choices are limited."""
+    match type(space).__name__:
+        case "Discrete":
+            return [(space.start, space.start + space.n - 1)]
+        case "MultiDiscrete":
+            first = np.broadcast_to(space.start, space.nvec.shape).ravel()
+            return list(zip(first, first + space.nvec.ravel() - 1, strict=True))
+        case "Tuple":
+            return [limits for part in space for limits in _ranges(part)]
+        case "Dict":
+            return [limits for part in space.values() for limits in _ranges(part)]
+    return [(-math.inf, math.inf)] * int(np.prod(space.shape))
+
+
+def _are_numbers(values: object) -> bool:
+    return isinstance(values, np.ndarray) and np.issubdtype(values.dtype, np.number)
 
 
 def _require_numbers(
@@ -43,7 +85,7 @@ def _require_numbers(
     except ValueError:  # parts of different lengths
         return None
     expected = _count(space)
-    if not np.issubdtype(values.dtype, np.number) or not values.size or expected is None:
+    if not _are_numbers(values) or not values.size or expected is None:
         return None
     found = int(np.prod(values.shape[1:]))
     if found != expected:

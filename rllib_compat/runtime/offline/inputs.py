@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,14 +18,18 @@ from rllib_compat.neutral.errors import ConfigError, CorruptCheckpointError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import public
 from rllib_compat.runtime.offline.files import ONE_POLICY, find_files, from_json, read_lines
+from rllib_compat.runtime.offline.fit import Extremes, require_fit
+
+if TYPE_CHECKING:
+    from gymnasium import Space
 
 #: Columns that number steps, episodes and agents; they may be missing in a recording.
 COUNTERS = ("t", "eps_id", "unroll_id", "agent_index")
 _PREVIOUS = {"prev_actions": "actions", "prev_rewards": "rewards"}
 
-# Files with their modification times → the folder of the converted recording. A folder is deleted
-# when the process ends; configs with the same files share it.
-_FOLDERS: dict[tuple[tuple[str, int], ...], tempfile.TemporaryDirectory[str]] = {}
+# Files with their modification times → the folder of the converted recording, and what is in it. A
+# folder is deleted when the process ends; configs with the same files share it.
+_FOLDERS: dict[tuple[tuple[str, int], ...], tuple[tempfile.TemporaryDirectory[str], Extremes]] = {}
 
 
 @public("rllib_compat.adapters")
@@ -83,12 +87,14 @@ def as_parquet(source: str | Path | Sequence[str | Path]) -> str | list[str]:
     key = tuple((str(file), file.stat().st_mtime_ns) for file in files)
     if key not in _FOLDERS:
         folder = tempfile.TemporaryDirectory(prefix="rllib_compat_")
-        states = map(_state_of, episodes_of(files))
-        items = [msgpack.packb(state, default=msgpack_numpy.encode) for state in states]
+        extremes, items = Extremes(), []
+        for episode in episodes_of(files):
+            extremes.add(episode)
+            items.append(msgpack.packb(_state_of(episode), default=msgpack_numpy.encode))
         table = pa.table({"item": pa.array(items, pa.binary())})
         pq.write_table(table, Path(folder.name) / "episodes.parquet", row_group_size=64)
-        _FOLDERS[key] = folder
-    return _FOLDERS[key].name
+        _FOLDERS[key] = folder, extremes
+    return _FOLDERS[key][0].name
 
 
 def _state_of(episode: Any) -> Any:
@@ -107,12 +113,17 @@ def _state_of(episode: Any) -> Any:
         ) from error
 
 
-def converted_from(folder: object) -> Path | None:
-    """Returns the first source file of a converted folder; None for other folders."""
-    for key, kept in _FOLDERS.items():
+def require_fitting_steps(folder: object, seen: Space[Any], acts: Space[Any]) -> None:
+    """Checks that all steps of a converted recording match the spaces of a policy.
+
+    Raises:
+        ConfigError: They do not match; see `require_fit`.
+    """
+    for key, (kept, extremes) in _FOLDERS.items():
         if kept.name == folder:
-            return Path(key[0][0])
-    return None
+            files = [file for file, _ in key]
+            for columns in extremes:
+                require_fit(columns, seen, acts, ", ".join(files[:3]))
 
 
 def _refuse_parquet(sources: Sequence[str | Path]) -> None:
@@ -221,10 +232,13 @@ def _shift(values: Any, steps: object) -> Any:
     return before
 
 
+def _parts(batch: Any) -> dict[str, Any]:
+    """Returns a batch of steps by policy."""
+    return dict(getattr(batch, "policy_batches", {ONE_POLICY: batch}))
+
+
 def _reader_class() -> Callable[..., Any]:
     from ray.rllib.offline.json_reader import JsonReader, from_json_data
-
-    from rllib_compat.runtime.offline.fit import require_fit
 
     class Reader(JsonReader):  # type: ignore[misc]  # Ray has no types
         """Ray's reader, which unpacks columns without executing anything."""
@@ -233,13 +247,22 @@ def _reader_class() -> Callable[..., Any]:
 
         def __init__(self, files: list[str], context: Any) -> None:
             super().__init__(files, context)
-            policies = self.ioctx.worker.policy_map if self.ioctx.worker else {}
-            for policy in policies.values():
+            self._policies = self.ioctx.worker.policy_map if self.ioctx.worker else {}
+            for policy in self._policies.values():
                 check_action_normalization(policy.config, policy.action_space_struct)
-            if policies:
-                for name, columns in itertools.islice(read_lines(Path(files[0])), 1):
-                    policy = _policy_of(name, policies, files[0])
-                    require_fit(columns, policy.observation_space, policy.action_space, files[0])
+            for name, columns in itertools.islice(read_lines(Path(files[0])), 1):
+                self._require_fit(name, columns, files[0])
+
+        def _require_fit(self, name: str, columns: Mapping[str, Any], file: str) -> None:
+            if self._policies:
+                policy = _policy_of(name, self._policies, file)
+                require_fit(columns, policy.observation_space, policy.action_space, file)
+
+        def _try_parse(self, line: str) -> Any:
+            batch = super()._try_parse(line)
+            for name, columns in {} if batch is None else _parts(batch).items():
+                self._require_fit(name, columns, self.cur_file.name)
+            return batch
 
         def next(self) -> Any:
             try:
@@ -250,10 +273,8 @@ def _reader_class() -> Callable[..., Any]:
                     where="$.input",
                     fix="pass files that RLlib has written; the log has the error of each line",
                 ) from error
-            parts = getattr(batch, "policy_batches", {ONE_POLICY: batch}) if self.mixed else {}
-            policies = self.ioctx.worker.policy_map if self.ioctx.worker else {}
-            for name, part in parts.items():
-                policy = policies.get(name)
+            for name, part in _parts(batch).items() if self.mixed else ():
+                policy = self._policies.get(name)
                 if policy is not None:
                     match_sampled_columns(part, policy.view_requirements)
             return batch
