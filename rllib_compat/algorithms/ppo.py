@@ -188,6 +188,17 @@ class SharingPPOLearner:
 
     module: Any
 
+    def build(self) -> None:
+        """Builds the learner."""
+        super().build()  # type: ignore[misc]  # of the real learner
+        #: Module → its loss in the last minibatch with a step, which results report.
+        self._last_losses: dict[str, torch.Tensor] = {}
+
+    def _update(self, batch: Mapping[str, Any], **kwargs: object) -> Any:
+        """One update, whose losses are those of the last minibatches with a step."""
+        outputs, losses, logged = super()._update(batch, **kwargs)  # type: ignore[misc]
+        return outputs, {of: self._last_losses.get(of, loss) for of, loss in losses.items()}, logged
+
     def compute_loss_for_module(
         self,
         *,
@@ -198,9 +209,11 @@ class SharingPPOLearner:
     ) -> Any:
         """The loss of a minibatch: Ray's, or 0 of all that it is computed from."""
         if Columns.LOSS_MASK not in batch or batch[Columns.LOSS_MASK].any():
-            return super().compute_loss_for_module(  # type: ignore[misc]  # of the real learner
+            loss = super().compute_loss_for_module(  # type: ignore[misc]
                 module_id=module_id, config=config, batch=batch, fwd_out=fwd_out
             )
+            self._last_losses[module_id] = loss.detach()
+            return loss
         module = self.module[module_id].unwrapped()
         values = module.compute_values(batch, embeddings=fwd_out.get(Columns.EMBEDDINGS))
         return 0.0 * (fwd_out[Columns.ACTION_DIST_INPUTS].sum() + values.sum())

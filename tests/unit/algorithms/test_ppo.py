@@ -358,6 +358,10 @@ def test_a_minibatch_without_a_step_changes_nothing_where_several_learn():
     assert loss == 0
     assert gradients
     assert all(not gradient.any() for gradient in gradients.values())
+    _, losses, _ = learner._update({"default_policy": rows(5)})
+    empty = {**rows(5), "loss_mask": torch.zeros(6, dtype=bool)}
+    _, reported, _ = learner._update({"default_policy": empty})
+    assert reported["default_policy"] == losses["default_policy"] != 0
 
 
 def test_policies_that_load_nothing_learn_from_the_rest_too():
