@@ -11,7 +11,12 @@ import tree
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core import DEFAULT_MODULE_ID
-from ray.rllib.utils.metrics import ENV_RUNNER_SAMPLING_TIMER, LEARNER_RESULTS, TIMERS
+from ray.rllib.utils.metrics import (
+    ALL_MODULES,
+    ENV_RUNNER_SAMPLING_TIMER,
+    LEARNER_RESULTS,
+    TIMERS,
+)
 
 from rllib_compat.algorithms.base import (
     GradientFreeLearner,
@@ -24,6 +29,7 @@ from rllib_compat.networks.families.bandit import ITEM
 from rllib_compat.networks.modules.bandit import LinearBanditModule
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import env_runners, learners, training_steps
+from rllib_compat.ray_versions.metrics import add_up
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AlgorithmConfig
@@ -61,6 +67,10 @@ class Bandit(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no t
         steps = steps_of(episodes)
         training_steps.foreach_learner(self, partial(BanditLearner.observe, steps=steps))
         env_runners.send_weights(self, self.env_runner_group)
+        module_steps = sum(len(rewards) for _, _, rewards, _ in steps.values())
+        for whose, count in (("env", sum(map(len, episodes))), ("module", module_steps)):
+            for name in (f"num_{whose}_steps_trained", f"num_{whose}_steps_trained_lifetime"):
+                add_up(self.metrics, (LEARNER_RESULTS, ALL_MODULES, name), count)
         for module_id, (_, _, _, regrets) in steps.items():
             if regrets is not None:
                 total = self._regrets[module_id] = self._regrets.get(module_id, 0.0) + float(

@@ -87,6 +87,7 @@ RENAMED = (
     RenamedKey("timers/learn_time_ms", ("timers/learner_update_timer",), _ms),
     RenamedKey("timers/load_time_ms", (_LOADED,), _ms),
     RenamedKey("timers/update_time_ms", ("timers/synch_weights",), _ms),
+    RenamedKey("timers/synch_weights_time_ms", ("timers/synch_weights",), _ms),
     RenamedKey("timers/training_iteration_time_ms", ("timers/training_iteration",), _ms),
     # As the optimizers of Ray 0.5 – 0.8 had them.
     RenamedKey("info/sample_time_ms", ("timers/env_runner_sampling_timer",), _ms),
@@ -218,6 +219,9 @@ class LegacyResults:
                     count = stats.get(name)
                     if count is not None and count == count:  # NaN: none in this iteration
                         info[name] = max(info.get(name, 0), int(count))
+        for name in TARGET_COUNTERS:
+            if name in info:
+                _set(result, f"counters/{name}", info[name])
         if hasattr(config, "broadcast_interval"):  # IMPALA and APPO repeated the last statistics
             self._learned.update(info["learner"])
             info["learner"].update(self._learned)
@@ -333,7 +337,8 @@ def _summary_of_old_stack(result: Mapping[str, Any]) -> dict[str, Any]:
     runners = result.get("env_runners", {})
     if "episode_reward_mean" not in runners:
         return {}
-    return {key: runners[key] for key in summarize([], 0) if key in runners}
+    names = (*summarize([], 0), "sampler_perf", "off_policy_estimator")
+    return {key: runners[key] for key in names if key in runners}
 
 
 def _rename(result: dict[str, Any], rows: Iterable[RenamedKey]) -> None:

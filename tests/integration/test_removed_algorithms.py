@@ -152,6 +152,7 @@ def test_an_old_config_trains_with_the_old_result_keys_and_goes_on_from_its_chec
             assert result["info"]["episodes_so_far"] == result["episodes_total"] > 0
         else:
             assert STATS[name] <= stats.keys()
+            assert result["num_agent_steps_trained"] > 0 or name == "Random"
         after = trainer.get_weights()["default_policy"]
         learned = any((after[part] != before[part]).any() for part in before)
         assert learned == (name != "Random")

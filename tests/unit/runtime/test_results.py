@@ -225,8 +225,9 @@ def test_updates_of_target_networks_are_counted_for_all_policies_at_once():
     LegacyResults().complete(before, config)
     assert before["info"]["num_target_updates"] == 0, "there was none yet"
     stats = {"num_target_updates": 3.0, "last_target_update_ts": 1500}
-    info = completed(learners={"p0": stats, "p1": stats})["info"]
-    assert (info["num_target_updates"], info["last_target_update_ts"]) == (3, 1500)
+    found = completed(learners={"p0": stats, "p1": stats})
+    for counted in (found["info"], found["counters"]):
+        assert (counted["num_target_updates"], counted["last_target_update_ts"]) == (3, 1500)
     assert "num_target_updates" not in completed()["info"], "PPO never had them"
 
 
@@ -282,3 +283,12 @@ def test_custom_metrics_are_kept_as_they_are_where_the_config_says_so():
     assert today["evaluation"]["custom_metrics"] == {"n": [7]}
     assert results.summary(config)["custom_metrics"] == {"n": [1, 3]}
     assert results.summary(CONFIG)["custom_metrics"]["n_mean"] == 2.0
+
+
+def test_the_old_stacks_own_times_of_sampling_are_where_old_rays_had_them():
+    times = {"mean_inference_ms": 2.5}
+    runners = {"episode_reward_mean": 1.0, "episodes_this_iter": 0, "sampler_perf": times}
+    legacy = {"env_runners": runners}
+    LegacyResults().complete(legacy, CONFIG)
+    assert legacy["sampler_perf"]["mean_inference_ms"] == 2.5
+    assert legacy["sampler_results"]["sampler_perf"] == legacy["sampler_perf"]
