@@ -138,10 +138,7 @@ class _Leaf:
     where: str
 
     def __call__(self, batch: object) -> Array:
-        try:
-            array = np.asarray(batch)
-        except ValueError as error:
-            raise _not_of(self.space, (), str(error), self.where) from error
+        array = _array(batch, self.space, self.where)
         shape = array.shape[1:]
         if self.encode is _numbers:
             if shape == self.inputs:
@@ -152,6 +149,17 @@ class _Leaf:
             return self.encode(array).reshape(-1, *self.inputs)
         except (ValueError, IndexError, TypeError) as error:
             raise _not_of(self.space, array.shape[1:], str(error), self.where) from error
+
+
+def _array(batch: object, space: Space, where: str) -> Array:
+    """A batch as an array of numbers."""
+    try:
+        array = np.asarray(batch)
+    except ValueError as error:
+        raise _not_of(space, (), str(error), where) from error
+    if array.dtype.kind in "US":
+        raise _not_of(space, array.shape[1:], "text", where)
+    return array
 
 
 def _not_of(space: Space, shape: tuple[int, ...], why: str, where: str) -> CheckpointError:
@@ -172,7 +180,7 @@ class _Frames:
     where: str
 
     def __call__(self, batch: object) -> Array:
-        array = np.asarray(batch)
+        array = _array(batch, self.space, self.where)
         if array.shape[1:] == self.inputs:
             return array
         if array.shape[1:] != ATARI_FRAME:
@@ -205,7 +213,7 @@ class _Parts:
             return np.stack([flatten_value(space, one) for one in batch])
         encode = _leaf(space, _size(space, self.atari), self.atari)
         assert encode is not None, "a space has its own size"
-        return encode(np.asarray(batch))
+        return encode(_array(batch, space, self.where))
 
 
 def _stacked(space: Space, batch: object) -> Any:
@@ -218,8 +226,9 @@ def _stacked(space: Space, batch: object) -> Any:
             for key, part in space.spaces.items()
         }
     if isinstance(space, TupleSpace):
+        columns = zip(*batch, strict=True)
         return tuple(
-            _stacked(part, [one[i] for one in batch]) for i, part in enumerate(space.spaces)
+            _stacked(part, list(column)) for part, column in zip(space.spaces, columns, strict=True)
         )
     return np.stack([np.asarray(one) for one in batch])
 

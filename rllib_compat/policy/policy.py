@@ -124,7 +124,7 @@ class Policy:
                 only what the action needs.
 
         Raises:
-            CheckpointError: Something does not fit the policy.
+            CheckpointError: Something does not fit the policy, or its output has NaN.
             NotYetError: It explored in a way that is not computed here.
         """
         inputs = self._inputs(self._preprocess(obs), state, prev_actions, prev_rewards)
@@ -134,6 +134,12 @@ class Policy:
         if graph.recurrent:
             outputs = {name: value[:, 0] for name, value in outputs.items()}
         output = outputs[self._chooser.output]
+        if np.isnan(output).any():
+            raise CheckpointError(
+                "The network's output has NaN: an observation is too large, or is NaN itself.",
+                where=self._where,
+                fix="Pass observations of the space; or, if these are, an earlier checkpoint.",
+            )
         extras: dict[str, Any] = dict(outputs)
         if self._explore if explore is None else explore:
             rng = self._rng if seed is None else np.random.default_rng(seed)
@@ -167,8 +173,9 @@ class Policy:
             seed: See `compute_actions`.
             full_fetch: See `compute_actions`; here only what the action needs is the default.
         """
+        structured = isinstance(self.observation_space, _STRUCTURES)
         computed = self.compute_actions(
-            [obs] if isinstance(self.observation_space, _STRUCTURES) else np.asarray(obs)[None],
+            obs[None] if isinstance(obs, np.ndarray) and not structured else [obs],
             None if state is None else [np.asarray(part)[None] for part in state],
             None if prev_action is None else _batched(prev_action),
             None if prev_reward is None else np.asarray(prev_reward)[None],

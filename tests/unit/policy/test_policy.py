@@ -90,6 +90,17 @@ def test_observations_are_not_reshaped_and_no_other_numbers(cartpole, batch):
         cartpole.compute_actions(batch)
 
 
+@pytest.mark.parametrize("one", ["text", ["0", "1", "0", "1"], [0, [1], 0, 1], None])
+def test_what_is_no_observation_is_an_error(cartpole, one):
+    with pytest.raises(CheckpointError, match="are not in the space Box"):
+        cartpole.compute_single_action(one)
+
+
+def test_no_action_is_chosen_by_an_output_that_is_no_number(cartpole):
+    with pytest.raises(CheckpointError, match="NaN"):
+        cartpole.compute_single_action([np.nan, 0.0, 0.0, 0.0])
+
+
 def test_the_state_goes_from_step_to_step():
     (case,) = find(ray="1.13.0", framework="torch", variant="lstm-prev")
     policy = load(case)
@@ -190,6 +201,14 @@ def test_parts_lie_in_the_order_of_the_space():
     assert encode(batched).tolist() == encode(listed).tolist()
     with pytest.raises(CheckpointError, match="KeyError"):
         encode([{"a": [0.0, 0.0]}])
+
+
+def test_a_tuple_has_as_many_parts_as_its_space():
+    encode = prepare(spaces.TupleSpace((spaces.Discrete(2), spaces.Discrete(3))), (5,))
+    assert encode([(1, 2)]).tolist() == [[0, 1, 0, 0, 1]]
+    for other in ((1,), (1, 2, 0)):
+        with pytest.raises(CheckpointError, match="are not in the space"):
+            encode([other])
 
 
 def test_actions_are_stretched_or_clipped_to_their_space():
