@@ -177,6 +177,8 @@ def _joined(parts: list[dict[str, Any]], number: int | str) -> Any:
 
 def _column(name: str, values: object) -> Any:
     array = np.asarray(values)
+    if name in ("obs", "new_obs", "actions") and array.dtype.kind in "US":
+        raise ValueError(f"`{name}` is text")
     # Modules take floats; only images stay bytes, which layers convert. An observation that is a
     # single number is discrete.
     is_vector = name in ("obs", "new_obs") and array.dtype != object and array.ndim in (2, 3)

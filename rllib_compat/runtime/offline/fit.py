@@ -19,15 +19,23 @@ def require_fit(columns: Mapping[str, Any], seen: Space[Any], acts: Space[Any], 
     """Checks that a recorded batch matches the spaces of a policy.
 
     Raises:
-        ConfigError: Observations or actions have another size, or an action is out of range.
+        ConfigError: Observations or actions have another size, an observation has no number, or an
+            action is out of range.
     """
-    _require_numbers("observation", columns["obs"], seen, where)
+    observations = _require_numbers("observation", columns["obs"], seen, where)
+    if observations is not None and not np.isfinite(observations).all():
+        raise ConfigError(
+            "The recording has observations that are NaN or infinite.",
+            where=where,
+            fix="remove these episodes from the recording",
+        )
     actions = _require_numbers("action", columns["actions"], acts, where)
     if actions is None:
         return
     numbers = actions.reshape(len(actions), -1).T
     for values, (first, last) in zip(numbers, _ranges(acts), strict=True):
-        if not ((values >= first) & (values <= last)).all():
+        is_whole = math.isinf(first) or not (values % 1).any()
+        if not (is_whole and ((values >= first) & (values <= last)).all()):
             raise ConfigError(
                 f"The recording has actions from {values.min():g} to {values.max():g}, and the "
                 f"policy from {first:g} to {last:g}: its space is {acts}.",
@@ -50,10 +58,13 @@ class Extremes:
         found = self._found.setdefault(tuple(c.shape[1:] for c in columns.values()), {})
         for name, column in columns.items():
             rows = np.concatenate([found[name], column]) if name in found else column
-            found[name] = np.stack([rows.min(axis=0), rows.max(axis=0)])
+            low, high = rows.min(axis=0), rows.max(axis=0)
+            # The third row has a fraction if any of them has one.
+            more = [low + (rows % 1).max(axis=0)] if name == "actions" else []
+            found[name] = np.stack([low, high, *more])
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        """Two steps a shape, which `require_fit` refuses if it refuses any of the episodes."""
+        """A few steps a shape, which `require_fit` refuses if it refuses any of the episodes."""
         return iter(self._found.values())
 
 
@@ -84,6 +95,12 @@ def _require_numbers(
         values = np.asarray(column)
     except ValueError:  # parts of different lengths
         return None
+    if values.dtype.kind in "US":
+        raise ConfigError(
+            f"The recording has {what}s that are text.",
+            where=where,
+            fix="write them as numbers: what the environment's space has",
+        )
     expected = _count(space)
     if not _are_numbers(values) or not values.size or expected is None:
         return None

@@ -49,6 +49,9 @@ OTHERS = {
         "from -1 to 1, and",
     ),
     "a choice in one vector": (SEEN, BOX, [[0, 0, 3]], BOTH, "actions from 3 to 3"),
+    "a half": (SEEN, BOX, [0, 1.5, 2, 0], CHOICE, "actions from 0 to 2"),
+    "no observation": (SEEN + np.nan, BOX, [0] * 4, CHOICE, "observations that are NaN"),
+    "text": (SEEN, BOX, ["0", "1"], CHOICE, "actions that are text"),
     "no number": (SEEN, BOX, [[0, np.nan]], BOX, "actions from nan to nan"),
 }
 
@@ -78,7 +81,12 @@ def recorded(shape, actions):
 
 @pytest.mark.parametrize(
     ("shape", "actions", "said"),
-    [((2,), [0, 3], "from 0 to 3"), ((5,), [0], "has 5 numbers"), ((2,), [0, 1, 2], None)],
+    [
+        ((2,), [0, 3], "from 0 to 3"),
+        ((2,), [0, 1.5, 2], "from 0 to 2"),
+        ((5,), [0], "has 5 numbers"),
+        ((2,), [0, 1, 2], None),
+    ],
 )
 def test_the_extremes_of_all_episodes_are_refused_for_one_of_them(shape, actions, said):
     extremes = Extremes()
