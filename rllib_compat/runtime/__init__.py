@@ -24,7 +24,7 @@ _FILES = {
     "gym_api": ("adapt_single_agent",),
     "learners": ("use_reporting_learner",),
     "models": ("LegacyModel",),
-    "offline.fit": ("require_fit",),
+    "offline.fit": ("Extremes", "require_fit"),
     "old_stack": ("RunningPlan",),
     "placeholders": ("placeholder_env", "placeholder_multi_agent_env"),
     "policies": ("LegacyPolicy",),

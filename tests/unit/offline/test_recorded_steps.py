@@ -9,8 +9,7 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat.errors import ConfigError
 from rllib_compat.ray_versions import episodes
-from rllib_compat.runtime import require_fit
-from rllib_compat.runtime.offline.fit import Extremes
+from rllib_compat.runtime import Extremes, require_fit
 
 BOX, CHOICE = gym.spaces.Box(-1, 1, (2,)), gym.spaces.Discrete(3)
 BOTH, SEVERAL = gym.spaces.Tuple([BOX, CHOICE]), gym.spaces.MultiDiscrete([3, 2])
