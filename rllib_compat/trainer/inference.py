@@ -231,9 +231,11 @@ class Inference:
             raise
         except Exception as error:
             space = self._observed_by(policy_id)
+            # Preprocessors of the old API stack hold some observations against the bounds, too.
+            is_outside = "outside given space" in str(error)
             for request in requests:
                 given = request.observation
-                if space is not None and not _fits(given, space):
+                if space is not None and (is_outside or not _fits(given, space)):
                     shape = f" of the shape {given.shape}" if isinstance(given, np.ndarray) else ""
                     raise ObservationError(
                         f"The observation{shape} {repr(given)[:100]} is not of the space {space}.",
@@ -254,6 +256,14 @@ class Inference:
         algorithm = self._running.algorithm
         config = algorithm.config
         if not config.enable_env_runner_and_connector_v2:
+            space = self._observed_by(policy_id)
+            if space is not None:
+                requests = [
+                    replace(request, observation=_as_observed(request.observation, space))
+                    if request.views is None
+                    else request
+                    for request in requests
+                ]
             return [
                 ComputedAction(
                     *algorithm.compute_single_action(
@@ -300,7 +310,8 @@ def _fits(observation: Any, space: gymnasium.Space[Any]) -> bool:
     try:
         match space:
             case gym.spaces.Dict():
-                return all(_fits(observation[key], part) for key, part in space.items())
+                same = set(observation) == set(space.spaces)
+                return same and all(_fits(observation[key], part) for key, part in space.items())
             case gym.spaces.Tuple():
                 return len(observation) == len(space) and all(map(_fits, observation, space))
             case gym.spaces.Box():
@@ -435,17 +446,37 @@ def _episode(
     )
 
 
-def _as_observed(observation: object, space: gymnasium.Space[Any]) -> Any:
-    """An observation with the type of its space: integers as floats."""
-    import gymnasium
+def _as_observed(observation: Any, space: gymnasium.Space[Any]) -> Any:
+    """An observation with the structure and the types of its space: lists as arrays.
 
-    if isinstance(space, gymnasium.spaces.Dict) and isinstance(observation, Mapping):
-        parts = space.spaces.items()
-        return {n: _as_observed(observation[n], part) for n, part in parts if n in observation}
-    if not isinstance(space, gymnasium.spaces.Box) or not np.issubdtype(space.dtype, np.floating):
-        return observation
-    array = np.asarray(observation)
-    return array if array.dtype.kind == "f" else array.astype(space.dtype)
+    Raises:
+        LookupError: It lacks a key of the space, or has one more.
+        TypeError: It has another structure.
+        ValueError: It has another shape or length, or a part that is text or no number.
+    """
+    import gymnasium as gym
+
+    match space:
+        case gym.spaces.Dict():
+            if set(observation) != set(space.spaces):
+                raise LookupError(f"the keys are {list(space.spaces)}")
+            return {key: _as_observed(observation[key], part) for key, part in space.items()}
+        case gym.spaces.Tuple():
+            return tuple(_as_observed(*pair) for pair in zip(observation, space, strict=True))
+        case gym.spaces.Box() | gym.spaces.MultiBinary() | gym.spaces.MultiDiscrete():
+            array = np.asarray(observation)
+            if array.shape == (1, *space.shape):  # a batch of one, which old networks took
+                array = array[0]
+            if array.shape != space.shape or array.dtype.kind in "US":
+                raise ValueError(f"the shape is {space.shape}")
+            if np.issubdtype(space.dtype, np.floating) and array.dtype.kind != "f":
+                array = array.astype(space.dtype)
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                is_bounded = not isinstance(space, gym.spaces.Box) or space.is_bounded()
+                if is_bounded or np.isnan(array).any():  # without bounds, infinity masks choices
+                    raise ValueError("it has a part that is no number")
+            return array
+    return observation
 
 
 def agent_of(

@@ -2,12 +2,15 @@
 
 from types import SimpleNamespace
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 from rllib_compat import translate
 from rllib_compat.adapters import CompatEnvRunner
 from rllib_compat.algorithms import use_legacy_networks
+from rllib_compat.errors import ObservationError
 from rllib_compat.runtime import flatten_state
 from rllib_compat.trainer.inference import Inference
 from rllib_compat.trainer.running import RunningAlgorithm
@@ -85,3 +88,57 @@ def test_it_acts_as_in_the_midst_of_an_episode(name, env):
             expected = sampled[now][-1] if "use_attention" in model else sampled[now]
             np.testing.assert_allclose(computed, expected, rtol=1e-6)
         assert np.shape(action) == runner.env.single_action_space.shape
+
+
+class Parts(gymnasium.Env):
+    """What is seen has parts of each kind."""
+
+    observation_space = spaces.Dict(
+        {
+            "numbers": spaces.Box(-1, 1, (2,)),
+            "bits": spaces.MultiBinary(3),
+            "pair": spaces.Tuple([spaces.Discrete(3), spaces.MultiDiscrete([3, 2])]),
+        }
+    )
+    action_space = spaces.Discrete(5)
+
+    def __init__(self, config=None):
+        pass
+
+    def reset(self, *, seed=None, options=None):
+        return self.observation_space.sample(), {}
+
+
+SEEN = {"numbers": [0, 0.5], "bits": [0, 1, 1], "pair": [2, [2, 1]]}
+
+
+@pytest.fixture(scope="module")
+def of_parts():
+    return acting(env_runner({"fcnet_hiddens": [8]}, Parts))
+
+
+def test_lists_are_taken_for_the_arrays_and_tuples_of_a_space(of_parts):
+    arrays = {"numbers": np.array([0, 0.5]), "bits": np.array([0, 1, 1], np.int8)}
+    whole = {**arrays, "pair": (2, np.array([2, 1]))}
+    found = [
+        of_parts.compute_single_action(seen, explore=False, timestep=0, full_fetch=True)[2]
+        for seen in (SEEN, whole, {**SEEN, "numbers": [[0, 0.5]]})
+    ]
+    for extras in found[1:]:
+        np.testing.assert_array_equal(extras["action_dist_inputs"], found[0]["action_dist_inputs"])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"more": 1},
+        {"numbers": ["0", "1"]},
+        {"numbers": [np.nan, 0]},
+        {"numbers": [np.inf, 0]},
+        {"bits": [0, 1]},
+        {"pair": (2, [2, 1], 0)},
+    ],
+)
+def test_what_is_not_of_the_space_is_an_error_and_not_cut_to_it(of_parts, other):
+    with pytest.raises(ObservationError, match="is not of the space"):
+        of_parts.compute_single_action({**SEEN, **other}, explore=False)
