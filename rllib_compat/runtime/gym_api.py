@@ -249,9 +249,11 @@ def cast_array(dtype: Any, shape: Any, obs: Any) -> Any:
     """Casts an observation to an array of a space.
 
     Raises:
-        ValueError: It has another shape, or values that are no integers of the space's dtype.
+        ValueError: It has another shape, text, or values that are no integers of the space's dtype.
     """
     given = np.asarray(obs)
+    if given.dtype.kind in "US":
+        raise ValueError("it is text")
     made = given.astype(dtype, copy=False)
     if made.shape != shape:
         raise ValueError(f"its shape is {made.shape}")

@@ -198,6 +198,7 @@ def test_an_error_says_what_was_found_where_and_what_to_do():
     for wrong, why in (
         ({"near": [0, 0, 0]}, "does not fit it (its shape is (3,)): {'near': [0, 0, 0]}"),
         ({"far": 1}, "does not fit it (there is no 'near'): {'far': 1}"),
+        ({"near": ["0", "1"]}, "does not fit it (it is text): {'near': ['0', '1']}"),
         ({"near": [2, 0]}, "is outside of it: {'near': [2, 0]}"),
     ):
         made = observing.make_pair(MultiAgentEnv, gym, space, {"near": [0, 0]}, wrong, 0)
