@@ -221,6 +221,8 @@ def _stacked(space: Space, batch: object) -> Any:
     if not isinstance(batch, list) or isinstance(space, Repeated):
         return batch
     if isinstance(space, DictSpace):
+        if any(isinstance(one, Mapping) and one.keys() - space.spaces.keys() for one in batch):
+            raise KeyError(f"the keys are {list(space.spaces)}")
         return {
             key: _stacked(part, [_of(one, key) for one in batch])
             for key, part in space.spaces.items()

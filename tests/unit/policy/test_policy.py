@@ -199,8 +199,9 @@ def test_parts_lie_in_the_order_of_the_space():
     batched = {"a": np.array([[0.5, 0.25], [0.0, 0.0]]), "b": np.array([1, 0])}
     assert encode(listed).tolist() == [[0, 1, 0.5, 0.25], [1, 0, 0, 0]]
     assert encode(batched).tolist() == encode(listed).tolist()
-    with pytest.raises(CheckpointError, match="KeyError"):
-        encode([{"a": [0.0, 0.0]}])
+    for other in ({"a": [0.0, 0.0]}, {"a": [0.0, 0.0], "b": 1, "c": 2}):
+        with pytest.raises(CheckpointError, match="KeyError"):
+            encode([other])
 
 
 def test_a_tuple_has_as_many_parts_as_its_space():
