@@ -277,6 +277,8 @@ def cast_choices(space: Any, obs: Any) -> Any:
 def require_choice(space: Any, obs: Any) -> Any:
     """Returns an observation that a one-hot encoding takes: below 0, that counts from the end.
 
+    Of an array of one choice, that is the choice.
+
     Raises:
         ValueError: It is no integer, or none of the choices.
     """
@@ -285,7 +287,7 @@ def require_choice(space: Any, obs: Any) -> Any:
         raise ValueError("it is no integer")
     if given >= space.start + space.n:
         raise ValueError(f"the last choice is {space.start + space.n - 1}")
-    return obs
+    return given.item() if given.ndim else obs
 
 
 class ObservationCheck:
@@ -329,7 +331,7 @@ class ObservationCaster:
     ) -> None:
         self._space, self._cast, self._check, self._agent = space, cast, check, agent
 
-    def __call__(self, obs: object) -> Any:
+    def __call__(self, obs: Any) -> Any:
         """Returns the observation as the space has it.
 
         Raises:
@@ -342,7 +344,8 @@ class ObservationCaster:
             raise self._misfit(obs, f"does not fit it (there is no {error})") from error
         except (AttributeError, TypeError, ValueError) as error:
             raise self._misfit(obs, f"does not fit it ({error})") from error
-        if self._check.is_due() and not self._space.contains(made):
+        is_array = isinstance(self._space, gymnasium.spaces.Discrete) and np.ndim(obs) > 0
+        if self._check.is_due() and (is_array or not self._space.contains(made)):
             raise self._misfit(obs, "is outside of it")
         return made
 

@@ -476,6 +476,8 @@ def _as_observed(observation: Any, space: gymnasium.Space[Any]) -> Any:
                 if is_bounded or np.isnan(array).any():  # without bounds, infinity masks choices
                     raise ValueError("it has a part that is no number")
             return array
+        case gym.spaces.Discrete() if np.shape(observation) == (1,):
+            return np.reshape(observation, ())[()]
     return observation
 
 

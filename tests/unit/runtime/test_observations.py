@@ -227,3 +227,11 @@ def test_the_checks_of_a_policy_go_on_in_its_next_episode():
         env.reset()
     with pytest.raises(ObservationError):
         env.reset()
+
+
+def test_an_array_of_one_choice_is_that_choice_where_nothing_is_checked():
+    made = observing.make_env(gym, gym.spaces.Discrete(3), np.array([1]), np.array([2]), 1)
+    env = adapt_env(EnvSettings(made, legacy_ray=None))({})
+    seen = env.reset()[0], env.step(0)[0]
+    assert seen == (1, 2)
+    assert all(np.ndim(one) == 0 for one in seen)

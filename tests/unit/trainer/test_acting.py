@@ -122,7 +122,7 @@ def test_lists_are_taken_for_the_arrays_and_tuples_of_a_space(of_parts):
     whole = {**arrays, "pair": (2, np.array([2, 1]))}
     found = [
         of_parts.compute_single_action(seen, explore=False, timestep=0, full_fetch=True)[2]
-        for seen in (SEEN, whole, {**SEEN, "numbers": [[0, 0.5]]})
+        for seen in (SEEN, whole, {**SEEN, "numbers": [[0, 0.5]]}, {**SEEN, "pair": [[2], [2, 1]]})
     ]
     for extras in found[1:]:
         np.testing.assert_array_equal(extras["action_dist_inputs"], found[0]["action_dist_inputs"])
