@@ -429,7 +429,7 @@ FAMILIES = families(
         kept("use_kl_loss", v.FLAG, "training.*", algorithms=(*PPO, "APPO")),
         kept("kl_coeff", v.NONNEGATIVE, "training.*", convert=common.mapped(training.kl_coeff), algorithms=(*PPO, "APPO")),
         kept("kl_target clip_param", v.NONNEGATIVE, "training.*", algorithms=(*PPO, "APPO")),
-        kept("vf_clip_param", v.BOUND, "training.*", convert=common.mapped(training.vf_clip_param), algorithms=PPO),
+        kept("vf_clip_param", v.BOUND, "training.*", convert=common.mapped(training.bound), algorithms=PPO),
         kept("vf_loss_coeff", v.NUMBER, "training.*", algorithms=ACTOR_CRITIC),
         kept("use_gae", v.FLAG, "training.*", "the new API stack always estimates advantages with GAE", convert=training.use_gae, needs_old=common.is_false, algorithms=(*PPO, "APPO"), hint="lambda_=1.0 comes nearest on the new API stack"),
         kept("use_critic", v.FLAG, "training.*", "the new API stack always trains a critic", convert=training.use_critic, needs_old=common.is_false, algorithms=PPO),
@@ -478,7 +478,7 @@ FAMILIES = families(
     )),
     ("impala_appo", "IMPALA and APPO", "IMPALA and APPO.", IMPALA, (
         kept("vtrace", v.FLAG, "training.*", convert=training.vtrace),
-        kept("vtrace_clip_rho_threshold vtrace_clip_pg_rho_threshold", v.BOUND, "training.*"),
+        kept("vtrace_clip_rho_threshold vtrace_clip_pg_rho_threshold", v.BOUND, "training.*", convert=common.mapped(training.bound)),
         kept("num_gpu_loader_threads", v.PROCESSES, "training.*"),
         kept("broadcast_interval", v.COUNT, "training.*", "how often env runners receive new weights", convert=training.broadcast_interval),
         kept("target_worker_clipping", v.BOUND, "training.*", old="", algorithms=APPO),

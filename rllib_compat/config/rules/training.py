@@ -228,8 +228,8 @@ def kl_coeff(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
-def vf_clip_param(value: float | None) -> float:
-    """The bound of errors of the value function; without one, as None was, it is infinite."""
+def bound(value: float | None) -> float:
+    """A bound of what a loss computes; None was none, and so is infinity."""
     return math.inf if value is None else value
 
 

@@ -104,10 +104,16 @@ def test_numbers_of_things_are_whole(key, value, method, setting, made):
 
 
 @pytest.mark.parametrize(
-    ("key", "given", "taken"),
-    [("kl_coeff", 0, 0.0), ("kl_coeff", 1, 1.0), ("vf_clip_param", None, math.inf)],
+    ("algorithm", "key", "given", "taken"),
+    [
+        ("PPO", "kl_coeff", 0, 0.0),
+        ("APPO", "kl_coeff", 1, 1.0),
+        ("PPO", "vf_clip_param", None, math.inf),
+        ("IMPALA", "vtrace_clip_rho_threshold", None, math.inf),
+        ("APPO", "vtrace_clip_pg_rho_threshold", None, math.inf),
+    ],
 )
-def test_what_an_old_learner_computed_with_is_what_todays_can_compute_with(key, given, taken):
-    calls = translate({"env": "E", key: given}, algorithm="PPO", legacy_ray="1.13.0").calls
+def test_learners_can_compute_with_what_the_old_ones_took(algorithm, key, given, taken):
+    calls = translate({"env": "E", key: given}, algorithm=algorithm, legacy_ray="1.13.0").calls
     assert calls["training"][key] == taken
     assert isinstance(calls["training"][key], float), "Ray halves a tensor of the same type"
