@@ -55,10 +55,12 @@ class Bandit(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no t
             return
         runner = self.env_runner_group.local_env_runner
         asked = self.config.min_sample_timesteps_per_iteration or 0
-        for _ in range(max(1, asked // size)):
+        sampled = 0
+        while sampled < max(1, asked):
             with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
                 episodes = sample_at_least(runner, size)
             self._learn_from(episodes)
+            sampled += sum(map(len, episodes))
         training_steps.log_of_env_runners(self, [runner.get_metrics()])
 
     def _learn_from(self, episodes: list[Any]) -> None:

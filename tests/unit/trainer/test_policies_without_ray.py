@@ -40,15 +40,19 @@ NOT_COMPARED = {"ppo-lstm": {"vf_explained_var"}, "sac": {"log_alpha_value"}}
 
 
 @contextlib.contextmanager
-def trainer_of(case, release, cls=compat.Trainer, **more):
-    algorithm, config = calls.config_of(case)
-    env = calls.make_env(gym)
+def without_ray(make):
     nothing = {"init": mock.DEFAULT, "cluster_resources": dict, "put": lambda value, **_: value}
     with mock.patch.multiple(ray, **nothing):
-        config = {**config, "framework": "torch", **more}
-        made = cls(config, env=env, algorithm=algorithm, legacy_ray=release)
+        made = make()
         yield made
         made.stop()
+
+
+def trainer_of(case, release, cls=compat.Trainer, **more):
+    algorithm, config = calls.config_of(case)
+    config = {**config, "framework": "torch", **more}
+    env = calls.make_env(gym)
+    return without_ray(lambda: cls(config, env=env, algorithm=algorithm, legacy_ray=release))
 
 
 def checkpoint(folder, name):
@@ -350,3 +354,12 @@ def test_views_that_run_backwards_are_taken():
         )
         batch = policy.postprocess_trajectory(batch)
         policy.learn_on_batch(SampleBatch({name: column[::-1] for name, column in batch.items()}))
+
+
+def test_an_iteration_of_bandits_has_as_many_steps_whatever_each_round_samples():
+    old = {"env": "CartPole-v1", "num_envs_per_worker": 3, "timesteps_per_iteration": 100}
+    with without_ray(lambda: compat.BanditLinUCBTrainer(old)) as trainer:
+        result = trainer.train()
+    assert result["timesteps_total"] == 102, "34 rounds of three steps, as in Ray 1.13.0"
+    for counted in (result, result["info"], result["counters"]):
+        assert counted["num_agent_steps_trained"] == 102
