@@ -316,7 +316,7 @@ def _legacy_training(
         framework,
         simple_optimizer=uses_simple_optimizer(release, framework, config.get("simple_optimizer")),
         vtrace_drops_last_step=config.get("vtrace_drop_last_ts", True) is not False,
-        vtrace=config.get("vtrace", True) is not False,
+        vtrace=config.get("vtrace", True) not in (False, None),
         initial_lr=_first_lr(config, release, algorithm) if framework == "torch" else None,
     )
 

@@ -344,7 +344,7 @@ def _learns_as_appo(context: Context) -> bool:
 
 def vtrace(value: object, context: Context) -> Outcome:
     """Whether returns are corrected for off-policy steps."""
-    if value is not False:
+    if value not in (False, None):
         return Outcome({context.target: value})
     if _learns_as_appo(context):
         message = (

@@ -117,3 +117,13 @@ def test_learners_can_compute_with_what_the_old_ones_took(algorithm, key, given,
     calls = translate({"env": "E", key: given}, algorithm=algorithm, legacy_ray="1.13.0").calls
     assert calls["training"][key] == taken
     assert isinstance(calls["training"][key], float), "Ray halves a tensor of the same type"
+
+
+@pytest.mark.parametrize("algorithm", ["IMPALA", "APPO"])
+def test_no_vtrace_is_none_too(algorithm):
+    found = [
+        translate({"env": "E", "vtrace": given}, algorithm=algorithm, legacy_ray="1.13.0")
+        for given in (None, False)
+    ]
+    assert found[0].calls == found[1].calls
+    assert found[0].legacy_training == found[1].legacy_training
