@@ -69,23 +69,33 @@ def read_old_experiment(path: Path) -> list[OldTrial] | None:
     Raises:
         CorruptCheckpointError: A file is damaged.
     """
+    trials, is_old = read_experiment(path)
+    return trials if is_old else None
+
+
+def read_experiment(path: Path) -> tuple[list[OldTrial], bool]:
+    """Reads the trials of an experiment of any Ray, and whether an old one left it.
+
+    Raises:
+        CorruptCheckpointError: A file is damaged.
+    """
     folder = path if path.is_dir() else path.parent
     states = [path] if path.is_file() else sorted(folder.glob(_STATE))
     if not states:
         begun = [inner for inner in list_folders(folder) if (inner / RESULTS).is_file()]
-        return [_read_trial(inner, {}) for inner in begun] or None
+        return [_read_trial(inner, {}) for inner in begun], bool(begun)
     state = read_json(states[-1], Budget(), str(states[-1]))
     found = state if isinstance(state, dict) else {}
     saved = found.get("checkpoints") or found.get("trial_data")
     is_new = "trial_data" in found
     is_old = not is_new or _SERVER in as_mapping(found.get("runner_data")) or _is_of_old_ray(folder)
-    if not isinstance(saved, list) or not is_old:
-        return None
+    if not isinstance(saved, list):
+        return [], False
     records = [_as_saved(one, str(states[-1])) for one in saved]
     trials = [_read_saved(record, folder) for record in records]
     if not is_new and any("relative_logdir" in record for record in records):  # Ray 2.0 – 2.6
         trials.sort(key=lambda trial: trial.trial_id)
-    return trials
+    return trials, is_old
 
 
 def _is_of_old_ray(experiment: Path) -> bool:

@@ -24,7 +24,7 @@ from rllib_compat.trainer.fluent import LegacyConfig
 from rllib_compat.trainer.preparation import with_extra
 from rllib_compat.trainer.result_files import UnifiedLogger as UnifiedLogger
 from rllib_compat.trainer.trainer import Trainer
-from rllib_compat.trials.experiments import read_old_experiment
+from rllib_compat.trials.experiments import read_experiment
 from rllib_compat.tune import schedulers as schedulers
 from rllib_compat.tune.analysis import Analysis as Analysis
 from rllib_compat.tune.analysis import ExperimentAnalysis as ExperimentAnalysis
@@ -37,7 +37,7 @@ from rllib_compat.tune.functions import get_trial_resources as get_trial_resourc
 from rllib_compat.tune.functions import is_session_enabled as is_session_enabled
 from rllib_compat.tune.functions import report as report
 from rllib_compat.tune.functions import with_reporter, with_samplers
-from rllib_compat.tune.resuming import RESUME, prepare_resume
+from rllib_compat.tune.resuming import RESUME, prepare_resume, warn_of_lost_progress
 from rllib_compat.tune.trainables import Trainable as Trainable
 
 __all__ = [
@@ -206,8 +206,9 @@ class Tuner(ray.tune.Tuner):  # type: ignore[misc]  # Ray has no types
             **more: Other arguments of Ray's method.
         """
         place = storage_path(path)
-        old = None if "://" in place else read_old_experiment(Path(place))
-        if old is None:
+        old, is_old = ([], False) if "://" in place else read_experiment(Path(place))
+        if not is_old:
+            warn_of_lost_progress(old)
             return super().restore(
                 place,
                 _trainable(trainable),

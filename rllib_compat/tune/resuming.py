@@ -24,7 +24,7 @@ from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import tune
 from rllib_compat.trainer.classes import keep_era
 from rllib_compat.trainer.trainer import Trainer
-from rllib_compat.trials.experiments import ASIDE, OldTrial, read_old_experiment
+from rllib_compat.trials.experiments import ASIDE, OldTrial, read_experiment
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,11 @@ def prepare_resume(folder: Path, trainable: Any, given: Mapping[str, Any]) -> An
             than there are.
         CorruptCheckpointError: A file is damaged.
     """
-    if not folder.is_dir() or (old := read_old_experiment(folder)) is None:
+    if not folder.is_dir():
+        return trainable
+    old, is_old = read_experiment(folder)
+    warn_of_lost_progress(old)
+    if not is_old:
         return trainable
     trainable = _with_era(trainable, old)
     if not ray.is_initialized():
@@ -70,8 +74,6 @@ def prepare_resume(folder: Path, trainable: Any, given: Mapping[str, Any]) -> An
                 where=str(folder),
                 fix="pass the same config again: tune.run(…, config=CONFIG, resume=True)",
             )
-        if one.results and not one.checkpoints and one.status != "TERMINATED":
-            logger.warning("Trial %s starts from zero: it has no checkpoint.", one.trial_id)
         one.config = config
         one.stop = one.stop or (dict(stop) if isinstance(stop, Mapping) else {})
         if not one.stop and stop is None and one.status != "TERMINATED":
@@ -92,6 +94,13 @@ def prepare_resume(folder: Path, trainable: Any, given: Mapping[str, Any]) -> An
     _move_aside(states)
     logger.info("%s was written by an old Ray: it continues from its last checkpoints.", folder)
     return trainable
+
+
+def warn_of_lost_progress(trials: Iterable[OldTrial]) -> None:
+    """Names the trials that have results, but nothing to continue from."""
+    for one in trials:
+        if one.results and not one.checkpoints and one.status != "TERMINATED":
+            logger.warning("Trial %s starts from zero: it has no checkpoint.", one.trial_id)
 
 
 def _with_era(trainable: Any, trials: Iterable[OldTrial]) -> Any:

@@ -9,6 +9,7 @@ import pickle
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium
 import pytest
@@ -221,6 +222,22 @@ def test_trials_of_old_rays_without_a_checkpoint_say_that_they_start_from_zero(
     trials = tune.run("PPO", folder.name, local_dir=str(tmp_path), resume=True).trials
     assert [trial.checkpoint for trial in trials] == [None] * 3
     assert caplog.text.count("starts from zero: it has no checkpoint") == 1, "one has ended"
+
+
+def test_trials_that_look_like_those_of_newer_rays_say_so_too(tmp_path, monkeypatch, caplog):
+    """Only checkpoints tell the state of Ray 2.10 – 2.39 from that of a newer one."""
+    folder = shutil.copytree(MUSEUM / "experiments/2.8.1-interrupted", tmp_path / "experiment")
+    for checkpoint in folder.glob("*/checkpoint_*"):
+        shutil.rmtree(checkpoint)
+    (state,) = folder.glob("experiment_state*.json")
+    found = json.loads(state.read_text())
+    state.write_text(json.dumps({**found, "runner_data": {}}))
+    monkeypatch.setattr("ray.tune.run", lambda *_, **__: SimpleNamespace(trials=[]))
+    arguments = {"local_dir": str(tmp_path), "resume": True, "return_trials": True}
+    tune.run("PPO", folder.name, **arguments)
+    monkeypatch.setattr("ray.tune.Tuner.restore", lambda *_, **__: None)
+    tune.Tuner.restore(str(folder), "PPO")
+    assert caplog.text.count("starts from zero: it has no checkpoint") == 2
 
 
 @pytest.mark.parametrize(
