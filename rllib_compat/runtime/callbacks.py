@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
+from types import FunctionType
 from typing import Any, ClassVar
 
 from packaging.version import Version
@@ -59,13 +61,18 @@ def adapt_callbacks(
     """Makes the callbacks class that the installed Ray takes.
 
     Args:
-        callbacks: A dict of functions, a class, a dotted name of one, a list of these, or None.
+        callbacks: A dict of functions, a class, a dotted name of one, a function that makes an
+            instance, a list of these, or None.
         recording: Where to write all samples, if anywhere.
         task_function: Returns the task of an environment, after each iteration; see `Curriculum`.
 
     Raises:
         ConfigError: It is none of these, or a dict with a name that no Ray had.
     """
+    if isinstance(callbacks, (FunctionType, partial)) and isinstance(
+        made := callbacks(), MultiCallbacks
+    ):
+        callbacks = made
     sources = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
     found = tuple(resolve(source) for source in sources if source not in (None, RayCallbacks))
     if task_function is not None:

@@ -147,6 +147,8 @@ class MultiCallbacks(list[Any]):
 def resolve(source: object) -> Any:
     """Returns the class or the dict of functions of a config's callbacks.
 
+    Old Rays called what the config has, so it may also be a function without arguments.
+
     Raises:
         ConfigError: They are neither, cannot be imported, or have an event that no Ray had.
     """
@@ -163,11 +165,15 @@ def resolve(source: object) -> Any:
         return {event: function for event, function in source.items() if function is not None}
     if isinstance(source, DefaultCallbacks) and callable(source):
         return source  # an instance with its own arguments, whose call returns a copy
+    if callable(source) and not isinstance(source, type):
+        made = type(source())
+        members = {"__new__": lambda _: source(), "__module__": __name__}
+        return type(made.__name__, (made,), members)
     if not isinstance(source, type):
         raise ConfigError(
             f"The callbacks are of type {type(source).__name__}.",
             where="$.callbacks",
-            fix="pass a class, a dict of functions, or the dotted name of a class",
+            fix="pass a class, a function that returns an instance, or a dict of functions",
         )
     return source
 

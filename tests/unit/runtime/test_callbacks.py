@@ -1,5 +1,6 @@
 """Callbacks of every era, called as today's env runners call them."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +18,7 @@ from rllib_compat.adapters import (
 )
 from rllib_compat.errors import ConfigError, GoneError
 from rllib_compat.runtime import RECORDS, LegacyBaseEnv, LegacyWorker
+from rllib_compat.runtime.legacy_callbacks import MultiCallbacks
 from tests.unit.runtime.runners import Logged, module, play, runner
 
 
@@ -102,6 +104,30 @@ def test_dotted_names_and_pickles_work():
     env_runner = runner()
     play(cloudpickle.loads(cloudpickle.dumps(counting))(), env_runner)
     assert record_of(env_runner).custom_metrics == {"n": 4}
+
+
+class Named(DefaultCallbacks):
+    def __init__(self, name="one"):
+        super().__init__()
+        self.name = name
+
+    def on_episode_end(self, *, episode, **_):
+        episode.custom_metrics[self.name] = episode.length
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "metrics"),
+    [
+        (partial(Named, "two"), {"two": 4}),
+        (lambda: Named("three"), {"three": 4}),
+        (lambda: MultiCallbacks([Named, partial(Named, "four")]), {"one": 4, "four": 4}),
+    ],
+)
+def test_a_function_makes_them_as_a_class_does(callbacks, metrics):
+    env_runner = runner()
+    adapter = cloudpickle.loads(cloudpickle.dumps(adapt_callbacks(callbacks)))
+    play(adapter(), env_runner)
+    assert record_of(env_runner).custom_metrics == metrics
 
 
 @pytest.mark.parametrize("agents", [None, (0, 1)])
