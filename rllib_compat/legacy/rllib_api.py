@@ -137,9 +137,25 @@ class _SameAsRays(type):
 
 
 class SampleBatch(TodaysSampleBatch, metaclass=_SameAsRays):  # type: ignore[misc]  # Ray has no types
-    """Ray's batch."""
+    """Ray's batch, which takes the column `dones`, too: it is `terminateds` since Ray 2.1."""
 
     concat_samples = staticmethod(concat_samples)
+
+    def __init__(self, *columns: Any, **more: Any) -> None:
+        """Takes columns as a dict, as pairs or by name."""
+        found = dict(*columns, **more)
+        if self.DONES in found:
+            found[self.TERMINATEDS] = found.pop(self.DONES)
+        settings = {name: found.pop(name) for name in more if name.startswith("_")}
+        super().__init__(found, **settings)
+
+    def __setitem__(self, name: str, column: object) -> None:
+        """Sets a column."""
+        super().__setitem__(self.TERMINATEDS if name == self.DONES else name, column)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is such a column."""
+        return dict.__contains__(self, self.TERMINATEDS if name == self.DONES else name)
 
 
 def discount(rewards: object, gamma: float) -> Any:

@@ -76,6 +76,20 @@ def test_policies_expect_of_a_fragment_what_old_ones_did(name, told):
         np.testing.assert_allclose(batch[column], expected, rtol=1e-6)
 
 
+def test_a_batch_of_ones_own_has_dones_however_it_is_cut():
+    legacy.activate()
+    from ray.rllib.policy.sample_batch import SampleBatch
+
+    rewards = np.arange(4.0)
+    batch = SampleBatch({"rewards": rewards, "dones": np.array([False, True, False, True])})
+    assert "dones" in batch
+    assert [part["rewards"].tolist() for part in batch.split_by_episode()] == [[0, 1], [2, 3]]
+    assert batch.slice(1, 3)["dones"].tolist() == [True, False]
+    named = SampleBatch(rewards=rewards, dones=np.zeros(4, bool))
+    named["dones"] = batch["dones"]
+    assert SampleBatch.concat_samples([batch, named])["dones"].sum() == 4
+
+
 @pytest.mark.skipif(importlib.util.find_spec("tensorflow") is not None, reason="it is installed")
 def test_code_for_tensorflow_says_that_it_is_not_installed():
     legacy.activate()
