@@ -63,6 +63,8 @@ logger = logging.getLogger(__name__)
 
 # Since this Ray, a trainer has a method for its iteration.
 _STEPPING = Version("1.10")
+#: From here on, evaluation workers had no local one beside remote ones.
+_EVALUATING_REMOTELY = Version("1.9")
 # Between these, it had an execution plan for it.
 _PLANNING = Version("1.0")
 
@@ -409,8 +411,11 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     @property
     def evaluation_workers(self) -> LegacyWorkers | None:
         """All workers that evaluate, if the config asks for any."""
-        group = self.algorithm.eval_env_runner_group
-        return LegacyWorkers(self._running, group, self.config) if group is not None else None
+        if (group := self.algorithm.eval_env_runner_group) is None:
+            return None
+        ray = self._origin.legacy_ray
+        local = ray is not None and Version(ray) < _EVALUATING_REMOTELY
+        return LegacyWorkers(self._running, group, self.config, local=local)
 
     @property
     def local_evaluator(self) -> Any:

@@ -99,6 +99,7 @@ class LegacyWorkers(Workers):
         config: The trainer's config.
         policies: Connects the local worker's policies to the learners; None for workers that have
             only copies of them.
+        local: Whether the local worker counts if there are remote ones.
     """
 
     def __init__(
@@ -107,10 +108,13 @@ class LegacyWorkers(Workers):
         group: EnvRunnerGroup,
         config: Mapping[str, Any] | None = None,
         policies: PolicyOwner | None = None,
+        *,
+        local: bool = True,
     ) -> None:
         self._running = running
         self._config = config
         self._policies = policies
+        self._local = local or not env_runners.remote_env_runners(group)
         self.group = group
 
     def local_worker(self) -> Any:
@@ -154,7 +158,7 @@ class LegacyWorkers(Workers):
         results = env_runners.foreach_env_runner(
             self.group,
             partial(_call, func, self._learned()),
-            local_env_runner=local_worker,
+            local_env_runner=local_worker and self._local,
             remote_worker_ids=remote_worker_ids,
         )
         after = runner.config.policies_to_train
@@ -174,7 +178,7 @@ class LegacyWorkers(Workers):
 
     def num_healthy_workers(self) -> int:
         """How many actors answer, and the local worker."""
-        return self.num_healthy_remote_workers() + 1
+        return self.num_healthy_remote_workers() + self._local
 
     def num_healthy_remote_workers(self) -> int:
         """How many actors answer."""
