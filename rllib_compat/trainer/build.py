@@ -70,6 +70,7 @@ class AlgorithmBuilder:
 
         Raises:
             ConfigError: The old API stack can't build what the config asks for.
+            OldStackNeededError: Only the old API stack can build it.
             RayNotSupportedError: The installed Ray can't build it.
         """
         config = self._algorithm_config()
@@ -148,8 +149,13 @@ class AlgorithmBuilder:
 
             context = EnvContext(self.config.get("env_config") or {}, 0)
             env = make_env(self.translation.env_settings, context)
+            space = getattr(env, "action_space", None)
             if self.translation.api_stack == "old":
-                refusals.require_actions(self.config, [getattr(env, "action_space", None)])
+                refusals.require_actions(self.config, [space])
+            elif self.origin.api_stack == "auto" and refusals.needs_old_stack(
+                self.translation, self.config, space
+            ):
+                return refusals.OldStackNeededError(f"The new API stack can't act in {space}.")
         return refusals.refused(error, self.translation)
 
     def name_networks(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
@@ -14,6 +14,9 @@ from rllib_compat.config.evidence import lifetime_of_algorithm
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import import_attribute
 from rllib_compat.registry import keys as table
+
+if TYPE_CHECKING:
+    from rllib_compat.config.translator import Stack
 
 # The Ray whose defaults apply if nothing names one; later algorithms have those of their first Ray.
 USUAL = "0.8.5"
@@ -29,10 +32,12 @@ class Origin:
     Attributes:
         algorithm: The algorithm, or None if the config's keys imply it.
         ray: The Ray that it was written for; `TODAY` for the installed one; None if unknown.
+        api_stack: The API stack that is asked for.
     """
 
     algorithm: str | None
     ray: str | None
+    api_stack: Stack = "auto"
 
     @property
     def legacy_ray(self) -> str | None:
@@ -43,7 +48,12 @@ class Origin:
     def arguments(self) -> dict[str, Any]:
         """The arguments of `translate`."""
         old = self.ray != table.TODAY
-        return {"algorithm": self.algorithm, "legacy_ray": Era(self.ray), "old_networks": old}
+        return {
+            "algorithm": self.algorithm,
+            "legacy_ray": Era(self.ray),
+            "old_networks": old,
+            "api_stack": self.api_stack,
+        }
 
 
 class DefaultConfig(dict[str, Any]):

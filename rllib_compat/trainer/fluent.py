@@ -56,8 +56,30 @@ def _is_todays(method: str, arguments: Mapping[str, object]) -> bool:
 #: An argument → the key of the dict, where they differ.
 KEYS: Mapping[str, str] = {**DICT_KEYS, "env_class": "env", "optimizer_config": "optimizer"}
 
+#: The object's own attributes; all others are settings.
+_OWN = ("algo_class", "given", "calls", "read", "frozen")
 #: Dicts that a later call adds to; others are replaced.
 _ADDED_TO = ("model", "env_config", "exploration_config", "evaluation_config", "optimizer")
+
+
+class GivenConfig(dict[str, Any]):
+    """What was set in a config; what was not is read as its default."""
+
+    algorithm_name: str = "common"
+
+    def __missing__(self, name: str) -> Any:
+        value = copy.deepcopy(defaults_of(self.algorithm_name)[name])
+        return self.setdefault(name, value) if isinstance(value, (dict, list)) else value
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in defaults_of(self.algorithm_name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A setting, or its default; `default` if there is no such setting."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
 
 
 class LegacyConfig(Mapping[str, Any]):
@@ -68,15 +90,19 @@ class LegacyConfig(Mapping[str, Any]):
 
     Attributes:
         algorithm_name: The algorithm.
-        algo_class: See above.
+        algo_class: The class of the trainer; None: there is no algorithm.
         given: What was set, by the keys of the dict.
         calls: The calls that set it.
+        read: The dicts and lists that were read, complete: they may have been changed since.
+        frozen: Whether nothing may be set any more.
     """
 
     algorithm_name: str | None = None
 
     def __init__(self, algo_class: Any = None) -> None:
-        own = {"algo_class": algo_class, "given": {}, "calls": []}
+        if algo_class is None and self.algorithm_name:
+            algo_class = class_of_algorithm(self.algorithm_name)
+        own = {"algo_class": algo_class, "given": {}, "calls": [], "read": {}, "frozen": False}
         vars(self).update(own)
 
     def build(self, env: Any = None, logger_creator: Any = None, use_copy: bool = True) -> Any:  # noqa: ARG002
@@ -90,11 +116,7 @@ class LegacyConfig(Mapping[str, Any]):
         if (config := self.todays()) is not None:
             config.environment(env if env is not None else config.env)
             return config.build_algo(logger_creator=logger_creator)
-        cls = self.algo_class or (
-            class_of_algorithm(self.algorithm_name)
-            if self.algorithm_name
-            else trainer_class("Trainer")
-        )
+        cls = self.algo_class or trainer_class("Trainer")
         creator = logger_creator or self.given.get("logger_creator")
         return cls(config=self.to_dict(), env=env, logger_creator=creator)
 
@@ -110,9 +132,10 @@ class LegacyConfig(Mapping[str, Any]):
         return config
 
     def to_dict(self) -> dict[str, Any]:
-        """A copy of what was set, by the keys of the dict."""
-        found = {key: self.given[key] for key in self}
-        return {k: copy.copy(v) if isinstance(v, (dict, list)) else v for k, v in found.items()}
+        """A copy of what was set, by the keys of the dict; others are read as their defaults."""
+        found = GivenConfig((key, _copied(self.given[key])) for key in self)
+        found.algorithm_name = self.algorithm_name or "common"
+        return found
 
     def copy(self, copy_frozen: bool | None = None) -> LegacyConfig:  # noqa: ARG002
         """An independent copy."""
@@ -138,12 +161,22 @@ class LegacyConfig(Mapping[str, Any]):
         return {KEYS.get(name, name): value for name, value in arguments.items()}
 
     def freeze(self) -> None:
-        """Does nothing: trainers have copies."""
+        """Lets nothing be set any more."""
+        vars(self)["frozen"] = True
 
-    validate = freeze
+    def validate(self) -> None:
+        """Does nothing: trainers do so."""
+
+    def is_multi_agent(self) -> bool:
+        """Whether there are policies beside the default one."""
+        return bool(set(self.get("policies") or ()) - {"default_policy"})
 
     def _set(self, name: str, value: object) -> None:
         name = KEYS.get(name, name)
+        if self.frozen:
+            raise AttributeError(f"Cannot set {name!r}: the config is frozen; change a copy of it")
+        self._collect()
+        self.read.pop(name, None)
         if isinstance(value, LegacyConfig):
             value = value.to_dict()
         old = self.given.get(name)
@@ -151,21 +184,50 @@ class LegacyConfig(Mapping[str, Any]):
             value = merge(old, value)
         self.given[name] = value
 
+    def _collect(self) -> None:
+        """Takes what was changed in dicts and lists that were read."""
+        for name, value in self.read.items():
+            default, set_ = self._defaults()[name], self.given.get(name)
+            if isinstance(value, dict):
+                set_ = set_ or {}
+                changed = {
+                    key: inner
+                    for key, inner in value.items()
+                    if key in set_ or key not in default or default[key] != inner
+                }
+                if changed != set_:
+                    self.given[name] = changed
+            elif set_ is None and value != default:
+                self.given[name] = value
+
     def __getitem__(self, name: str) -> Any:
         name = KEYS.get(name, name)
-        return self.given[name] if name in self.given else self._defaults()[name]
+        if name in self.given and name not in _ADDED_TO:
+            return self.given[name]
+        if name in self.read:
+            return self.read[name]
+        value = self._defaults()[name]
+        if isinstance(value, dict) and isinstance(given := self.given.get(name, {}), Mapping):
+            return self.read.setdefault(name, {**copy.deepcopy(value), **given})
+        if name in self.given:
+            return self.given[name]
+        if isinstance(value, list):
+            return self.read.setdefault(name, copy.deepcopy(value))
+        return value
 
     def __setitem__(self, name: str, value: object) -> None:
         self._set(name, value)
+        self.calls.append(("__setitem__", (name, value), {}))
 
     def __iter__(self) -> Iterator[str]:
+        self._collect()
         return (key for key in self.given if key != "logger_creator")  # it is for `build` alone
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name in ("given", "algo_class", "calls"):
+        if name.startswith("_") or name in _OWN:
             raise AttributeError(name)
         try:
             return self[name]
@@ -174,9 +236,17 @@ class LegacyConfig(Mapping[str, Any]):
 
     def __setattr__(self, name: str, value: object) -> None:
         self._set(name, value)
+        self.calls.append(("__setattr__", (name, value), {}))
 
     def _defaults(self) -> dict[str, Any]:
         return defaults_of(self.algorithm_name or "common")
+
+
+def _copied(value: Any) -> Any:
+    """A value with copies of the dicts and lists in it."""
+    if type(value) is dict:
+        return {key: _copied(inner) for key, inner in value.items()}
+    return [_copied(inner) for inner in value] if type(value) is list else value
 
 
 def _method(name: str, first: str) -> Callable[..., LegacyConfig]:

@@ -116,6 +116,7 @@ def resource_request(cls: type[LegacyTrainer], config: Mapping[str, Any]) -> Tri
         subclasses.without_own_keys(cls, given),
         algorithm=cls.algorithm_name,
         legacy_ray=era,
+        api_stack=cls.api_stack,
         old_networks=cls.legacy_ray != TODAY,
         on_unknown="warn",  # a function around a trainer may have keys of its own
     )

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rllib_compat import registry
 from rllib_compat.config import Translation
 from rllib_compat.config.rules.exploration import type_name
 from rllib_compat.neutral.errors import CompatError, ConfigError, RayNotSupportedError
@@ -103,6 +104,31 @@ def require_actions(config: Mapping[str, Any], spaces: Iterable[Any]) -> None:
                     where=need.key,
                     fix=need.fix,
                 )
+
+
+class OldStackNeededError(Exception):
+    """Only the old API stack of the installed Ray can do what is asked for."""
+
+
+def needs_old_stack(
+    translation: Translation, config: Mapping[str, Any], action_space: object
+) -> bool:
+    """Whether a policy's actions are of a `Simplex`, which only Ray's old networks know."""
+    policies = (config.get("multiagent") or {}).get("policies") or {}
+    specs = policies.values() if isinstance(policies, Mapping) else ()
+    own = (
+        spec[2] if isinstance(spec, tuple) else getattr(spec, "action_space", None)
+        for spec in specs
+    )
+    spaces = [action_space, *own]
+    has_old = not registry.of(translation.algorithm).new_stack_only
+    return has_old and any(map(_has_simplex, spaces))
+
+
+def _has_simplex(space: object) -> bool:
+    parts = getattr(space, "spaces", ())
+    inner = parts.values() if isinstance(parts, Mapping) else parts
+    return type(space).__name__ == "Simplex" or any(map(_has_simplex, inner))
 
 
 #: The packages in which errors are raised that are not the user's.

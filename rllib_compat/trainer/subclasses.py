@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
+    from rllib_compat.config.translator import Stack
     from rllib_compat.trainer.workers import LegacyWorkers
 
 # The hooks of a trainer → their arguments.
@@ -78,6 +79,7 @@ class LegacyTrainer(Protocol):
 
     algorithm_name: ClassVar[str | None]
     legacy_ray: ClassVar[str]
+    api_stack: ClassVar[Stack]
     evidence: ClassVar[tuple[Evidence, ...] | None]
     learns_once: bool
     _default_config: ClassVar[Mapping[str, object]]

@@ -105,7 +105,7 @@ def new_network(
     """A new network for spaces of gymnasium, with weights that torch's seed decides.
 
     Raises:
-        ConfigError: The old Ray refused to build it, too, or knew no such spaces.
+        ConfigError: The old Ray refused to build it, too, or there is no network for the spaces.
     """
     seen, acts = (spaces.from_object(space) for space in (observation_space, action_space))
     for kind, space, found in (
@@ -114,9 +114,10 @@ def new_network(
     ):
         if found is None:
             raise ConfigError(
-                f"The old Rays had no network for the space {space}.",
+                f"The new API stack has no network for the space {space}.",
                 where=kind,
-                fix="Use Box, Discrete, MultiDiscrete, MultiBinary, Tuple or Dict.",
+                fix="Use Box, Discrete, MultiDiscrete, MultiBinary, Tuple or Dict; or pass "
+                "api_stack='old', if Ray's old networks take it.",
             )
     assert seen is not None and acts is not None  # noqa: PT018 - distinguished above
     rng = np.random.default_rng(int(torch.randint(2**62, ()).item()))

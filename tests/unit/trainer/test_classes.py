@@ -55,8 +55,8 @@ def test_every_algorithm_has_a_class(algorithm):
 
 
 def test_a_trainer_takes_no_argument_that_none_took():
-    with pytest.raises(TypeError, match="no argument api_stack, legacyray"):
-        compat.Trainer({"env": "CartPole-v1"}, algorithm="PPO", legacyray="1.0", api_stack="old")
+    with pytest.raises(TypeError, match="no argument legacyray, stack"):
+        compat.Trainer({"env": "CartPole-v1"}, algorithm="PPO", legacyray="1.0", stack="old")
 
 
 @pytest.mark.parametrize("name", ["MAMLTrainer", "SlateQTrainer"])

@@ -4,10 +4,11 @@ import pickle
 
 import pytest
 
+import rllib_compat as compat
 from rllib_compat.config import translate
 from rllib_compat.trainer import config_class
 
-PPOConfig = config_class("PPOConfig")
+PPOConfig, AlgorithmConfig = config_class("PPOConfig"), config_class("AlgorithmConfig")
 
 
 def made():
@@ -38,7 +39,7 @@ def test_calls_are_the_dict_that_they_were():
 
 def test_a_later_call_adds_to_the_model_and_replaces_the_rest():
     config = made().training(model={"fcnet_activation": "relu"}, lr=0.1)
-    assert config["model"] == {"fcnet_hiddens": [8], "fcnet_activation": "relu"}
+    assert config.to_dict()["model"] == {"fcnet_hiddens": [8], "fcnet_activation": "relu"}
     assert config.lr == 0.1
 
 
@@ -48,15 +49,49 @@ def test_settings_are_attributes_and_defaults_can_be_read():
     config["gamma"] = 0.8
     assert (config.to_dict()["lr"], config.to_dict()["gamma"]) == (0.5, 0.8)
     assert config.clip_param == 0.3
-    assert "clip_param" not in config.to_dict()
+    assert "clip_param" not in list(config.to_dict())
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):
         _ = config.nothing_of_the_kind
+
+
+def test_what_is_changed_in_a_setting_that_was_read_is_set():
+    config = PPOConfig()
+    config.model["fcnet_hiddens"] = [7]
+    config["env_config"]["size"] = 1
+    config.training(model={"fcnet_activation": "relu"})
+    model = {"fcnet_hiddens": [7], "fcnet_activation": "relu"}
+    assert config.to_dict() == {"model": model, "env_config": {"size": 1}}
+    assert (config.model["use_lstm"], PPOConfig().model["fcnet_hiddens"]) == (False, [256, 256])
+    other = config.copy()
+    other.model["fcnet_hiddens"].append(8)
+    assert config.model["fcnet_hiddens"] == [7]
+
+
+def test_a_dict_of_a_config_has_its_defaults_too():
+    found = PPOConfig().rollouts(num_rollout_workers=0).to_dict()
+    assert (found["lr"], found.get("gamma"), found.get("nothing")) == (5e-5, 0.99, None)
+    found["model"]["fcnet_hiddens"] = [3]
+    assert "num_sgd_iter" in found
+    translation = translate(found, algorithm="PPO")
+    assert translation.legacy_config["model"]["fcnet_hiddens"] == [3]
+    assert "num_sgd_iter" not in list(translation.legacy_config)
+
+
+def test_a_config_says_what_it_is_for():
+    assert (PPOConfig().algo_class, AlgorithmConfig().algo_class) == (compat.PPOTrainer, None)
+    assert not PPOConfig().is_multi_agent()
+    assert PPOConfig().multi_agent({"a"}).is_multi_agent()
+    frozen = made().copy()
+    frozen.freeze()
+    with pytest.raises(AttributeError, match="frozen"):
+        frozen.lr = 1.0
+    assert frozen.copy(copy_frozen=False).training(lr=1.0).lr == 1.0
 
 
 def test_a_copy_is_changed_for_itself():
     config = made()
     config.copy().training(lr=9.0, model={"fcnet_hiddens": [1]})
-    assert (config.lr, config["model"]) == (0.01, {"fcnet_hiddens": [8]})
+    assert (config.lr, config["model"]["fcnet_hiddens"]) == (0.01, [8])
 
 
 def test_they_translate_as_their_dict_does():

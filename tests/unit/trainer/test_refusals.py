@@ -10,6 +10,8 @@ pytest.importorskip("ray")
 import gymnasium.spaces as spaces
 import numpy as np
 import torch
+from ray.rllib.policy.policy import PolicySpec
+from ray.rllib.utils.spaces.simplex import Simplex
 
 from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError
@@ -264,3 +266,18 @@ def test_gpus_that_ray_was_started_with_and_that_are_not_there_are_an_error(keys
         pass
     (key,) = keys
     assert error.value.where == key
+
+
+@pytest.mark.parametrize(
+    ("policies", "action_space", "needs"),
+    [
+        ({}, Simplex(shape=(3,)), True),
+        ({}, spaces.Dict({"a": spaces.Tuple([Simplex(shape=(2,))])}), True),
+        ({"p": (None, None, Simplex(shape=(3,)), {})}, None, True),
+        ({"p": PolicySpec(action_space=spaces.Discrete(2))}, spaces.Discrete(2), False),
+    ],
+)
+def test_a_simplex_needs_the_old_stack(policies, action_space, needs):
+    translation = translate({"env": "CartPole-v1"}, algorithm="PPO")
+    config = {"multiagent": {"policies": policies}}
+    assert refusals.needs_old_stack(translation, config, action_space) is needs
