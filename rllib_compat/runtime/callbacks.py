@@ -140,6 +140,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         legacy_ray: The Ray whose form results and batches have; None: the last legacy one.
         names_only_policy: See `learner_info.names_only_policy`.
         results: Adds the legacy keys to the algorithm's results.
+        evaluated: Whether an evaluation has ended since the last result.
         legacy: The callbacks objects; `worker.callbacks` is the first.
         owner: The legacy trainer, in its process; None: callbacks get the algorithm.
     """
@@ -165,6 +166,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
         self._worker: LegacyWorker | None = None
         self._episodes: dict[int, LegacyEpisode] = {}
         self.results = LegacyResults(self.legacy_ray, names_only_policy=self.names_only_policy)
+        self.evaluated = False
         self._created: set[str] = set()
         self._writer: Writer | None = None
         # For `collect_episodes`; bounded, since it may never be called.
@@ -257,6 +259,9 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
     def on_train_result(self, **kwargs: Any) -> None:
         """Adds the legacy keys to the result, then calls the callbacks, which may change it."""
         algorithm = kwargs["algorithm"]
+        if not self.evaluated:
+            kwargs["result"].pop("evaluation", None)  # an older one, as the metrics still have it
+        self.evaluated = False
         metrics.count_steps_read(algorithm, kwargs["result"])
         self.results.complete(kwargs["result"], algorithm.config)
         if isinstance(plan := getattr(algorithm, "legacy_step", None), RunningPlan):
@@ -280,6 +285,7 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
 
     def on_evaluate_end(self, **kwargs: Any) -> None:
         """Calls the callbacks, with the metrics of a custom evaluation function."""
+        self.evaluated = True
         result = kwargs["evaluation_metrics"]
         if (logger := kwargs.get("metrics_logger")) is not None:
             metrics.take_evaluation_items(logger, result, RECORDS)

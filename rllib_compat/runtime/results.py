@@ -68,7 +68,7 @@ RENAMED = (
     ),
     RenamedKey("agent_timesteps_total", ("env_runners/num_agent_steps_sampled_lifetime",), _total),
     RenamedKey("info/num_steps_sampled", ("num_env_steps_sampled_lifetime",)),
-    RenamedKey("info/num_steps_trained", (f"{_TRAINED}_lifetime",)),
+    RenamedKey("info/num_steps_trained", (f"{_TRAINED}_lifetime", "info/num_env_steps_trained")),
     RenamedKey("info/num_weight_syncs", ("apex/num_weight_syncs",)),
     RenamedKey("info/replay_shard_0", ("apex/replay_shard_0",), dict),
     *(
@@ -119,8 +119,9 @@ SAMPLER_PERF = (
 )
 
 # Counters of trained steps, which are 0 before the first update.
-COUNTED = tuple(
-    f"{place}num_{whose}_steps_trained" for place in ("info/", "") for whose in ("env", "agent")
+COUNTED = (
+    "info/num_steps_trained",
+    *(f"{place}num_{whose}_steps_trained" for place in ("info/", "") for whose in ("env", "agent")),
 )
 
 # The results of ES and ARS, which have no records of episodes: only the mean of those without a
