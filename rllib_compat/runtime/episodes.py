@@ -243,6 +243,15 @@ class LegacyEpisode:
         episode = self._of(agent_id)
         return None if episode is None else episode.get_infos(-1)
 
+    @property
+    def _last_infos(self) -> dict[Any, Any]:
+        """All last infos, by a private name that callbacks of Ray 2.1 – 2.9 had to use."""
+        return {agent: self.last_info_for(agent) for agent in self.get_agents()}
+
+    @property
+    def _agent_to_policy(self) -> dict[Any, str]:
+        return {agent: self.policy_for(agent) for agent in self.get_agents()}
+
     def last_action_for(self, agent_id: object = ONLY_AGENT) -> Any:
         """Returns the agent's last action, or zeros."""
         return self._action(agent_id, -1)

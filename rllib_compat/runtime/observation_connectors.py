@@ -433,6 +433,13 @@ class PolicyMeanStdFilter(MeanStdFilter):
         assert self._filters is not None
         return self._filters
 
+    def add_filters(self, observation_spaces: Mapping[str, object]) -> None:
+        """Creates the filters of policies that have seen nothing yet."""
+        filters = self._by_policy()
+        for policy, space in observation_spaces.items():
+            if policy not in filters:
+                filters[policy] = self._new_filter(_shape(space))
+
     def _new_filter(self, shape: object) -> Any:
         return Filter(shape, self.de_mean_to_zero, self.de_std_to_one, self.clip_by_value)
 

@@ -47,6 +47,13 @@ class Sampler:
         return []
 
 
+class _Filters(dict[str, Any]):
+    """Filters by policy."""
+
+    def __setitem__(self, policy: str, other: Any) -> None:
+        self[policy].sync(other)
+
+
 class LegacyWorker:
     """A rollout worker around an env runner; attributes that it lacks are the env runner's.
 
@@ -488,13 +495,18 @@ class LegacyWorker:
 
     @property
     def filters(self) -> dict[str, Any]:
-        """The observation filter of each policy, with its current statistics."""
+        """The observation filter of each policy; one that is set gives it its statistics."""
         from ray.rllib.utils.filter import NoFilter
 
+        connector = ray_connectors.filter_connector(self.env_runner)
+        if hasattr(connector, "add_filters"):
+            modules = {policy: self.env_runner.module[policy] for policy in self.policy_map}
+            connector.add_filters({key: one.observation_space for key, one in modules.items()})
         found = ray_connectors.observation_filters(self.env_runner)
-        return {
-            policy: found.get(policy) or found.get(None) or NoFilter() for policy in self.policy_map
-        }
+        return _Filters(
+            (policy, found.get(policy) or found.get(None) or NoFilter())
+            for policy in self.policy_map
+        )
 
     @property
     def observation_filter(self) -> str:

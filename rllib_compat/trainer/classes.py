@@ -36,6 +36,7 @@ def trainer_class(name: str) -> type[Trainer]:
         "__doc__": f"The Trainer of {algorithm}.",
         "__module__": "rllib_compat",  # where pickle finds it again
         "algorithm_name": algorithm,
+        "_name": algorithm,  # its name in old classes, as that of the next ones
     }
     if not registry.of(algorithm).becomes:
         members["__init__"] = partialmethod(_removed, algorithm)
@@ -137,7 +138,7 @@ def build_trainer(
                 where="build_trainer()",
                 fix="derive from one: PPOTrainer.with_updates(name=…, default_config=…)",
             )
-    members: dict[str, object] = {"algorithm_name": algorithm}
+    members: dict[str, object] = {"algorithm_name": algorithm, "_name": name}
     if plain:
         members["learns_once"] = True
         # The defaults of trainers without an algorithm.

@@ -82,6 +82,27 @@ class DefaultConfig(dict[str, Any]):
         return copy.deepcopy(self)
 
 
+class ReadableConfig(dict[str, Any]):
+    """A trainer's config: a dict until Ray 2.1, an object with attributes since then."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[table.DICT_KEYS.get(name, name)]
+        except KeyError:
+            raise AttributeError(f"The config has no setting {name!r}") from None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        self[table.DICT_KEYS.get(name, name)] = value
+
+    def copy(self, copy_frozen: bool | None = None) -> ReadableConfig:  # noqa: ARG002
+        """A copy, which can be changed for itself."""
+        return ReadableConfig(copy.deepcopy(dict(self)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """A copy of it as a dict."""
+        return dict(self)
+
+
 def defaults_of(algorithm: str, legacy_ray: str | None = None) -> dict[str, Any]:
     """The `DEFAULT_CONFIG` of an algorithm.
 

@@ -55,6 +55,7 @@ class RolloutWorker(CompatRolloutWorker):
         policy_config: The config of the policies.
         worker_index: Its number, which environments get.
         num_workers: How many there are.
+        nested: Whether a single policy's samples are in a batch by policies, as since Ray 2.3.
         **arguments: Those of `_KEYS`; others are ignored, with a warning.
     """
 
@@ -69,8 +70,10 @@ class RolloutWorker(CompatRolloutWorker):
         policy_config: Mapping[str, Any] | None = None,
         worker_index: int = 0,
         num_workers: int = 0,
+        nested: bool = False,
         **arguments: object,
     ) -> None:
+        self._nested = nested
         policy_spec = policy_spec if policy_spec is not None else policy
         config = {"rollout_fragment_length": _FRAGMENT, **(policy_config or {}), "env": env_creator}
         for name, value in arguments.items():
@@ -100,7 +103,8 @@ class RolloutWorker(CompatRolloutWorker):
         """Samples a fragment; a single policy's batch is not nested in a dict, as in old Rays."""
         batch = super().sample(**kwargs)
         by_policy = getattr(batch, "policy_batches", {})
-        return by_policy[ONLY_POLICY] if set(by_policy) == {ONLY_POLICY} else batch
+        alone = set(by_policy) == {ONLY_POLICY} and not self._nested
+        return by_policy[ONLY_POLICY] if alone else batch
 
     @classmethod
     def as_remote(
@@ -131,6 +135,9 @@ class WorkerSet(Workers):
         trainer_config: The config.
         num_workers: How many there are beside the local one.
         policy: `policy_class` by its name of Ray 0.8.
+        default_policy_class: The same by its name since Ray 2.3; what workers sample is then a
+            batch by policies.
+        config: `trainer_config` by its name since Ray 2.3.
         validate_env: Checks each environment, from (environment, context).
         local_worker: Whether there is one here.
         **_: The trial's folder, and private arguments: ignored.
@@ -144,6 +151,8 @@ class WorkerSet(Workers):
         num_workers: int = 0,
         *,
         policy: type | None = None,
+        default_policy_class: type | None = None,
+        config: Mapping[str, Any] | None = None,
         validate_env: Callable[[Any, Any], object] | None = None,
         local_worker: bool = True,
         **_: object,
@@ -154,13 +163,17 @@ class WorkerSet(Workers):
                 validate_env(env, context)
             return env
 
-        agents = (trainer_config or {}).get("multiagent") or {}
+        given = dict(config or trainer_config or {})
+        agents = given.pop("multiagent", None) or {}
         self._arguments = {
             "env_creator": make_env,
-            "policy_spec": agents.get("policies") or policy_class or policy,
+            "policy_spec": (
+                agents.get("policies") or default_policy_class or policy_class or policy
+            ),
             "policy_mapping_fn": agents.get("policy_mapping_fn"),
             "policies_to_train": agents.get("policies_to_train"),
-            "policy_config": {k: v for k, v in (trainer_config or {}).items() if k != "multiagent"},
+            "policy_config": given,
+            "nested": default_policy_class is not None,
         }
         self._local: Any = self._make(RolloutWorker, 0, num_workers) if local_worker else None
         self._remote: list[Any] = []
@@ -188,10 +201,12 @@ class WorkerSet(Workers):
         """Replaces the actors."""
         self._remote = list(new_remote_workers)
 
-    def foreach_worker(self, func: Callable[..., Any]) -> list[Any]:
-        """Calls `func(worker)` in all workers."""
+    def foreach_worker(
+        self, func: Callable[..., Any], *, local_worker: bool = True, **_: object
+    ) -> list[Any]:
+        """Calls `func(worker)` in all workers, or in the remote ones alone."""
         asked = [worker.apply.remote(func) for worker in self._remote]
-        here = [func(self._local)] if self._local is not None else []
+        here = [func(self._local)] if local_worker and self._local is not None else []
         return [*here, *_answers(asked)]
 
     def sync_weights(

@@ -171,6 +171,8 @@ def derive(
     members |= {KEPT[key]: staticmethod(value) for key, value in given.items() if key in KEPT}
     if default_config is not None:
         members["_default_config"] = default_config  # its name in old classes
+    if name is not None:
+        members["_name"] = name
     return type(name or base.__name__, (*(mixins or ()), base), members)
 
 

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
@@ -44,17 +45,20 @@ from rllib_compat.trainer.checkpoints import (
     save_whole,
     unpack,
 )
-from rllib_compat.trainer.defaults import DefaultConfig, Origin, defaults_of, merge
+from rllib_compat.trainer.defaults import DefaultConfig, Origin, ReadableConfig, defaults_of, merge
 from rllib_compat.trainer.inference import Inference
 from rllib_compat.trainer.load import LoadedAlgorithm
 from rllib_compat.trainer.policies import Policies
 from rllib_compat.trainer.preparation import prepare, resource_help, resource_request
+from rllib_compat.trainer.refusals import OldStackNeededError
 from rllib_compat.trainer.result_files import UnifiedLogger
 from rllib_compat.trainer.running import RunningAlgorithm
 from rllib_compat.trainer.workers import LegacyOptimizer, LegacyWorkers, ToTrain
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
+
+    from rllib_compat.config.translator import Stack
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -116,6 +120,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             of its iterations. "today": defaults, iterations and networks are those of the
             installed Ray. None: the class's value. "auto": the one that the config, the imports
             and requirement files indicate.
+        api_stack: The API stack of the installed Ray that trains: "new", "old", or "auto": the new
+            one, unless the config or the environment needs the old one. None: the class's value.
         replay_columns: Whether DQN and SAC replay columns instead of episodes;
             None: the class's value.
         **trainable: Arguments that Tune passes to a Trainable.
@@ -123,6 +129,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     Attributes:
         algorithm_name: The name of the algorithm that the class is for, or None.
         legacy_ray: The same, if the caller names none.
+        api_stack: The API stack, if the caller names none.
         evidence: What indicates it beside the config, for the process of a trial; None: what this
             process knows.
         hooks: The functions that the class calls, by the names of `subclasses.HOOKS`.
@@ -145,6 +152,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
 
     algorithm_name: ClassVar[str | None] = None
     legacy_ray: ClassVar[str] = AUTO
+    api_stack: ClassVar[Stack] = "auto"
     evidence: ClassVar[tuple[Evidence, ...] | None] = None
     _default_config: ClassVar[Mapping[str, Any]] = {}
     hooks: ClassVar[Mapping[str, Callable[..., Any]]] = {}
@@ -152,6 +160,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     choose_policy_class: ClassVar[Any] = None
     learns_once = False
     replay_columns: bool | None = None
+    translation: Translation
+    config: dict[str, Any]
     #: A loaded algorithm, in classes for a single trainer.
     _loaded: ClassVar[LoadedAlgorithm | None] = None
 
@@ -166,6 +176,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         *,
         algorithm: str | None = None,
         legacy_ray: str | None = None,
+        api_stack: Stack | None = None,
         replay_columns: bool | None = None,
         **trainable: object,
     ) -> None:
@@ -175,7 +186,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         if env is not None:
             given["env"] = env
         self._legacy_ray = legacy_ray or self.legacy_ray
-        self._origin = Origin(algorithm or self.algorithm_name, None)
+        stack = api_stack or self.api_stack
+        self._origin = Origin(algorithm or self.algorithm_name, None, stack)
         if replay_columns is not None:
             self.replay_columns = replay_columns
         began = time.time()
@@ -199,22 +211,32 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         if self._loaded is not None:
             self._take(self._loaded)
             return
+        builder = self._prepare(config)
+        self.call_hook("before_init")
+        try:
+            algorithm = builder.build()
+        except OldStackNeededError as error:
+            logger.warning("%s The old API stack trains it.", error)
+            self._origin = replace(self._origin, api_stack="old")
+            builder = self._prepare(config)
+            algorithm = builder.build()
+        self._own(algorithm, builder)
+        self._running.start()
+        if (legacy_ray := self._origin.legacy_ray) is not None:
+            self.config = ReadableConfig(keys.with_placeholders(self.config, legacy_ray))
+
+    def _prepare(self, config: dict[str, Any]) -> AlgorithmBuilder:
         prepared = prepare(self, config, self._legacy_ray, self._origin, self.logdir)
         self._origin = prepared.origin
         self.learns_once = prepared.learns_once
-        self.translation: Translation = prepared.translation
+        self.translation = prepared.translation
         self.translation.report.warn(logger)
-        self.config: dict[str, Any] = prepared.config
-        builder = self._builder(prepared.own_policy)
-        self.call_hook("before_init")
-        self._own(builder.build(), builder)
-        self._running.start()
-        if (legacy_ray := self._origin.legacy_ray) is not None:
-            self.config = keys.with_placeholders(self.config, legacy_ray)
+        self.config = ReadableConfig(prepared.config)
+        return self._builder(prepared.own_policy)
 
     def _take(self, loaded: LoadedAlgorithm) -> None:
         self._origin = Origin(loaded.name, self._origin.ray)
-        self.config = loaded.legacy_config
+        self.config = ReadableConfig(loaded.legacy_config)
         self.translation = translate(
             self.raw_user_config, algorithm=loaded.name, legacy_ray=Era(None)
         )
@@ -302,10 +324,11 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         config = metrics.get("config", {})
         if config.get("evaluation_interval"):
             evaluation = merge(config, config.get("evaluation_config") or {})
-            metrics["config"] = {**config, "evaluation_config": evaluation}
+            config = {**config, "evaluation_config": evaluation}
         return {
             "timesteps_since_restore": 0,
             **metrics,
+            "config": dict(config),
             "experiment_id": Path(self.logdir).name,
             "warmup_time": self._warmup_time,
         }
@@ -335,6 +358,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             The old and the new keys, below `evaluation`.
         """
         metrics = complete_evaluation(self.algorithm.evaluate(), self.algorithm.config)
+        for callbacks in self._running.adapters:
+            callbacks.evaluated = False  # results of `train` have none of this one
         self.evaluation_metrics = {"evaluation": metrics}
         return self.evaluation_metrics
 

@@ -13,6 +13,7 @@ from rllib_compat import agents, registry
 from rllib_compat.errors import ConfigError, GoneError, RefusedKeysError
 from rllib_compat.ray_versions import old_policies
 from rllib_compat.trainer import build_trainer, class_of_algorithm, defaults, subclasses
+from rllib_compat.trainer.defaults import ReadableConfig
 
 
 def test_importing_the_package_imports_nothing_heavy():
@@ -407,3 +408,20 @@ def test_resources_of_a_trial_in_both_forms():
 def test_the_help_about_resources_names_what_the_config_asks_for():
     told = compat.PPOTrainer.resource_help({"num_workers": 40, "lr": 1e-3, "num_gpus": 2})
     assert "{'num_workers': 40, 'num_gpus': 2}" in told
+
+
+def test_the_config_of_a_trainer_is_a_dict_and_has_the_attributes_of_an_object():
+    config = ReadableConfig({"num_workers": 2, "lambda": 0.9, "env_config": {"size": 3}})
+    assert (config.num_rollout_workers, config.lambda_, config.env_config["size"]) == (2, 0.9, 3)
+    other = pickle.loads(pickle.dumps(config)).copy(copy_frozen=False)
+    other.num_rollout_workers = other.env_config["size"] = 4
+    assert other.to_dict() == {"num_workers": 4, "lambda": 0.9, "env_config": {"size": 4}}
+    assert config["env_config"]["size"] == 3
+    assert not hasattr(config, "nothing_of_the_kind")
+
+
+def test_classes_have_the_names_of_their_templates():
+    mine = compat.PPOTrainer.with_updates(name="Mine")
+    assert (compat.PPOTrainer._name, mine._name, type("Own", (mine,), {})._name) == (
+        *("PPO", "Mine", "Mine"),
+    )
