@@ -8,6 +8,7 @@ from rllib_compat import registry
 from rllib_compat.adapters import EnvSettings
 from rllib_compat.config import completion, default_config, defaults, translate
 from rllib_compat.config.defaults import todays_default
+from rllib_compat.neutral.report import Verdict
 from rllib_compat.registry import keys
 from tests.unit.config.samples import setting
 
@@ -162,3 +163,11 @@ def test_no_default_of_an_old_ray_needs_the_old_api_stack(algorithm, release):
 def test_a_section_is_a_dict_in_each_ray(release):
     assert isinstance(default_config("RNNSAC", release)["replay_buffer_config"], dict)
     assert not translate({}, algorithm="RNNSAC", legacy_ray=release).refused
+
+
+@pytest.mark.parametrize("algorithm", ["BanditLinTS", "BanditLinUCB"])
+def test_how_a_bandit_explores_by_default_is_taken_back_at_every_ray(algorithm):
+    for release in OLD[ORDER.index("0.8.5") :]:
+        explores = {"exploration_config": default_config(algorithm, release)["exploration_config"]}
+        report = translate({**ENV, **explores}, algorithm=algorithm, legacy_ray=release).report
+        assert not [row for row in report.findings if row.verdict is Verdict.REFUSED], release
