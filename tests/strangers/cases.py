@@ -79,6 +79,7 @@ config_seeded.py                   18245                                        
 config_unknown_key.py              3160                                           1.13.0 1.13.0
 config_utilities.py                isk03276/LearnToMoveUR3/issues/2               1.13.0 1.13.0
 curriculum_foreach_env.py          3990                                           0.8.5  1.13.0
+curriculum_tasks.py                41894                                          1.13.0 1.13.0
 envs_cartpole_subclass.py          18725                                          1.6.0  1.13.0
 envs_corridor_lists.py             30525                                          1.13.0 1.13.0
 envs_error_inside.py               oxwhirl/smac/issues/99                         1.13.0 1.13.0
@@ -94,12 +95,16 @@ envs_vector_env.py                 16083                                        
 envs_wrappers.py                   12027                                          1.0.1  1.13.0
 evaluation_during_training.py      6917                                           0.8.1  1.13.0
 evaluation_own_function.py         13552                                          1.1.0  1.13.0
+evaluation_worlds.py               smearle/particle-world                         1.9.2  1.13.0
+exploration_curiosity.py           11639                                          1.0.0  1.13.0
 exploration_noise.py               10828                                          1.13.0 1.13.0
 exploration_own.py                 27669                                          1.13.0 1.13.0
+exploration_soft_q.py              ray-project/ray/pull/7155                      1.9.2  1.13.0
 export_for_serving.py              10733                                          1.0.1  1.13.0
 gym_discrete_env.py                openai/gym/issues/3099                         1.13.0 1.13.0
 gym_vector.py                      openai/gym/pull/1513                           1.13.0 1.13.0
 gym_wrappers.py                    yandexdataschool/Practical_RL/pull/388         1.13.0 1.13.0
+loops_helpers.py                   7490                                           1.13.0 1.13.0
 loops_remote_workers.py            12833                                          1.0.1  1.13.0
 loops_rollout_worker.py            5700                                           0.8.5  1.0.1
 models_action_dist.py              5304                                           0.8.5  1.13.0
@@ -119,12 +124,14 @@ modern_checkpoints.py              36761                                        
 modern_custom_model.py             39769                                          2.6.0  2.8.1
 modern_gymnasium_env.py            32268                                          2.4.0  2.8.1
 modules_beside_the_script.py       prosysscience/RL-Job-Shop-Scheduling/issues/41 1.13.0 1.13.0
+new_config_objects.py              38120                                          2.8.1  2.8.1
 new_multi_agent_config.py          Grid2op/grid2op/issues/535                     2.0.1  2.0.1
 new_ppo_config.py                  30582                                          2.1.0  2.0.1
 new_tuner.py                       39748                                          2.6.0  2.0.1
 notebook_train_and_look.ipynb      anyscale/academy/pull/3                        1.13.0 1.13.0
 offline_batch_builder.py           15800                                          1.4.0  1.13.0
 offline_write_and_read.py          ray-project/ray/pull/3473                      1.13.0 1.13.0
+policies_alone.py                  indylab/nxdo                                   1.13.0 1.13.0
 policies_build_torch.py            4788                                           0.8.5  1.0.1
 policies_heuristic.py              7480                                           0.8.2  1.0.1
 policies_stateful.py               12861                                          1.1.0  1.0.1
@@ -142,6 +149,7 @@ tune_function_trainable.py         9123                                         
 tune_logger_creator.py             9123                                           1.0.1  1.0.1
 tune_pbt.py                        18339                                          1.6.0  1.13.0
 tune_pbt_lambda.py                 62173                                          1.13.0 1.13.0
+tune_phases_reporter.py            3990                                           1.13.0 1.13.0
 tune_run_analysis.py               9419                                           0.8.6  1.13.0
 tune_run_experiments.py            1921                                           0.8.5  0.8.5
 tune_stopper_and_sampling.py       5788                                           0.8.6  1.13.0
