@@ -23,7 +23,7 @@ from rllib_compat.formats import layouts
 from rllib_compat.formats.files import disk_errors
 from rllib_compat.formats.layouts import tree
 from rllib_compat.formats.layouts.folder import Folder, as_mapping
-from rllib_compat.formats.layouts.search import whole_of
+from rllib_compat.formats.layouts.search import newest_in, whole_of
 from rllib_compat.formats.layouts.v2 import MODULES
 from rllib_compat.formats.manifest import require_whole, why_not_ours, write_manifest
 from rllib_compat.formats.paths import is_address, local_path
@@ -92,7 +92,7 @@ class Checkpoints:
         Raises:
             CheckpointError: It can't be restored; the algorithm is as it was.
         """
-        folder = str(whole_of(source_path(folder)))
+        folder = str(path_in_code(folder))
         reading = self._restorer.read(Path(folder), trusted=trusted)
         with reading as restore, self._running.all_or_nothing(), explain_errors(Path(folder)):
             restore()
@@ -105,10 +105,41 @@ class Checkpoints:
             callbacks.fire_checkpoint_restored(callbacks.owner, folder)
 
 
-def named_as_by_code(folder: str) -> str:
+class SavedCheckpoint(str):
+    """The path of a checkpoint, with the attributes of what `save` returns since Ray 2.7.
+
+    Attributes:
+        metrics: The last result.
+    """
+
+    metrics: Mapping[str, Any]
+    __slots__ = ("metrics",)
+
+    @property
+    def checkpoint(self) -> Any:
+        """The checkpoint as Ray's object."""
+        from ray.tune import Checkpoint
+
+        return Checkpoint(str(self))
+
+
+def named_as_by_code(folder: str, metrics: Mapping[str, Any] | None = None) -> str:
     """The path of a checkpoint as the user's code knows it: until Ray 1.13, of a file in it."""
     file = Path(folder, "algorithm_state.pkl")
-    return str(file) if era.is_code_until("1.13.0") and file.is_file() else folder
+    if era.is_code_until("1.13.0"):
+        return str(file) if file.is_file() else folder
+    saved = SavedCheckpoint(folder)
+    saved.metrics = dict(metrics or {})
+    return saved
+
+
+def path_in_code(path: str | Path) -> Path:
+    """The checkpoint that the user's code means by a path.
+
+    Since Ray 2.7, `save(FOLDER)` wrote into the folder itself, and `restore(FOLDER)` read it.
+    """
+    found = whole_of(source_path(path))
+    return found if era.is_code_until("1.13.0") else newest_in(found)
 
 
 def save_whole(place: str, write: Callable[[str], object]) -> None:

@@ -26,7 +26,6 @@ from rllib_compat.config.evidence import Evidence
 from rllib_compat.formats.layouts.search import whole_of
 from rllib_compat.formats.manifest import why_not_ours
 from rllib_compat.formats.paths import local_path, storage_path
-from rllib_compat.formats.stores import source_path
 from rllib_compat.neutral.errors import CompatError, RayNotSupportedError
 from rllib_compat.ray_versions import algorithms, env_runners, old_stack, tune
 from rllib_compat.ray_versions import metrics as ray_metrics
@@ -42,6 +41,7 @@ from rllib_compat.trainer.checkpoints import (
     Checkpoints,
     named_as_by_code,
     pack,
+    path_in_code,
     save_whole,
     unpack,
 )
@@ -632,15 +632,15 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         `save_checkpoint` and the callbacks get the folder while it still has another name.
 
         Returns:
-            Its folder, or for code of Ray 1.13 and before a file in it, as these Rays did; in a
-            trial, what Tune expects.
+            Its folder, with the attributes `checkpoint` and `metrics` of Ray 2.7, too; for code of
+            Ray 1.13 and before a file in it, as these Rays did; in a trial, what Tune expects.
         """
         if tune.has_storage(self):
             return super().save(checkpoint_dir)
         folder = storage_path(checkpoint_dir or self.logdir).rstrip("/")
         place = f"{folder}/checkpoint_{self.iteration:06d}"
         save_whole(place, self.save_checkpoint)
-        return named_as_by_code(place)
+        return named_as_by_code(place, self.last_result)
 
     def save_checkpoint(self, checkpoint_dir: str) -> Any:
         """Writes a checkpoint of the installed Ray, which `Algorithm.from_checkpoint` loads, too.
@@ -720,7 +720,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             with getattr(path, "checkpoint", path).as_directory() as folder:
                 return cls.from_checkpoint(folder, policy_ids, policy_mapping_fn, policies_to_train)
         loaded = LoadedAlgorithm.from_checkpoint(
-            whole_of(source_path(path)), policy_mapping_fn, policies_to_train
+            path_in_code(path), policy_mapping_fn, policies_to_train
         )
         members = {"_loaded": loaded, "__module__": cls.__module__}
         around: type[Trainer] = type(cls.__name__, (cls,), members)

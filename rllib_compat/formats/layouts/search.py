@@ -111,6 +111,17 @@ def whole_of(path: Path) -> Path:
     return path.parent if _STATE.fullmatch(path.name) and path.is_file() else path
 
 
+def newest_in(path: Path) -> Path:
+    """The newest `checkpoint_<number>` of a folder that is no checkpoint itself; else the path."""
+    folders = list_folders(path)
+    saved = [inner for inner in folders if _FILE.fullmatch(inner.name)]
+    files = [inner.name for inner in path.iterdir() if inner.is_file()] if saved else []
+    is_one = is_folder_checkpoint(path, [inner.name for inner in folders], files)
+    if not saved or is_one or any(map(_FILE.fullmatch, files)):
+        return path
+    return max(saved, key=lambda inner: inner.stat().st_mtime)
+
+
 def require_one_layout(folder: Path) -> None:
     """Makes sure that a folder has marks of one layout only.
 

@@ -27,7 +27,7 @@ agent = config.build()
 told = agent.train()
 folder = tempfile.mkdtemp()
 saved = agent.save(folder)
-path = saved if isinstance(saved, str) else saved.checkpoint.path
+path = saved.checkpoint.path
 weights = agent.get_policy().get_weights()
 agent.stop()
 again = Algorithm.from_checkpoint(path)

@@ -1,6 +1,7 @@
 """The trainers' old names, and classes that are made from them."""
 
 import importlib
+import os
 import pickle
 import subprocess
 import sys
@@ -12,7 +13,13 @@ import rllib_compat as compat
 from rllib_compat import agents, registry
 from rllib_compat.errors import ConfigError, GoneError, RefusedKeysError
 from rllib_compat.ray_versions import old_policies
-from rllib_compat.trainer import build_trainer, class_of_algorithm, defaults, subclasses
+from rllib_compat.trainer import (
+    build_trainer,
+    checkpoints,
+    class_of_algorithm,
+    defaults,
+    subclasses,
+)
 from rllib_compat.trainer.defaults import ReadableConfig
 
 
@@ -425,3 +432,16 @@ def test_classes_have_the_names_of_their_templates():
     assert (compat.PPOTrainer._name, mine._name, type("Own", (mine,), {})._name) == (
         *("PPO", "Mine", "Mine"),
     )
+
+
+def test_what_was_saved_is_a_path_and_has_what_ray_2_7_returned(tmp_path):
+    for number in (10, 2):  # the second one is newer
+        folder = tmp_path / f"checkpoint_{number:06d}"
+        folder.mkdir()
+        (folder / "algorithm_state.pkl").touch()
+        os.utime(folder, (number == 2, number == 2))
+    saved = checkpoints.named_as_by_code(str(folder), {"training_iteration": 2})
+    assert (saved, saved.checkpoint.path) == (str(folder), str(folder))
+    assert pickle.loads(pickle.dumps(saved)).metrics == {"training_iteration": 2}
+    assert checkpoints.path_in_code(tmp_path) == folder
+    assert checkpoints.path_in_code(folder / "algorithm_state.pkl") == folder
