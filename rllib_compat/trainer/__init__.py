@@ -7,7 +7,7 @@ are for the packages that replace Ray's old modules.
 from rllib_compat.neutral.public import lazy_exports
 
 _FILES = {
-    "": ("defaults", "subclasses"),
+    "": ("checkpoints", "defaults", "subclasses"),
     "classes": (
         "build_trainer",
         "class_of_algorithm",

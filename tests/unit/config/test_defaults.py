@@ -8,7 +8,7 @@ from rllib_compat import registry
 from rllib_compat.adapters import EnvSettings
 from rllib_compat.config import completion, default_config, defaults, translate
 from rllib_compat.config.defaults import todays_default
-from rllib_compat.neutral.report import Verdict
+from rllib_compat.neutral import Verdict
 from rllib_compat.registry import keys
 from tests.unit.config.samples import setting
 

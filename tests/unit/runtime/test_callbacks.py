@@ -8,6 +8,7 @@ import pytest
 import torch
 from ray import cloudpickle
 from ray.rllib.algorithms.ppo import PPOConfig
+from rllib_compat.agents.callbacks import MultiCallbacks
 
 from rllib_compat.adapters import (
     CallbackAdapter,
@@ -18,7 +19,6 @@ from rllib_compat.adapters import (
 )
 from rllib_compat.errors import ConfigError, GoneError
 from rllib_compat.runtime import RECORDS, LegacyBaseEnv, LegacyWorker
-from rllib_compat.runtime.legacy_callbacks import MultiCallbacks
 from tests.unit.runtime.runners import Logged, module, play, runner
 
 

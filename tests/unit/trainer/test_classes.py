@@ -20,7 +20,6 @@ from rllib_compat.trainer import (
     defaults,
     subclasses,
 )
-from rllib_compat.trainer.defaults import ReadableConfig
 
 
 def test_importing_the_package_imports_nothing_heavy():
@@ -418,7 +417,7 @@ def test_the_help_about_resources_names_what_the_config_asks_for():
 
 
 def test_the_config_of_a_trainer_is_a_dict_and_has_the_attributes_of_an_object():
-    config = ReadableConfig({"num_workers": 2, "lambda": 0.9, "env_config": {"size": 3}})
+    config = defaults.ReadableConfig({"num_workers": 2, "lambda": 0.9, "env_config": {"size": 3}})
     assert (config.num_rollout_workers, config.lambda_, config.env_config["size"]) == (2, 0.9, 3)
     other = pickle.loads(pickle.dumps(config)).copy(copy_frozen=False)
     other.num_rollout_workers = other.env_config["size"] = 4
