@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -114,6 +115,13 @@ class LegacyModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no 
         found = self._compute(batch)
         self._values = found.values
         return found.output.flatten(0, 1), flatten_state(found.state)
+
+    @property
+    def arms(self) -> list[SimpleNamespace]:
+        """The linear regression of each arm of a bandit, as its old model had them."""
+        names = ("precision", "f", "covariance", "theta")
+        rows = zip(*(getattr(self, name) for name in names), strict=True)
+        return [SimpleNamespace(**dict(zip(names, row, strict=True))) for row in rows]
 
     def value_function(self) -> torch.Tensor:
         """Returns the values of the observations of the last call, `[B]`.

@@ -20,6 +20,7 @@ from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError, RefusedKeysError
 from rllib_compat.modules import RandomModule
 from rllib_compat.ray_versions import configs
+from rllib_compat.runtime import LegacyModel
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms.recordings import close
 from tests.unit.algorithms.test_losses import MODULE, RECORDS
@@ -75,6 +76,8 @@ def test_scores_and_posterior_are_those_of_ray_1_13_after_each_step(case):
         learner.observe({MODULE: (*one, None)})
     for name in ("precision", "f", "theta", "covariance"):
         close(getattr(module, name).numpy(), recorded.found[name], 1e-4)
+    arms = LegacyModel(module, ITEMS if recorded.items else VECTOR, {}, ARMS).arms
+    close(np.stack([arm.theta.numpy() for arm in arms]), recorded.found["theta"], 1e-4)
 
 
 @pytest.mark.parametrize("case", CASES)
