@@ -93,7 +93,9 @@ envs_tuple_and_dict.py             23368                                        
 envs_unbounded_actions.py          22259                                          1.10.0 1.13.0
 envs_vector_env.py                 16083                                          1.4.0  1.13.0
 envs_wrappers.py                   12027                                          1.0.1  1.13.0
+evaluation_after_restore.py        12458                                          1.0.1  1.13.0
 evaluation_during_training.py      6917                                           0.8.1  1.13.0
+evaluation_env_config.py           17013                                          1.4.1  1.13.0
 evaluation_own_function.py         13552                                          1.1.0  1.13.0
 evaluation_worlds.py               smearle/particle-world                         1.9.2  1.13.0
 exploration_curiosity.py           11639                                          1.0.0  1.13.0
@@ -127,6 +129,7 @@ modules_beside_the_script.py       prosysscience/RL-Job-Shop-Scheduling/issues/4
 new_config_objects.py              38120                                          2.8.1  2.8.1
 new_multi_agent_config.py          Grid2op/grid2op/issues/535                     2.0.1  2.0.1
 new_ppo_config.py                  30582                                          2.1.0  2.0.1
+new_training_step.py               ray-project/ray/pull/23712                     2.8.1  2.8.1
 new_tuner.py                       39748                                          2.6.0  2.0.1
 notebook_train_and_look.ipynb      anyscale/academy/pull/3                        1.13.0 1.13.0
 offline_batch_builder.py           15800                                          1.4.0  1.13.0
@@ -144,6 +147,7 @@ saving_and_going_on.py             7436                                         
 schedules_lr_and_entropy.py        8100                                           1.13.0 1.13.0
 selfplay_add_policy.py             31351                                          1.13.0 1.13.0
 selfplay_copies.py                 35393                                          1.13.0 1.13.0
+spaces_portfolio.py                32657                                          1.13.0 1.13.0
 tune_asha.py                       9702                                           1.13.0 1.13.0
 tune_function_trainable.py         9123                                           0.8.6  1.0.1
 tune_logger_creator.py             9123                                           1.0.1  1.0.1
