@@ -26,7 +26,7 @@ _FILES = {
     "runtime.env_settings": ("EnvSettings",),
     "runtime.env_runners": ("CompatRolloutWorker",),
     "runtime.envs": ("LegacyEnv", "adapt_env", "make_env"),
-    "runtime.episode_records": ("EpisodeRecord",),
+    "runtime.results": ("EpisodeRecord",),
     "runtime.evaluation": ("EvaluationFunction",),
     "runtime.exploration": ("ParameterNoise", "RandomActions", "with_parameter_noise"),
     "runtime.external.envs": ("LoggedActions", "with_logged_actions"),

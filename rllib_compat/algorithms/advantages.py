@@ -20,7 +20,7 @@ from ray.rllib.utils.postprocessing.zero_padding import (
     unpad_data_if_necessary,
 )
 
-from rllib_compat.runtime.postprocessing import advantages
+from rllib_compat.runtime.batches import advantages
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AlgorithmConfig, RLModule

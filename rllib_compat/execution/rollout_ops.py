@@ -23,7 +23,7 @@ from rllib_compat.neutral.errors import ConfigError, GoneError
 from rllib_compat.ray_versions import old_stack
 
 if TYPE_CHECKING:
-    from rllib_compat.runtime.remote_workers import RemoteWorker
+    from rllib_compat.runtime.evaluation import RemoteWorker
     from rllib_compat.runtime.workers import LegacyWorker
     from rllib_compat.trainer.workers import LegacyWorkers
 

@@ -3,24 +3,70 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from rllib_compat.ray_versions import modules, policy_parts, sampling
 from rllib_compat.registry.legacy_api import GONE, missing
-from rllib_compat.runtime.policy_inputs import PolicyInputs, in_numpy, stacked, tensor_of
-from rllib_compat.runtime.postprocessing import has_advantages
-from rllib_compat.runtime.recurrent_states import initial_state, state_after_step
+from rllib_compat.runtime.batches import has_advantages
+from rllib_compat.runtime.policy_inputs import (
+    PolicyInputs,
+    in_numpy,
+    initial_state,
+    stacked,
+    state_after_step,
+    tensor_of,
+)
 
 if TYPE_CHECKING:
     import torch
 
-    from rllib_compat.ray_versions.types import AlgorithmConfig, RLModule
+    from rllib_compat.ray_versions.types import AlgorithmConfig, Learner, RLModule
     from rllib_compat.runtime.models import LegacyModel
-    from rllib_compat.runtime.policy_owner import PolicyOwner
+
+
+class PolicyOwner(Protocol):
+    """The trainer of policies; policies of an env runner in another process have none."""
+
+    @property
+    def logdir(self) -> str:
+        """The folder of the trainer's files."""
+
+    def with_learners(self, policy: Any) -> Any:
+        """Returns a policy that uses the learners."""
+
+    def add_policy(self, *args: Any, **kwargs: Any) -> Any:
+        """Adds a policy to learners and workers."""
+
+    def remove_policy(self, *args: Any, **kwargs: Any) -> None:
+        """Removes a policy from learners and workers."""
+
+    def local_learner(self) -> Learner | None:
+        """Returns the learner, if it is in this process."""
+
+    def config_of(self, policy_id: str) -> Mapping[str, Any]:
+        """Returns the legacy config of a policy."""
+
+    def callbacks(self) -> Any:
+        """Returns the user's callbacks object."""
+
+    def timestep(self) -> int:
+        """Returns the number of environment steps that were sampled so far."""
+
+    def get_weights(self, policies: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
+        """Returns the learners' weights, by policy and name."""
+
+    def set_weights(self, weights: Mapping[str, Mapping[str, Any]]) -> None:
+        """Sets weights in learners and workers."""
+
+    def refresh(self) -> None:
+        """Sets the newest weights in the env runner of this process."""
+
+    def weights_changed(self) -> None:
+        """Notes that the learner's weights have changed."""
 
 
 class ActingPolicy:

@@ -1,26 +1,35 @@
-"""Converts episodes to legacy sample batches, and writes callbacks' changes back.
+"""Legacy sample batches: of episodes, with what old policies added, and written back to them.
 
 A batch is a copy. After a callback, `write_back` compares it with the original, and copies the
-changes to the episode, which the learners get.
+changes to the episode, which the learners get. `postprocess` computes what the policies of each
+algorithm did (`postprocess_trajectory` of Ray 0.5 – 2.x). Callbacks add steps of their own with
+`new_batch_builder()` and `add_extra_batch()`.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from packaging.version import Version
 
-from rllib_compat.neutral.errors import GoneError
+from rllib_compat.neutral.errors import CompatError, GoneError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import episodes, old_stack
+from rllib_compat.runtime.offline.episodes import STEPS, episodes_of_batch
+from rllib_compat.runtime.policy_inputs import flatten_state
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY
-from rllib_compat.runtime.recurrent_states import flatten_state
 
 if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import MultiAgentEpisode, SingleAgentEpisode
+    from rllib_compat.ray_versions.types import (
+        AlgorithmConfig,
+        AnyBatch,
+        MultiAgentEpisode,
+        SingleAgentEpisode,
+    )
+
 
 # Columns whose changes cannot reach the learners.
 _COMPUTED_BY_LEARNERS = ("advantages", "value_targets")
@@ -128,7 +137,7 @@ class Collector:
 
 
 @frozen
-class BatchBuilder:
+class CollectedSteps:
     """An episode's `batch_builder`: a read-only view of the steps since the last batch.
 
     Attributes:
@@ -144,7 +153,7 @@ class BatchBuilder:
 
 def batch_builder_of(
     chunk: SingleAgentEpisode | MultiAgentEpisode, policy_for: Callable[[Any], str]
-) -> BatchBuilder:
+) -> CollectedSteps:
     """Converts a chunk to the collectors of Ray 1.3 – 2.1."""
     batches: dict[str, list[Any]] = {}
     for index, (agent, part) in enumerate(agent_parts(chunk).items()):
@@ -156,7 +165,7 @@ def batch_builder_of(
         policy: Collector(found, sum(map(len, found))) for policy, found in batches.items()
     }
     steps = sum(collector.agent_steps for collector in collectors.values())
-    return BatchBuilder(collectors, len(chunk), steps)
+    return CollectedSteps(collectors, len(chunk), steps)
 
 
 @frozen
@@ -368,3 +377,174 @@ def _add(episode: SingleAgentEpisode, name: str, column: object) -> None:
     if not isinstance(episode.rewards.data, list):
         episodes.to_numpy(buffer)
     episode.extra_model_outputs[name] = buffer
+
+
+_WHERE = "episode.add_extra_batch()"
+
+
+class BatchBuilder:
+    """Collects steps of agents, and builds a batch for each policy (Ray 0.5 – 1.13).
+
+    Args:
+        policies: The policies by id; each postprocesses the steps of its agents.
+
+    Attributes:
+        count: The number of environment steps, which the caller sets.
+    """
+
+    def __init__(self, policies: Mapping[str, Any]) -> None:
+        self._policies = policies
+        self._rows: dict[tuple[Any, str], list[dict[str, Any]]] = {}
+        self._made: dict[str, list[Any]] = {}
+        self.count = 0
+
+    def total(self) -> int:
+        """The number of agent steps that are not in a batch yet."""
+        return sum(map(len, self._rows.values()))
+
+    def has_pending_agent_data(self) -> bool:
+        """Whether `total()` is not 0."""
+        return bool(self._rows)
+
+    def add_values(self, agent_id: object, policy_id: str, **values: object) -> None:
+        """Adds a step of an agent, with its columns as values: `obs`, `actions`, `rewards`, …."""
+        self._rows.setdefault((agent_id, policy_id), []).append(values)
+
+    def postprocess_batch_so_far(self, episode: object = None) -> None:
+        """Lets the policies postprocess the steps that were added since the last call."""
+        from ray.rllib.policy.sample_batch import SampleBatch
+
+        rows, self._rows = self._rows, {}
+        batches = {}
+        for (agent, policy), steps in rows.items():
+            columns = {name: np.array([step[name] for step in steps]) for name in steps[0]}
+            if "dones" in columns:
+                columns["terminateds"] = columns.pop("dones")
+            batches[agent] = policy, SampleBatch(columns)
+        for agent, (policy, batch) in batches.items():
+            others = {a: (self._policies[p], b) for a, (p, b) in batches.items() if a != agent}
+            made = self._policies[policy].postprocess_trajectory(batch, others, episode)
+            self._made.setdefault(policy, []).append(made)
+
+    def build_and_reset(self, episode: object = None) -> Any:
+        """Builds a `MultiAgentBatch` of all steps that were added, and starts a new one."""
+        from ray.rllib.policy.sample_batch import MultiAgentBatch, concat_samples
+
+        self.postprocess_batch_so_far(episode)
+        made, self._made = self._made, {}
+        joined = {policy: concat_samples(batches) for policy, batches in made.items()}
+        steps, self.count = self.count or max(map(len, joined.values()), default=0), 0
+        return MultiAgentBatch(joined, steps)
+
+
+def extra_episodes(batch: AnyBatch, chunk: Any) -> list[Any]:
+    """Converts an extra batch to episodes like those that an env runner samples.
+
+    Args:
+        batch: Observations, actions, rewards, `dones`, and the policy's outputs for each step.
+        chunk: An episode of the env runner.
+
+    Raises:
+        GoneError: The trainer has several policies.
+        CompatError: The batch lacks an output of the policy.
+    """
+    if hasattr(chunk, "agent_episodes"):
+        raise GoneError(
+            "With several policies, a batch cannot be added to the samples.",
+            where=_WHERE,
+            fix="add episodes in a connector instead",
+        )
+    (steps,) = batch.as_multi_agent().policy_batches.values()
+    computed = {name for name, column in chunk.extra_model_outputs.items() if len(column)}
+    columns = {name: column for name, column in steps.items() if name in computed | STEPS}
+    for name in computed & {"weights_seq_no"}:
+        columns[name] = np.full(steps.count, chunk.get_extra_model_outputs(name, -1))
+    if lacking := sorted(computed - columns.keys()):
+        raise CompatError(
+            f"The batch lacks {', '.join(lacking)}.",
+            where=_WHERE,
+            fix="add the columns that policy.compute_actions() returns as its third value",
+        )
+    return episodes_of_batch(columns, _WHERE)
+
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def advantages(
+    rewards: Array, values: Array, last_value: float, gamma: float, lambda_: float
+) -> Array:
+    """Computes the advantages of one chunk of an episode (GAE).
+
+    Args:
+        rewards: The rewards, one a step.
+        values: The value of each observation; zeros without a critic.
+        last_value: The value after the last step: 0 if the episode ended.
+        gamma: The discount factor.
+        lambda_: The weight of later steps; 1 gives the discounted return minus `values`.
+
+    Returns:
+        An advantage for each step, in float32.
+    """
+    after = np.append(values[1:], last_value)
+    td_errors = rewards.astype(np.float64) + gamma * after - values
+    found, ahead = np.empty(len(rewards)), 0.0
+    for step in reversed(range(len(rewards))):
+        found[step] = ahead = td_errors[step] + gamma * lambda_ * ahead
+    return found.astype(np.float32)
+
+
+def postprocess(
+    batch: MutableMapping[str, Any],
+    config: AlgorithmConfig,
+    value_after: Callable[[MutableMapping[str, Any]], float],
+) -> None:
+    """Adds the columns for training to one chunk of an episode, in place.
+
+    Args:
+        batch: The steps.
+        config: The algorithm's config. With a critic, advantages and value targets are added, if
+            the
+        batch has `vf_preds`. With a replay buffer, rewards become those of `n_step` steps, and
+        weights are added.
+        value_after: Returns the value after the last step.
+    """
+    rewards = np.asarray(batch["rewards"])
+    if has_advantages(config):
+        critic = bool(getattr(config, "use_critic", True))
+        if critic and "vf_preds" not in batch:
+            return  # advantages need the critic's values
+        values = np.asarray(batch["vf_preds"]) if critic else np.zeros(len(rewards))
+        gae = critic and bool(getattr(config, "use_gae", True))
+        lambda_, last = (float(config.lambda_), value_after(batch)) if gae else (1.0, 0.0)
+        made = advantages(rewards, values, last, config.gamma, lambda_)
+        targets = (made + values).astype(np.float32) if critic else np.zeros_like(made)
+        batch["advantages"], batch["value_targets"] = made, targets
+    elif hasattr(config, "n_step"):
+        if isinstance(config.n_step, int) and config.n_step > 1:
+            apply_n_step(batch, config.n_step, config.gamma)
+        if "weights" not in batch:
+            batch["weights"] = np.ones(len(rewards), np.float32)
+
+
+def has_advantages(config: AlgorithmConfig) -> bool:
+    """Whether an algorithm learns from the advantages of postprocessing."""
+    return hasattr(config, "use_gae") or hasattr(config, "use_critic")
+
+
+def apply_n_step(batch: MutableMapping[str, Any], n_step: int, gamma: float) -> None:
+    """Converts steps to transitions of `n_step` steps, in place, as for replay buffers.
+
+    Rewards become discounted sums, and `new_obs` and `dones` those of the last of these steps.
+    Transitions near the end of the batch have fewer steps, as in old Rays.
+    """
+    count = len(batch["rewards"])
+    last = np.minimum(np.arange(count) + n_step - 1, count - 1)
+    rewards = np.asarray(batch["rewards"], np.float32)
+    sums = rewards.copy()
+    for ahead in range(1, n_step):
+        sums[: count - ahead] += np.float32(gamma**ahead) * rewards[ahead:]
+    batch["rewards"] = sums
+    columns = dict(batch.items())  # `batch["dones"]` is `terminateds` since Ray 2.1
+    for name in {"new_obs", "dones", "terminateds", "truncateds"} & columns.keys():
+        batch[name] = np.asarray(columns[name])[last]

@@ -17,9 +17,7 @@ from packaging.version import Version
 
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import env_runners, episodes, metrics, old_stack, timers
-from rllib_compat.runtime.base_env import LegacyBaseEnv, OldStackBaseEnv
 from rllib_compat.runtime.batches import Samples, agent_parts, read_only, sample_batch, write_back
-from rllib_compat.runtime.episode_records import EpisodeRecord
 from rllib_compat.runtime.episodes import LegacyEpisode, terminate_truncated
 from rllib_compat.runtime.evaluation import EvaluationFunction
 from rllib_compat.runtime.legacy_callbacks import (
@@ -38,7 +36,8 @@ from rllib_compat.runtime.multi_agent import track_agent_spaces
 from rllib_compat.runtime.offline.files import Recording, Writer
 from rllib_compat.runtime.old_stack import OldStackEvents, RunningPlan
 from rllib_compat.runtime.policy_mapping import MappingContext
-from rllib_compat.runtime.results import RECORDS, LegacyResults, complete_evaluation
+from rllib_compat.runtime.results import RECORDS, EpisodeRecord, LegacyResults, complete_evaluation
+from rllib_compat.runtime.user_envs import LegacyBaseEnv, OldStackBaseEnv
 from rllib_compat.runtime.workers import LegacyWorker, worker_of
 
 __all__ = [

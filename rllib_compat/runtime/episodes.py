@@ -10,11 +10,10 @@ import numpy as np
 
 from rllib_compat.neutral.errors import GoneError
 from rllib_compat.registry.legacy_api import GONE, missing, names_with
-from rllib_compat.runtime.batches import batch_builder_of
-from rllib_compat.runtime.episode_records import EpisodeRecord
-from rllib_compat.runtime.extra_batches import BatchBuilder, extra_episodes
+from rllib_compat.runtime.batches import BatchBuilder, batch_builder_of, extra_episodes
+from rllib_compat.runtime.policy_inputs import flatten_state
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY, episode_number
-from rllib_compat.runtime.recurrent_states import flatten_state
+from rllib_compat.runtime.results import EpisodeRecord
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AnyBatch, SingleAgentEpisode

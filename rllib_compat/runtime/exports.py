@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import checkpoints, modules, timers
-from rllib_compat.runtime.recurrent_states import flatten_state, initial_state, nest_state
+from rllib_compat.runtime.policy_inputs import flatten_state, initial_state, nest_state
 
 if TYPE_CHECKING:
     import torch

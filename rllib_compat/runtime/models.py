@@ -20,8 +20,7 @@ from torch import nn
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import modules, policy_parts
 from rllib_compat.registry.legacy_api import GONE, missing
-from rllib_compat.runtime.policy_inputs import tensor_of
-from rllib_compat.runtime.recurrent_states import flatten_state, initial_state, nest_state
+from rllib_compat.runtime.policy_inputs import flatten_state, initial_state, nest_state, tensor_of
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import RLModule

@@ -16,10 +16,9 @@ import torch
 
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import learners
+from rllib_compat.runtime.batches import has_advantages
 from rllib_compat.runtime.learner_info import HELD, learner_stats
-from rllib_compat.runtime.policy_inputs import in_numpy, tensor_of
-from rllib_compat.runtime.postprocessing import has_advantages
-from rllib_compat.runtime.recurrent_states import nest_state
+from rllib_compat.runtime.policy_inputs import in_numpy, nest_state, tensor_of
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import Learner

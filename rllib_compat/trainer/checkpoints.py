@@ -50,7 +50,7 @@ from rllib_compat.ray_versions import (
 )
 from rllib_compat.ray_versions import configs as ray_configs
 from rllib_compat.ray_versions import modules as ray_modules
-from rllib_compat.runtime.episode_records import EpisodeRecord
+from rllib_compat.runtime.results import EpisodeRecord
 from rllib_compat.trainer import coefficients
 from rllib_compat.trainer.build import AlgorithmBuilder
 from rllib_compat.trainer.inference import agent_of

@@ -8,8 +8,7 @@ from typing import Any
 
 from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.errors import CompatError
-from rllib_compat.runtime.policies import LegacyPolicy
-from rllib_compat.runtime.policy_map import LegacyPolicies
+from rllib_compat.runtime.policies import LegacyPolicies, LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 from rllib_compat.trainer.running import RunningAlgorithm
 

@@ -17,8 +17,8 @@ import numpy as np
 from rllib_compat.neutral.errors import CompatError, ObservationError, UnknownPolicyError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import configs, connectors
+from rllib_compat.runtime.policy_inputs import nest_state, state_after_step
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, resolve_policy_id
-from rllib_compat.runtime.recurrent_states import nest_state, state_after_step
 from rllib_compat.trainer.running import RunningAlgorithm
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CompatError, GoneError
 from rllib_compat.ray_versions import configs, connectors, env_runners, metrics
 from rllib_compat.ray_versions.learners import local_learner
-from rllib_compat.runtime.policies import LegacyPolicy
-from rllib_compat.runtime.policy_map import LegacyPolicies
+from rllib_compat.runtime.policies import LegacyPolicies, LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, resolve_policy_id
 from rllib_compat.trainer.build import AlgorithmBuilder
 from rllib_compat.trainer.inference import agent_of

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rllib_compat.ray_versions import env_runners, metrics, old_stack, renames
 from rllib_compat.registry.legacy_api import missing
-from rllib_compat.runtime.episode_records import EpisodeRecord
-from rllib_compat.runtime.policy_owner import PolicyOwner
-from rllib_compat.runtime.remote_workers import RemoteWorker, worker_with_learned_critics
+from rllib_compat.runtime.acting_policies import PolicyOwner
+from rllib_compat.runtime.evaluation import RemoteWorker, worker_with_learned_critics
+from rllib_compat.runtime.results import EpisodeRecord
 from rllib_compat.runtime.workers import LegacyWorker, as_legacy
 from rllib_compat.trainer.running import RunningAlgorithm
 
