@@ -22,7 +22,6 @@ _FILES = {
         "with_preprocessors",
         "with_previous_steps",
     ),
-    "runtime.default_policy": ("to_shared_policy",),
     "runtime.env_settings": ("EnvSettings",),
     "runtime.env_runners": ("CompatRolloutWorker",),
     "runtime.envs": ("LegacyEnv", "adapt_env", "make_env"),

@@ -27,7 +27,7 @@ from rllib_compat.algorithms.sampling import steps_sampled
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import env_runners, learners, training_steps
-from rllib_compat.runtime.critic_modules import local_learner
+from rllib_compat.runtime.policies import local_learner
 
 if TYPE_CHECKING:
     import torch

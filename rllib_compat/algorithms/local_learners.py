@@ -10,7 +10,7 @@ from ray.rllib.core import COMPONENT_RL_MODULE
 from rllib_compat.algorithms.sampling import sample_at_least
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import learners, training_steps
-from rllib_compat.runtime.critic_modules import local_learner
+from rllib_compat.runtime.policies import local_learner
 
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm

@@ -26,7 +26,7 @@ from rllib_compat.networks.modules.rnnsac import (
     VALUE,
     RNNSACModule,
 )
-from rllib_compat.runtime.discrete_sac import target_entropy
+from rllib_compat.runtime.learners import target_entropy
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AlgorithmConfig

@@ -11,7 +11,7 @@ from rllib_compat.algorithms.base import OwnEnvRunnersConfig
 from rllib_compat.algorithms.legacy_training import LegacyTraining
 from rllib_compat.algorithms.off_policy import OffPolicyAlgorithm
 from rllib_compat.ray_versions import learners
-from rllib_compat.runtime.discrete_sac import DiscreteSACLearner
+from rllib_compat.runtime.learners import DiscreteSACLearner
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AlgorithmConfig

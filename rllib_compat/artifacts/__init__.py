@@ -1,8 +1,8 @@
 """Folders that simulators write, in the checkpoints that they belong to.
 
 `callbacks.py` asks env runners at each checkpoint (`runners.py`: what happens there) and writes
-the files and a manifest; `restoring.py` hands them back. `storage.py` checks and unpacks what a
-checkpoint has, without Ray.
+the files and a manifest; after a restore, it hands them back. `storage.py` checks and unpacks what
+a checkpoint has, without Ray.
 """
 
 from rllib_compat.neutral.public import lazy_exports

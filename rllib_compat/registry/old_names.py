@@ -188,10 +188,10 @@ MODULES = _inverted(
 
 #: A name → what it is in every module of RLlib that has it.
 IN_RLLIB = {
-    "ModelCatalog": "rllib_compat.legacy.model_catalog:ModelCatalog",
+    "ModelCatalog": "rllib_compat.legacy.rllib_api:ModelCatalog",
     "ParallelPettingZooEnv": "rllib_compat.legacy.pettingzoo_env:ParallelPettingZooEnv",
     "PettingZooEnv": "rllib_compat.legacy.pettingzoo_env:PettingZooEnv",
-    "try_import_tf": "rllib_compat.legacy.tensorflow:try_import_tf",
+    "try_import_tf": "rllib_compat.legacy.rllib_api:try_import_tf",
     "Agent": "rllib_compat.trainer.trainer:Trainer",
     "Algorithm": "rllib_compat.legacy.algorithm:Algorithm",
     "DefaultCallbacks": "rllib_compat.runtime.callbacks:DefaultCallbacks",
@@ -441,7 +441,7 @@ _HOMES = {
     f"{_POLICIES}.template": "build_torch_policy",
     _RAY: "DEFAULT_RESULTS_DIR",
     _RLLIB: "DEPRECATED_VALUE Deprecated deprecation_warning discount override",
-    "rllib_compat.legacy.syncers": "CloudSyncer get_cloud_syncer set_sync_periods",
+    "rllib_compat.legacy.sync_clients": "CloudSyncer get_cloud_syncer set_sync_periods",
     _TORCH: "ConvTranspose2DStack Swish atanh convert_to_non_torch_type minimize_and_clip",
     "rllib_compat.legacy.tune_checkpoints": "FuncCheckpointUtil QueueItem TrainableUtil",
     _TUNE_FUNCTIONS: """

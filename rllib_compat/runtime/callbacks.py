@@ -11,10 +11,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import FunctionType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from packaging.version import Version
 
+from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import env_runners, episodes, metrics, old_stack, timers
 from rllib_compat.runtime.batches import Samples, agent_parts, read_only, sample_batch, write_back
@@ -34,11 +35,71 @@ from rllib_compat.runtime.legacy_callbacks import (
 )
 from rllib_compat.runtime.multi_agent import track_agent_spaces
 from rllib_compat.runtime.offline.files import Recording, Writer
-from rllib_compat.runtime.old_stack import OldStackEvents, RunningPlan
-from rllib_compat.runtime.policy_mapping import MappingContext
+from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingContext
 from rllib_compat.runtime.results import RECORDS, EpisodeRecord, LegacyResults, complete_evaluation
-from rllib_compat.runtime.user_envs import LegacyBaseEnv, OldStackBaseEnv
+from rllib_compat.runtime.user_envs import LegacyBaseEnv, OldStackBaseEnv, user_env
 from rllib_compat.runtime.workers import LegacyWorker, worker_of
+
+if TYPE_CHECKING:
+    from rllib_compat.ray_versions.types import Algorithm
+
+
+class RunningPlan:
+    """An execution plan that takes the training steps of an algorithm of the old API stack.
+
+    Args:
+        plan: The function from (workers, config) to an iterator of results.
+        workers: `trainer.workers`.
+        config: The legacy config.
+        algorithm: The algorithm, whose counters the plan uses.
+
+    Attributes:
+        result: The newest result of the plan.
+    """
+
+    def __init__(
+        self,
+        plan: Callable[..., Any],
+        workers: object,
+        config: Mapping[str, Any],
+        algorithm: Algorithm,
+    ) -> None:
+        self.result: dict[str, Any] = {}
+        old_stack.add_legacy_batch_names()
+        self._algorithm = algorithm
+        self._items = plan(workers, config)
+
+    def __call__(self) -> Any:
+        """Takes one step: the next item of the plan.
+
+        Returns:
+            The policies' statistics.
+
+        Raises:
+            CompatError: The plan has no more items.
+        """
+        try:
+            item = old_stack.next_of_plan(self._algorithm, self._items)
+        except StopIteration as error:
+            raise CompatError(
+                "The execution plan has ended: its iterator has no more results.",
+                where="trainer.train()",
+                fix="call train() only as often as the plan yields a result",
+            ) from error
+        self.result = dict(item) if isinstance(item, Mapping) else {}
+        return dict(self.result.get("info", {}).get("learner", {}))
+
+    def complete(self, result: dict[str, Any]) -> None:
+        """Merges the plan's newest result into an algorithm's result."""
+        for key, value in self.result.items():
+            if key == "info":
+                others = {name: v for name, v in value.items() if name != "learner"}
+                result.setdefault(key, {}).update(others)
+            elif isinstance(value, Mapping) and isinstance(result.get(key), dict):
+                result[key].update(value)
+            else:
+                result[key] = value
+
 
 __all__ = [
     "CallbackAdapter",
@@ -127,7 +188,7 @@ EVENTS: dict[str, tuple[str, ...]] = {
 
 
 @public("rllib_compat.adapters")
-class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid-type]
+class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]
     """Calls legacy callbacks with legacy objects, and sends a record of each episode to the driver.
 
     Attributes:
@@ -312,6 +373,36 @@ class CallbackAdapter(OldStackEvents, RayCallbacks):  # type: ignore[misc, valid
     def on_checkpoint_loaded(self, **kwargs: object) -> None:
         """Calls the callbacks."""
         self._algorithm_event("on_checkpoint_loaded", kwargs)
+
+    # Events that only the old API stack has: Ray passes legacy objects, by their legacy names
+
+    def on_sub_environment_created(self, **kwargs: object) -> None:
+        """Calls the callbacks with an environment, without this package's wrappers."""
+        env = kwargs["sub_environment"]
+        mine = {"sub_environment": user_env(env) if hasattr(env, "unwrapped") else env}
+        self._fire("on_environment_created", kwargs, mine)
+
+    def on_create_policy(self, **kwargs: object) -> None:
+        """Calls the callbacks with a new policy."""
+        self._fire("on_create_policy", kwargs, {})
+
+    def on_postprocess_trajectory(self, **kwargs: Any) -> None:
+        """Calls the callbacks with a trajectory; Ray 2.1 added the policy's id to the originals."""
+        originals = {agent: given[-2:] for agent, given in kwargs["original_batches"].items()}
+        self._fire("on_postprocess_trajectory", kwargs, {"original_batches": originals})
+
+    def on_sample_batch(self, **kwargs: object) -> None:
+        """Calls the callbacks with a sample; until Ray 2.0, a single policy's was not by policy."""
+        old_stack.add_legacy_batch_names()
+        samples = kwargs["samples"]
+        by_policy = getattr(samples, "policy_batches", {})
+        if set(by_policy) == {ONLY_POLICY}:
+            samples = by_policy[ONLY_POLICY]
+        self._fire("on_sample_end", kwargs, {"samples": samples})
+
+    def on_learn_on_batch(self, **kwargs: object) -> None:
+        """Calls the callbacks with a policy's train batch."""
+        self._fire("on_learn_on_batch", kwargs, {})
 
     def _episode(self, kwargs: Mapping[str, Any]) -> LegacyEpisode:
         return self._episodes[kwargs["env_index"]].follow(kwargs["episode"])

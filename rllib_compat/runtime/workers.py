@@ -17,10 +17,9 @@ from rllib_compat.ray_versions import env_runners, episodes, old_stack, timers
 from rllib_compat.registry.legacy_api import GONE, missing, names_with
 from rllib_compat.runtime.acting_policies import PolicyOwner
 from rllib_compat.runtime.batches import rollout_batch
-from rllib_compat.runtime.critic_modules import CriticModules
 from rllib_compat.runtime.envs import find_creator
 from rllib_compat.runtime.learner_info import WorkerLearning
-from rllib_compat.runtime.policies import LegacyPolicies, LegacyPolicy
+from rllib_compat.runtime.policies import CriticModules, LegacyPolicies, LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
 from rllib_compat.runtime.results import EpisodeRecord, take_records
 from rllib_compat.runtime.user_envs import LegacyBaseEnv, list_environments, user_env, with_user_api

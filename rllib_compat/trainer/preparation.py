@@ -17,8 +17,7 @@ from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.ray_versions import algorithms, startup
 from rllib_compat.registry.keys import TODAY
-from rllib_compat.runtime.default_policy import with_default_policy
-from rllib_compat.runtime.envs import resolve_env_name
+from rllib_compat.runtime.envs import resolve_env_name, with_default_policy
 from rllib_compat.trainer import subclasses, waiting
 from rllib_compat.trainer.defaults import Origin, common_config, defaults_of, merge
 

@@ -13,7 +13,7 @@ from rllib_compat.neutral.errors import GoneError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import old_policies, old_stack
 from rllib_compat.registry import keys
-from rllib_compat.runtime.old_stack import RunningPlan
+from rllib_compat.runtime.callbacks import RunningPlan
 from rllib_compat.trainer.defaults import common_config, defaults_of, merge
 
 if TYPE_CHECKING:

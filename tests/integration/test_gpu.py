@@ -29,7 +29,7 @@ from rllib_compat.errors import CompatError
 from rllib_compat.formats import read_checkpoint
 from rllib_compat.ray_versions import env_runners
 from rllib_compat.ray_versions.learners import local_learner
-from rllib_compat.runtime import critic_modules
+from rllib_compat.runtime import policies
 from tests import matrix_inputs, training_matrix
 from tests.marks import TRAINERS
 from tests.training_matrix import ACTS, ACTS_OF, OF_SOME, SMALL, Case
@@ -424,4 +424,4 @@ def _devices_of_runner(runner):
 
 
 def _devices_of_learner(runner):
-    return devices_of(critic_modules.local_learner(runner).module)
+    return devices_of(policies.local_learner(runner).module)

@@ -1239,7 +1239,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     *_in(
-        "rllib_compat/runtime/discrete_sac.py",
+        "rllib_compat/runtime/learners.py",
         ("tests/unit/algorithms/test_actor_critics.py",),
         (
             "the temperature of discrete actions only falls",
