@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from rllib_compat.artifacts.manifest import (
@@ -44,11 +44,8 @@ from rllib_compat.formats.paths import storage_path
 from rllib_compat.neutral.errors import CheckpointError, ConfigError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import episodes
+from rllib_compat.ray_versions.types import EnvRunner
 from rllib_compat.runtime.legacy_callbacks import DefaultCallbacks
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import EnvRunner
-
 
 #: How many numbers of episodes are kept of an environment between two checkpoints.
 _EPISODES = 1000

@@ -14,15 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rllib_compat.artifacts.manifest import name_of_runner
 from rllib_compat.formats.files import walk
 from rllib_compat.ray_versions import env_runners, environments
+from rllib_compat.ray_versions.types import EnvRunner
 from rllib_compat.runtime.user_envs import user_env
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import EnvRunner
 
 #: What goes through Ray's object store at once, in bytes.
 PIECE = 4 << 20

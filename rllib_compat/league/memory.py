@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rllib_compat.league.modules import freeze, thaw
 from rllib_compat.league.packed import pack
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import configs, env_runners, leagues, training_steps
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Algorithm, EnvRunnerGroup
+from rllib_compat.ray_versions.types import Algorithm, EnvRunnerGroup
 
 
 def share_frozen(algorithm: Any, *, capacity: int | None = None, **_: object) -> None:

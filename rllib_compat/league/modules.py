@@ -11,15 +11,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from torch.nn import Module, Parameter
 
 from rllib_compat.league.packed import Packed, arrays_of, tensors_on
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import EnvRunner, RLModule
+from rllib_compat.ray_versions.types import EnvRunner, RLModule
 
 #: Packages whose layers compute with their tensors and settings alone, and keep no state.
 _STATELESS = ("torch", "ray", "rllib_compat")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete, Tuple
@@ -17,11 +17,9 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from rllib_compat import gym
 from rllib_compat.legacy.rllib_api import TaskSettableEnv
 from rllib_compat.neutral.errors import LegacyEnvError
+from rllib_compat.ray_versions.types import AlgorithmConfig
 from rllib_compat.runtime import gym_api
 from rllib_compat.runtime.envs import find_creator
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import AlgorithmConfig
 
 __all__ = [
     "CorrelatedActionsEnv",

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rllib_compat.neutral.errors import CompatError, NotConvertibleError
 from rllib_compat.ray_versions import old_stack, renames
@@ -16,9 +16,7 @@ from rllib_compat.ray_versions.env_runners import foreach_env_runner
 from rllib_compat.ray_versions.metrics import name_agents
 from rllib_compat.ray_versions.sampling import tolerates_failures, unmask_zero_q_values
 from rllib_compat.ray_versions.startup import quiet_logs
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Algorithm, AlgorithmConfig
+from rllib_compat.ray_versions.types import Algorithm, AlgorithmConfig
 
 
 def build_algorithm(config: AlgorithmConfig) -> Algorithm:

@@ -6,16 +6,14 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from packaging.version import Version
 
 from rllib_compat.neutral.errors import RayNotSupportedError
 from rllib_compat.ray_versions.releases import at_least, installed
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Algorithm, Learner
+from rllib_compat.ray_versions.types import Algorithm, Learner
 
 
 def writes_checkpoint_version() -> str:

@@ -8,11 +8,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import AlgorithmConfig, ConnectorPipeline, EnvRunner
+from rllib_compat.ray_versions.types import AlgorithmConfig, ConnectorPipeline, EnvRunner
 
 
 def env_to_module(env_runner: EnvRunner) -> Any:

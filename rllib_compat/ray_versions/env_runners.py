@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rllib_compat.ray_versions import renames
 from rllib_compat.ray_versions.tensors import weights_of_runner
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Algorithm, EnvRunner, EnvRunnerGroup, LearnerGroup
+from rllib_compat.ray_versions.types import Algorithm, EnvRunner, EnvRunnerGroup, LearnerGroup
 
 
 def seed_env_runner(env_runner: EnvRunner, env: Any) -> None:

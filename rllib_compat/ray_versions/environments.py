@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from threading import Condition
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import EnvRunner
-
+from rllib_compat.ray_versions.types import EnvRunner
 
 # `ExternalEnv` from its other end (`ray/rllib/env/external_env.py`; Ray 2.40 – 2.60).
 

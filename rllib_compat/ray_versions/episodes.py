@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rllib_compat.ray_versions import renames
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import MultiAgentEpisode
+from rllib_compat.ray_versions.types import MultiAgentEpisode
 
 
 def to_numpy(episode: object) -> Any:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ray.rllib.connectors import module_to_env as of_ray
 from ray.rllib.core.columns import Columns
 
 from rllib_compat.ray_versions import sampling
 from rllib_compat.ray_versions.env_runners import foreach_env_runner
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Algorithm, EnvRunner, RLModule
+from rllib_compat.ray_versions.types import Algorithm, EnvRunner, RLModule
 
 
 class GetActions(of_ray.GetActions):  # type: ignore[misc]  # Ray has no types

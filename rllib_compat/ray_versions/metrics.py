@@ -5,15 +5,13 @@ from __future__ import annotations
 import copy
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rllib_compat.ray_versions import renames
 from rllib_compat.ray_versions.env_runners import foreach_env_runner
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Algorithm, EnvRunner, MetricsLogger
+from rllib_compat.ray_versions.types import Algorithm, EnvRunner, MetricsLogger
 
 
 def set_lifetime_counters(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,9 +32,7 @@ from rllib_compat.ray_versions.episodes import agents_to_act
 from rllib_compat.ray_versions.get_actions import rays_to_env
 from rllib_compat.ray_versions.legacy_runner import LegacyRunner
 from rllib_compat.ray_versions.sampling import map_structure, stack
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import ConnectorPipeline, RLModule, SingleAgentEpisode
+from rllib_compat.ray_versions.types import ConnectorPipeline, RLModule, SingleAgentEpisode
 
 #: Arrays that become tensors as they are, but for floats of 64 bits, and what those that a module
 #: says are in episodes.

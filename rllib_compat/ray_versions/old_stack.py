@@ -6,21 +6,19 @@ import copy
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rllib_compat.ray_versions import tensorflow
 from rllib_compat.ray_versions.connectors import running_stat_state
 from rllib_compat.ray_versions.episodes import callbacks_of
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import (
-        Algorithm,
-        AlgorithmConfig,
-        EnvRunnerGroup,
-        EpisodeV2,
-    )
+from rllib_compat.ray_versions.types import (
+    Algorithm,
+    AlgorithmConfig,
+    EnvRunnerGroup,
+    EpisodeV2,
+)
 
 #: What of a policy's state is data that its training continues from.
 POLICY_STATE = (

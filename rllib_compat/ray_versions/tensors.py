@@ -8,16 +8,13 @@ once.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from rllib_compat.neutral.frozen import frozen
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import EnvRunner, Learner, RLModule
-
+from rllib_compat.ray_versions.types import EnvRunner, Learner, RLModule
 
 #: Types of arrays that are those of tensors.
 _SAME = frozenset(map(np.dtype, ("float32", "int64", "int32", "uint8", "bool")))

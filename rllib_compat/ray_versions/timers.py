@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import EnvRunner, MetricsLogger, RLModule
+from rllib_compat.ray_versions.types import EnvRunner, MetricsLogger, RLModule
 
 
 def log_sampler_times(env_runner: EnvRunner, metrics_logger: MetricsLogger) -> None:

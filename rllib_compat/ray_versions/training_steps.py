@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from rllib_compat.ray_versions.env_runners import (
 )
 from rllib_compat.ray_versions.metrics import count_once
 from rllib_compat.ray_versions.releases import at_least
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Algorithm, Learner
+from rllib_compat.ray_versions.types import Algorithm, Learner
 
 
 def sample_episodes(algorithm: Algorithm, steps: int | None = None) -> list[Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from packaging.version import Version
@@ -18,18 +18,15 @@ from packaging.version import Version
 from rllib_compat.neutral.errors import CompatError, GoneError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import episodes, old_stack
+from rllib_compat.ray_versions.types import (
+    AlgorithmConfig,
+    AnyBatch,
+    MultiAgentEpisode,
+    SingleAgentEpisode,
+)
 from rllib_compat.runtime.offline.episodes import STEPS, episodes_of_batch
 from rllib_compat.runtime.policy_inputs import flatten_state
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import (
-        AlgorithmConfig,
-        AnyBatch,
-        MultiAgentEpisode,
-        SingleAgentEpisode,
-    )
-
 
 # Columns whose changes cannot reach the learners.
 _COMPUTED_BY_LEARNERS = ("advantages", "value_targets")

@@ -11,13 +11,14 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from packaging.version import Version
 
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import env_runners, episodes, metrics, old_stack, timers
+from rllib_compat.ray_versions.types import Algorithm
 from rllib_compat.runtime.batches import Samples, agent_parts, read_only, sample_batch, write_back
 from rllib_compat.runtime.episodes import LegacyEpisode, terminate_truncated
 from rllib_compat.runtime.evaluation import EvaluationFunction
@@ -39,9 +40,6 @@ from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingContext
 from rllib_compat.runtime.results import RECORDS, EpisodeRecord, LegacyResults, complete_evaluation
 from rllib_compat.runtime.user_envs import LegacyBaseEnv, OldStackBaseEnv, user_env
 from rllib_compat.runtime.workers import LegacyWorker, worker_of
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Algorithm
 
 
 class RunningPlan:

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions.types import EnvRunner
 from rllib_compat.runtime.results import EpisodeRecord, summarize, take_records
 from rllib_compat.runtime.workers import LegacyWorker, as_legacy, worker_of
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import EnvRunner
 
 
 class RemoteWorker:

@@ -6,16 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from packaging.version import Version
 
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.ray_versions.types import AnyBatch
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import AnyBatch
-
 
 #: Since this Ray, a policy's numbers are below `learner_stats`.
 _NESTED = Version("1.3")

@@ -7,7 +7,7 @@ They call `on_learn_on_batch` before each update, create optimizers that no sett
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -17,11 +17,8 @@ from torch.nn.functional import huber_loss
 
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import configs, learners, releases
+from rllib_compat.ray_versions.types import AlgorithmConfig, Learner
 from rllib_compat.runtime.policies import LegacyPolicy
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import AlgorithmConfig, Learner
-
 
 #: The key of `learner_config_dict`.
 OPTIMIZER = "legacy_optimizer"

@@ -8,17 +8,15 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import import_attribute, public
 from rllib_compat.ray_versions import env_runners, episodes
+from rllib_compat.ray_versions.types import Algorithm, EnvRunner
 from rllib_compat.registry.keys import CALLBACK_EVENTS
 from rllib_compat.runtime.user_envs import user_env
 from rllib_compat.runtime.workers import as_legacy
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Algorithm, EnvRunner
 
 RayCallbacks = episodes.callback_class()
 

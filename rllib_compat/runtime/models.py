@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -19,11 +19,9 @@ from torch import nn
 
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import modules, policy_parts
+from rllib_compat.ray_versions.types import RLModule
 from rllib_compat.registry.legacy_api import GONE, missing
 from rllib_compat.runtime.policy_inputs import flatten_state, initial_state, nest_state, tensor_of
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import RLModule
 
 #: The prefixes of target layers' names: policies had a second model for those.
 _TARGETS = ("_target_", "target_")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
@@ -13,6 +13,7 @@ from ray.rllib.env.wrappers.group_agents_wrapper import GroupAgentsWrapper
 
 from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.ray_versions import connectors, environments
+from rllib_compat.ray_versions.types import EnvRunner
 from rllib_compat.runtime import gym_api
 from rllib_compat.runtime.env_settings import EnvSettings
 from rllib_compat.runtime.gym_api import (
@@ -22,9 +23,6 @@ from rllib_compat.runtime.gym_api import (
     metadata_of,
 )
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import EnvRunner
 
 ALL = "__all__"
 

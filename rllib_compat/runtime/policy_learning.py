@@ -9,19 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import learners
+from rllib_compat.ray_versions.types import Learner
 from rllib_compat.runtime.batches import has_advantages
 from rllib_compat.runtime.learner_info import HELD, learner_stats
 from rllib_compat.runtime.policy_inputs import in_numpy, nest_state, tensor_of
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Learner
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

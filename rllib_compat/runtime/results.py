@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from itertools import chain, product
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from packaging.version import Version
@@ -19,11 +19,9 @@ from packaging.version import Version
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import episodes, metrics
+from rllib_compat.ray_versions.types import AlgorithmConfig, EnvRunner
 from rllib_compat.runtime.learner_info import HELD, LearnerInfo, arrange, learner_stats
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import AlgorithmConfig, EnvRunner
 
 
 @public("rllib_compat.adapters")

@@ -7,13 +7,14 @@ import socket
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from packaging.version import Version
 
 from rllib_compat.formats.msgpack.codec import pack, unpack
 from rllib_compat.ray_versions import connectors as ray_connectors
 from rllib_compat.ray_versions import env_runners, episodes, old_stack, timers
+from rllib_compat.ray_versions.types import AnyBatch, EnvRunner
 from rllib_compat.registry.legacy_api import GONE, missing, names_with
 from rllib_compat.runtime.acting_policies import PolicyOwner
 from rllib_compat.runtime.batches import rollout_batch
@@ -23,9 +24,6 @@ from rllib_compat.runtime.policies import CriticModules, LegacyPolicies, LegacyP
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
 from rllib_compat.runtime.results import EpisodeRecord, take_records
 from rllib_compat.runtime.user_envs import LegacyBaseEnv, list_environments, user_env, with_user_api
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import AnyBatch, EnvRunner
 
 
 class Sampler:

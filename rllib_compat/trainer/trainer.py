@@ -35,7 +35,7 @@ from rllib_compat.runtime.envs import find_creator
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 from rllib_compat.runtime.results import complete_evaluation
 from rllib_compat.runtime.user_envs import with_user_api
-from rllib_compat.trainer import exports, refusals, subclasses
+from rllib_compat.trainer import refusals, subclasses
 from rllib_compat.trainer.build import AlgorithmBuilder
 from rllib_compat.trainer.checkpoints import (
     Checkpoints,
@@ -268,7 +268,6 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         self._running = RunningAlgorithm(algorithm, started=self._started, frozen=frozen)
         self._inference = Inference(self._running)
         self._policies = Policies(self._running, builder, self.config)
-        self._exports = exports.Exports(self._running)
         self._checkpoints = Checkpoints(self._running, builder)
 
     def _started(self) -> None:
@@ -540,9 +539,9 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     add_policy = _of("_policies", Policies.add_policy)
     remove_policy = _of("_policies", Policies.remove_policy)
 
-    export_policy_model = _of("_exports", exports.Exports.export_policy_model)
-    export_policy_checkpoint = _of("_exports", exports.Exports.export_policy_checkpoint)
-    import_policy_model_from_h5 = _of("_exports", exports.Exports.import_policy_model_from_h5)
+    export_policy_model = _of("_policies", Policies.export_policy_model)
+    export_policy_checkpoint = _of("_policies", Policies.export_policy_checkpoint)
+    import_policy_model_from_h5 = _of("_policies", Policies.import_policy_model_from_h5)
     import_model = import_policy_model_from_h5
 
     def export_model(
@@ -564,8 +563,18 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             "model": self.export_policy_model,
             "checkpoint": self.export_policy_checkpoint,
         }
+        formats = [export_formats] if isinstance(export_formats, str) else list(export_formats)
+        if unknown := [name for name in formats if name not in exporters]:
+            raise CompatError(
+                f"Nothing is exported as {', '.join(map(repr, unknown))} any more.",
+                where="export_formats",
+                fix=f"the formats are {', '.join(map(repr, exporters))}",
+            )
         folder = local_path(export_dir or self.logdir)
-        return exports.export_model(export_formats, folder, exporters)
+        folders = {name: str(folder / name) for name in formats}
+        for name, place in folders.items():
+            exporters[name](place)
+        return folders
 
     # Checkpoints
 

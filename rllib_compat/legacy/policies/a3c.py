@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from ray.rllib.policy.sample_batch import SampleBatch
@@ -11,9 +11,7 @@ from ray.rllib.utils.torch_utils import apply_grad_clipping, explained_variance
 from rllib_compat.algorithms.old_stack_policies import A2CTorchPolicy
 from rllib_compat.legacy.policies import mixins
 from rllib_compat.legacy.policies.mixins import ValueNetworkMixin, tower_mean
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Policy
+from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "A3CLoss",

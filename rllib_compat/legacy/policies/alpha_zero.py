@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,10 +14,8 @@ from ray.rllib.models.preprocessors import get_preprocessor
 from ray.rllib.models.torch.torch_modelv2 import TorchModelV2
 from torch import nn
 
+from rllib_compat.ray_versions.types import Policy
 from rllib_compat.runtime.callbacks import DefaultCallbacks
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "MCTS",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import gymnasium
 import torch
@@ -14,9 +14,7 @@ from torch import nn
 
 from rllib_compat.networks.families.bandit import BONUS, ITEM
 from rllib_compat.neutral.errors import LegacyEnvError
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Policy
+from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "BanditPolicyOverrides",

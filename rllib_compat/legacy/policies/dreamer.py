@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,8 +19,7 @@ from ray.rllib.policy.sample_batch import SampleBatch, concat_samples
 from torch import distributions, nn
 from torch.nn import functional
 
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Policy
+from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "RSSM",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -14,8 +14,7 @@ from ray.rllib.utils.filter import get_filter
 from ray.rllib.utils.spaces.space_utils import get_base_struct_from_space, unbatch
 from ray.rllib.utils.torch_utils import convert_to_torch_tensor
 
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Policy
+from rllib_compat.ray_versions.types import Policy
 
 __all__ = ["after_init", "before_init", "make_model_and_action_dist", "rollout"]
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ray.rllib.algorithms.marwil.marwil_torch_policy import MARWILTorchPolicy
 
 from rllib_compat.legacy.policies.mixins import ValueNetworkMixin
 from rllib_compat.ray_versions import old_policies
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Policy
+from rllib_compat.ray_versions.types import Policy
 
 __all__ = ["ValueNetworkMixin", "marwil_loss", "postprocess_advantages", "setup_mixins", "stats"]
 

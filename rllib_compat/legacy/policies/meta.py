@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,10 +19,8 @@ from torch import nn
 
 from rllib_compat.algorithms.objectives import clipped_surrogate
 from rllib_compat.legacy.policies.mixins import ValueNetworkMixin
+from rllib_compat.ray_versions.types import Policy
 from rllib_compat.trainer.rollout_worker import collect_metrics
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "KLCoeffMixin",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from ray.rllib.policy import torch_mixins
@@ -14,8 +14,7 @@ from ray.rllib.policy.torch_mixins import (
     LearningRateSchedule,
 )
 
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Policy
+from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "ComputeTDErrorMixin",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from ray.rllib.algorithms.dqn.dqn_torch_policy import (
@@ -20,9 +20,7 @@ from rllib_compat.algorithms.objectives import huber
 from rllib_compat.legacy.policies import mixins
 from rllib_compat.legacy.policies.mixins import TargetNetworkMixin, tower_mean
 from rllib_compat.neutral.errors import ConfigError
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Policy
+from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "ComputeTDErrorMixin",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from ray.rllib.algorithms.dqn.dqn_torch_policy import (
@@ -15,9 +15,7 @@ from ray.rllib.models.torch.torch_action_dist import TorchCategorical
 from rllib_compat.algorithms.objectives import huber, td_targets
 from rllib_compat.legacy.policies import mixins
 from rllib_compat.legacy.policies.mixins import TargetNetworkMixin, tower_mean
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Policy
+from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "TargetNetworkMixin",

@@ -6,7 +6,7 @@ postprocessing adds; the loss of that time took the value of each fragment's las
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from gymnasium.spaces import Discrete, MultiDiscrete
@@ -17,9 +17,7 @@ from ray.rllib.policy.sample_batch import SampleBatch
 from ray.rllib.utils.torch_utils import explained_variance, sequence_mask
 
 from rllib_compat.legacy.policies import mixins
-
-if TYPE_CHECKING:
-    from rllib_compat.ray_versions.types import Policy
+from rllib_compat.ray_versions.types import Policy
 
 __all__ = [
     "VTraceLoss",
