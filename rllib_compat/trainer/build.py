@@ -57,7 +57,7 @@ class AlgorithmBuilder:
 
     translation: Translation
     origin: Origin
-    config: Mapping[str, Any]
+    config: dict[str, Any]
     given: Mapping[str, Any]
     trainer: type[subclasses.LegacyTrainer]
     own_policy: type | None = None

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from packaging.version import Version
 from ray.tune import PlacementGroupFactory  # noqa: TID253 - its class is one of Ray's
 
-from rllib_compat.config import Translation, find_algorithm, translate
+from rllib_compat.config import find_algorithm, translate
 from rllib_compat.config.era import resolve
 from rllib_compat.config.rules.offline import learns_on_old_stack
 from rllib_compat.neutral.errors import ConfigError
-from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.ray_versions import algorithms, startup
 from rllib_compat.registry.keys import TODAY
 from rllib_compat.runtime.envs import resolve_env_name, with_default_policy
 from rllib_compat.trainer import subclasses, waiting
+from rllib_compat.trainer.build import AlgorithmBuilder
 from rllib_compat.trainer.defaults import Origin, common_config, defaults_of, merge
 
 if TYPE_CHECKING:
@@ -34,33 +34,16 @@ RESOURCES = (
 )
 
 
-@frozen
-class Preparation:
-    """What a trainer's algorithm is built from.
-
-    Attributes:
-        origin: Where the config comes from, with the Ray that it was written for.
-        translation: The translated config.
-        config: The legacy config with the defaults of its Ray, and the keys of the class's own.
-        own_policy: The policy class that the trainer asks for, or None for the algorithm's own.
-        learns_once: Whether it samples and learns once from each batch, unlike RLlib's algorithms.
-    """
-
-    origin: Origin
-    translation: Translation
-    config: dict[str, Any]
-    own_policy: type | None
-    learns_once: bool
-
-
 def prepare(
     trainer: LegacyTrainer,
     config: Mapping[str, Any],
     legacy_ray: str,
     origin: Origin,
     logdir: str,
-) -> Preparation:
+) -> AlgorithmBuilder:
     """Completes, checks and translates a trainer's config, written for a Ray, "auto" or "today".
+
+    The config of the builder that it returns has the keys of the class's own, too.
 
     Raises:
         ConfigError: It can't be translated.
@@ -95,7 +78,17 @@ def prepare(
     if isinstance(env, str) and (note := resolve_env_name(env)[1]):
         translation.report.add("env.name", Verdict.NOTE, "$.env", note)
     complete = merge(defaults, translation.legacy_config | own)
-    return Preparation(origin, translation, complete, own_policy, learns_once)
+    return AlgorithmBuilder(
+        translation=translation,
+        origin=origin,
+        config=complete,
+        given=dict(config),
+        trainer=cls,
+        own_policy=own_policy,
+        learns_once=learns_once,
+        replay_columns=trainer.replay_columns,
+        logdir=logdir,
+    )
 
 
 def resource_request(cls: type[LegacyTrainer], config: Mapping[str, Any]) -> TrialResources:

@@ -82,6 +82,7 @@ class LegacyTrainer(Protocol):
     api_stack: ClassVar[Stack]
     evidence: ClassVar[tuple[Evidence, ...] | None]
     learns_once: bool
+    replay_columns: bool | None
     _default_config: ClassVar[Mapping[str, object]]
     hooks: ClassVar[Mapping[str, Callable[..., object]]]
     policy_class: ClassVar[type | None]

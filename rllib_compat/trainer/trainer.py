@@ -226,13 +226,12 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             self.config = ReadableConfig(keys.with_placeholders(self.config, legacy_ray))
 
     def _prepare(self, config: dict[str, Any]) -> AlgorithmBuilder:
-        prepared = prepare(self, config, self._legacy_ray, self._origin, self.logdir)
-        self._origin = prepared.origin
-        self.learns_once = prepared.learns_once
-        self.translation = prepared.translation
+        builder = prepare(self, config, self._legacy_ray, self._origin, self.logdir)
+        self._origin, self.learns_once = builder.origin, builder.learns_once
+        self.translation = builder.translation
         self.translation.report.warn(logger)
-        self.config = ReadableConfig(prepared.config)
-        return self._builder(prepared.own_policy)
+        self.config = ReadableConfig(builder.config)
+        return builder
 
     def _take(self, loaded: LoadedAlgorithm) -> None:
         self._origin = Origin(loaded.name, self._origin.ray)
@@ -240,24 +239,21 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         self.translation = translate(
             self.raw_user_config, algorithm=loaded.name, legacy_ray=Era(None)
         )
-        self._own(loaded.algorithm, self._builder())
-        ray_metrics.mark_steps_as_counted(loaded.algorithm)
-        self._adopt()
-        if loaded.mapping is not None or loaded.to_train is not None:
-            self._policies.update_workers(loaded.mapping, loaded.to_train)
-
-    def _builder(self, own_policy: type | None = None) -> AlgorithmBuilder:
-        return AlgorithmBuilder(
+        builder = AlgorithmBuilder(
             translation=self.translation,
             origin=self._origin,
             config=self.config,
             given=dict(self.raw_user_config),
             trainer=type(self),
-            own_policy=own_policy,
             learns_once=self.learns_once,
             replay_columns=self.replay_columns,
             logdir=self.logdir,
         )
+        self._own(loaded.algorithm, builder)
+        ray_metrics.mark_steps_as_counted(loaded.algorithm)
+        self._adopt()
+        if loaded.mapping is not None or loaded.to_train is not None:
+            self._policies.update_workers(loaded.mapping, loaded.to_train)
 
     def _own(self, algorithm: Algorithm, builder: AlgorithmBuilder) -> None:
         """Makes the parts around an algorithm."""
