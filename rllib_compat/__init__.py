@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rllib_compat.conversion.inspect import Inspection as Inspection
     from rllib_compat.conversion.inspect import inspect as inspect
     from rllib_compat.legacy import activate as activate
-    from rllib_compat.policy.load import load_policy as load_policy
+    from rllib_compat.policy.policy import load_policy as load_policy
     from rllib_compat.runtime.callbacks import DefaultCallbacks as DefaultCallbacks
     from rllib_compat.trainer.load import load as load
     from rllib_compat.trainer.trainer import Trainer as Agent
@@ -71,7 +71,7 @@ _HOMES = {
     "default_config": "rllib_compat.config",
     "inspect": "rllib_compat.conversion.inspect",
     "load": "rllib_compat.trainer.load",
-    "load_policy": "rllib_compat.policy.load",
+    "load_policy": "rllib_compat.policy.policy",
     "translate": "rllib_compat.config",
     "verify": "rllib_compat.conversion.convert",
     "written_for": "rllib_compat.config.era",

@@ -65,12 +65,12 @@ def _convert_and_train(old: Path, keep: Path | None, verbose: int) -> int:
 
 def _train_on(new: Path) -> None:
     """Loads the new checkpoint as any Ray user would, and trains one iteration."""
-    from rllib_compat.ray_versions import algorithms, releases, startup, worker_start
+    from rllib_compat.ray_versions import algorithms, releases, startup
 
     # Ray's C++ core warns on stderr of what only Ray's own developers can use.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     output.progress("loading it with Algorithm.from_checkpoint and training one iteration")
-    with startup.quiet_ray(num_cpus=2, job_config=worker_start.job_without_working_directory()):
+    with startup.quiet_ray(num_cpus=2, job_config=startup.job_without_working_directory()):
         algorithm = algorithms.load_algorithm(new)
         before = algorithm.training_iteration
         result = algorithm.train()

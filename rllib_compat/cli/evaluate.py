@@ -142,7 +142,7 @@ def _evaluate(
 ) -> tuple[list[Episode], int]:
     from rllib_compat.conversion.given import Given
     from rllib_compat.conversion.inspect import inspect
-    from rllib_compat.trainer import actors, rollouts
+    from rllib_compat.trainer import rollouts
 
     overrides = dict(given["config"] or {})
     named_modules.find_modules(given["env"], given["policy_mapping_fn"], given["trust"])
@@ -171,7 +171,7 @@ def _evaluate(
         infos=given["save_info"],
         progress=given["track_progress"],
     )
-    with actors.load_actor(checkpoint, known) as (actor, report), recorder:
+    with rollouts.load_actor(checkpoint, known) as (actor, report), recorder:
         output.report(report, verbose=verbose)
         env = rollouts.make_env(actor, render_mode=render)
         for number, episode in enumerate(

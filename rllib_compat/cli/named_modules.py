@@ -73,11 +73,11 @@ def activate_old_imports() -> None:
 
 def find_in_workers() -> None:
     """Has the workers of a Ray that is started later find the same modules."""
-    from rllib_compat.ray_versions import worker_start
+    from rllib_compat.ray_versions import startup
 
     if _finder.names:
         variables = {_NAMES: ",".join(sorted(_finder.names)), _FOLDER: str(Path.cwd())}
-        worker_start.call_in_workers(f"{__name__}:find_what_was_named", variables)
+        startup.call_in_workers(f"{__name__}:find_what_was_named", variables)
 
 
 def finder() -> Callable[[], None]:

@@ -165,7 +165,7 @@ def _files(words: tuple[str, ...], config_file: str | None) -> list[str]:
 
 
 def _experiments(files: list[str], given: dict[str, Any]) -> list[Experiment]:
-    from rllib_compat.config.requirements import find_evidence
+    from rllib_compat.config.evidence import find_evidence
     from rllib_compat.tune import experiments
 
     spec = {
@@ -233,7 +233,7 @@ def _run(experiments: list[Experiment], given: dict[str, Any]) -> list[dict[str,
     from ray.tune.schedulers import create_scheduler
 
     from rllib_compat import tune
-    from rllib_compat.ray_versions import startup, worker_start
+    from rllib_compat.ray_versions import startup
     from rllib_compat.tune.experiments import check_resources
     from rllib_compat.tune.progress import Progress, summary
 
@@ -249,7 +249,7 @@ def _run(experiments: list[Experiment], given: dict[str, Any]) -> list[dict[str,
                 num_gpus=given["ray_num_gpus"],
                 object_store_memory=given["ray_object_store_memory"],
                 include_dashboard=given["ray_ui"],
-                job_config=worker_start.job_without_working_directory(),
+                job_config=startup.job_without_working_directory(),
             )
             after.callback(ray.shutdown)
         if not given["queue_trials"]:

@@ -18,8 +18,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from rllib_compat.config import requirements
-from rllib_compat.config.evidence import Evidence, of_config
+from rllib_compat.config.evidence import Evidence, find_evidence, of_config
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.neutral.report import Finding, Severity, Verdict
 from rllib_compat.ray_versions import releases
@@ -121,7 +120,7 @@ def forget() -> None:
 def noted() -> tuple[Evidence, ...]:
     """What the user's code has shown, and what the files beside the script ask for."""
     folder = _folder_of_main()
-    return (*_noted, *(requirements.find_evidence(folder) if folder is not None else ()))
+    return (*_noted, *(find_evidence(folder) if folder is not None else ()))
 
 
 def infer(

@@ -9,8 +9,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from rllib_compat.config.evidence import Evidence, of_code
-from rllib_compat.config.requirements import find_evidence
+from rllib_compat.config.evidence import Evidence, find_evidence, of_code
 from rllib_compat.formats import files, pickles
 from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral.budget import Budget

@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-from rllib_compat.league.modules import freeze, thaw
-from rllib_compat.league.packed import pack
+from rllib_compat.league.modules import freeze, pack, thaw
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.ray_versions import configs, env_runners, leagues, training_steps
 from rllib_compat.ray_versions.types import Algorithm, EnvRunnerGroup

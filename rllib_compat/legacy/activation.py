@@ -22,7 +22,7 @@ from rllib_compat.config import era
 from rllib_compat.config.era import AUTO
 from rllib_compat.config.evidence import of_import
 from rllib_compat.legacy import import_hooks, old_ray_examples
-from rllib_compat.ray_versions import tensorflow, worker_start
+from rllib_compat.ray_versions import startup, tensorflow
 from rllib_compat.registry import old_names
 from rllib_compat.runtime.user_envs import TODAYS_GYM, OldGymApi
 
@@ -158,12 +158,12 @@ def configure_workers(packages: Iterable[str] = (), old_ray: str | None = None) 
     If the user has set a hook for workers, they do so when they unpickle the first old module.
     """
     variables = {_PACKAGES: ",".join(sorted(packages)), _OLD_RAY: old_ray}
-    worker_start.call_in_workers(_IN_WORKERS, {k: v for k, v in variables.items() if v})
+    startup.call_in_workers(_IN_WORKERS, {k: v for k, v in variables.items() if v})
 
 
 def reset_workers() -> None:
     """Undoes `configure_workers`."""
-    worker_start.cancel_call_in_workers(_IN_WORKERS, (_PACKAGES, _OLD_RAY))
+    startup.cancel_call_in_workers(_IN_WORKERS, (_PACKAGES, _OLD_RAY))
 
 
 def activate_worker() -> None:

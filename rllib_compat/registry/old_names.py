@@ -443,11 +443,10 @@ _HOMES = {
     _RLLIB: "DEPRECATED_VALUE Deprecated deprecation_warning discount override",
     "rllib_compat.legacy.sync_clients": "CloudSyncer get_cloud_syncer set_sync_periods",
     _TORCH: "ConvTranspose2DStack Swish atanh convert_to_non_torch_type minimize_and_clip",
-    "rllib_compat.legacy.tune_checkpoints": "FuncCheckpointUtil QueueItem TrainableUtil",
     _TUNE_FUNCTIONS: """
-        PlacementGroupUtil TuneGetNextExecutorEventError delete_on_node evenly_distribute_cpus_gpus
-        evenly_distribute_cpus_gpus_distributed get_tune_pg_prefix memory_debug_str
-        noop_logger_creator
+        FuncCheckpointUtil PlacementGroupUtil QueueItem TrainableUtil TuneGetNextExecutorEventError
+        delete_on_node evenly_distribute_cpus_gpus evenly_distribute_cpus_gpus_distributed
+        get_tune_pg_prefix memory_debug_str noop_logger_creator
     """,
     _UTILITIES: """
         CONTRIBUTED_ALGORITHMS OffPolicyEstimate RLLIB_DEBUG_EXPLICIT_FREE ResetOnExceptionWrapper

@@ -23,7 +23,7 @@ from rllib_compat.runtime.learners import use_reporting_learner
 from rllib_compat.runtime.placeholders import placeholder_env
 from rllib_compat.trainer import refusals, subclasses
 from rllib_compat.trainer.defaults import Origin, merge
-from rllib_compat.trainer.waiting import with_resources
+from rllib_compat.trainer.refusals import with_resources
 
 if TYPE_CHECKING:
     import gymnasium

@@ -17,7 +17,7 @@ from rllib_compat.neutral.report import Finding, Verdict
 from rllib_compat.ray_versions import algorithms, startup
 from rllib_compat.registry.keys import TODAY
 from rllib_compat.runtime.envs import resolve_env_name, with_default_policy
-from rllib_compat.trainer import subclasses, waiting
+from rllib_compat.trainer import refusals, subclasses
 from rllib_compat.trainer.build import AlgorithmBuilder
 from rllib_compat.trainer.defaults import Origin, common_config, defaults_of, merge
 
@@ -69,7 +69,7 @@ def prepare(
     asked = origin.arguments
     if has_steps or own_policy is not None or learns_on_old_stack(algorithm, given):
         asked["api_stack"] = "old"
-    ray, gpus, cpus = origin.legacy_ray, startup.count_gpus(), waiting.free_cpus()
+    ray, gpus, cpus = origin.legacy_ray, startup.count_gpus(), refusals.free_cpus()
     given, findings = fit_gpus(given, defaults, legacy_ray=ray, gpus=gpus)
     given, fewer = fit_workers(given, defaults, legacy_ray=ray, cpus=cpus)
     translation = translate({key: given[key] for key in given if key not in own}, **asked)
@@ -114,8 +114,8 @@ def resource_request(cls: type[LegacyTrainer], config: Mapping[str, Any]) -> Tri
     )
     request = algorithms.resource_request(translation.algorithm_config)
     if alone:
-        asked, available = waiting.total(request.bundles), waiting.available_resources()
-        lack = waiting.describe_missing_resources(asked, available, translation.legacy_config)
+        asked, available = refusals.total(request.bundles), refusals.available_resources()
+        lack = refusals.describe_missing_resources(asked, available, translation.legacy_config)
         if lack is not None:
             raise lack
     return TrialResources.of(request)

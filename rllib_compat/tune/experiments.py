@@ -26,7 +26,7 @@ from rllib_compat.neutral.report import Report, Severity, Verdict
 from rllib_compat.ray_versions import startup
 from rllib_compat.registry.keys import TODAY
 from rllib_compat.trainer.classes import class_of_algorithm, keep_era
-from rllib_compat.trainer.waiting import total
+from rllib_compat.trainer.refusals import total
 from rllib_compat.tune import CHECKPOINT_CONFIG, DROPPED, RENAMED
 
 if TYPE_CHECKING:

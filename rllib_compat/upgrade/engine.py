@@ -13,8 +13,7 @@ from libcst.codemod.visitors import AddImportsVisitor
 from libcst.metadata import MetadataWrapper
 
 from rllib_compat.config.era import AUTO
-from rllib_compat.config.evidence import Evidence, limits, of_code
-from rllib_compat.config.requirements import find_evidence
+from rllib_compat.config.evidence import Evidence, find_evidence, limits, of_code
 from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.registry.keys import TODAY

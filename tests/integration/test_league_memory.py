@@ -11,8 +11,7 @@ import torch
 import rllib_compat as compat
 from rllib_compat import league
 from rllib_compat.errors import CompatError
-from rllib_compat.league.modules import weights_of
-from rllib_compat.league.packed import arrays_of
+from rllib_compat.league.modules import arrays_of, weights_of
 from rllib_compat.ray_versions import env_runners, learners
 from tests.integration.test_league import ACT, OBS, Duel, sides
 from tests.marks import TRAINERS

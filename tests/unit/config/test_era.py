@@ -9,8 +9,7 @@ import pytest
 import rllib_compat
 from rllib_compat.cli import main
 from rllib_compat.config import infer_era, translate
-from rllib_compat.config.evidence import Evidence, of_call, of_import
-from rllib_compat.config.requirements import find_evidence
+from rllib_compat.config.evidence import Evidence, find_evidence, of_call, of_import
 from rllib_compat.errors import ConfigError
 from rllib_compat.neutral.report import Severity
 

@@ -17,8 +17,14 @@ from ray.rllib.algorithms.ppo.ppo_catalog import PPOCatalog
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from rllib_compat.league.modules import FrozenModules, weights_of
-from rllib_compat.league.packed import Packed, arrays_of, pack, tensors_on
+from rllib_compat.league.modules import (
+    FrozenModules,
+    Packed,
+    arrays_of,
+    pack,
+    tensors_on,
+    weights_of,
+)
 
 Module = PPOConfig().get_default_rl_module_spec().module_class  # its name is another on old Rays
 BOX, ACTIONS = gym.spaces.Box(-1, 1, (8,)), gym.spaces.Discrete(2)

@@ -377,12 +377,12 @@ def test_a_policy_that_is_gone_says_so_when_it_is_used():
 )
 def test_a_trial_whose_resources_no_node_will_bring_is_an_error(algorithm, keys, said, monkeypatch):
     """Tune waited for them without end."""
-    from rllib_compat.trainer import preparation, waiting
+    from rllib_compat.trainer import preparation, refusals
 
     monkeypatch.setattr(preparation.startup, "is_running", lambda: True)
     monkeypatch.setattr(preparation.startup, "may_grow", lambda: False)
     monkeypatch.setattr(preparation.startup, "count_gpus", lambda: 0)
-    monkeypatch.setattr(waiting, "available_resources", lambda: {"CPU": 4.0})
+    monkeypatch.setattr(refusals, "available_resources", lambda: {"CPU": 4.0})
     trainer = getattr(compat, f"{algorithm}Trainer")
     monkeypatch.setattr(trainer, "legacy_ray", "1.13.0")
     config = {"env": "CartPole-v1", **keys}

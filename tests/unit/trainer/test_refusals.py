@@ -16,7 +16,7 @@ from ray.rllib.utils.spaces.simplex import Simplex
 from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError
 from rllib_compat.registry import keys
-from rllib_compat.trainer import refusals, waiting
+from rllib_compat.trainer import refusals
 from rllib_compat.trainer.preparation import fit_gpus, fit_workers
 from tests.marks import OTHERS_WARNINGS
 
@@ -231,9 +231,9 @@ ENOUGH = [
 def test_what_is_lacking_is_an_error_that_says_what_to_set(keys, there, said, monkeypatch):
     """`num_gpus: 2` on a machine with one GPU waited forever."""
     config = translate({**CARTPOLE, **keys}, algorithm="PPO").algorithm_config
-    monkeypatch.setattr(waiting, "available_resources", lambda: there)
-    monkeypatch.setattr(waiting.startup, "may_grow", lambda: False)
-    with pytest.raises(ConfigError) as error, waiting.with_resources(config, keys):
+    monkeypatch.setattr(refusals, "available_resources", lambda: there)
+    monkeypatch.setattr(refusals.startup, "may_grow", lambda: False)
+    with pytest.raises(ConfigError) as error, refusals.with_resources(config, keys):
         pass
     assert all(part in str(error.value) for part in said), error.value
 
@@ -243,10 +243,10 @@ def test_where_nodes_may_join_it_is_named_before_and_while_it_waits(
     keys, there, caplog, monkeypatch
 ):
     config = translate({**CARTPOLE, **keys}, algorithm="PPO").algorithm_config
-    monkeypatch.setattr(waiting, "available_resources", lambda: there)
-    monkeypatch.setattr(waiting.startup, "may_grow", lambda: True)
-    monkeypatch.setattr(waiting, "_EVERY", 0.01)
-    with caplog.at_level(logging.WARNING), waiting.with_resources(config, keys):
+    monkeypatch.setattr(refusals, "available_resources", lambda: there)
+    monkeypatch.setattr(refusals.startup, "may_grow", lambda: True)
+    monkeypatch.setattr(refusals, "_EVERY", 0.01)
+    with caplog.at_level(logging.WARNING), refusals.with_resources(config, keys):
         before = [r.message for r in caplog.records if r.message.startswith("The config")]
         time.sleep(0.1)
     repeated = [r.message for r in caplog.records if "Still waiting" in r.message]
@@ -259,9 +259,9 @@ def test_gpus_that_ray_was_started_with_and_that_are_not_there_are_an_error(keys
     """torch said that local_gpu_idx 0 is not a valid GPU ID."""
     given = {"num_workers": 1, **keys}
     config = translate({**CARTPOLE, **given}, algorithm="PPO").algorithm_config
-    monkeypatch.setattr(waiting, "available_resources", lambda: {"CPU": 8.0, "GPU": 2.0})
-    monkeypatch.setattr(waiting.startup, "lacks_promised_gpus", lambda: True)
-    checked = waiting.with_resources(config, given)
+    monkeypatch.setattr(refusals, "available_resources", lambda: {"CPU": 8.0, "GPU": 2.0})
+    monkeypatch.setattr(refusals.startup, "lacks_promised_gpus", lambda: True)
+    checked = refusals.with_resources(config, given)
     with pytest.raises(ConfigError, match="no CUDA device") as error, checked:
         pass
     (key,) = keys
