@@ -20,7 +20,6 @@ from rllib_compat.ray_versions import connectors, modules
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import gymnasium
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
     from rllib_compat.ray_versions.types import RLModule
@@ -41,13 +40,8 @@ class ParameterNoise(ConnectorV2):  # type: ignore[misc]  # Ray has no types
 
     needs_no_batch = True
 
-    def __init__(
-        self,
-        input_observation_space: gymnasium.Space[Any] | None = None,
-        input_action_space: gymnasium.Space[Any] | None = None,
-        **kwargs: object,
-    ) -> None:
-        super().__init__(input_observation_space, input_action_space, **kwargs)
+    def __init__(self, *spaces: object, **kwargs: object) -> None:
+        super().__init__(*spaces, **kwargs)
         #: Policy → the deviation of its next noise; "" for the only policy.
         self._deviations: dict[str, float] = {}
         #: Ids of single-agent episodes that have ended before their environment's.

@@ -219,8 +219,6 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     It comes after the connectors that change the observation itself.
 
     Args:
-        input_observation_space: The space of observations.
-        input_action_space: The space of actions.
         actions: The number of previous actions, oldest first.
         rewards: The number of previous rewards, oldest first.
         one_hot: Whether discrete actions are one-hot, as new networks take them; old networks
@@ -233,9 +231,7 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
 
     def __init__(
         self,
-        input_observation_space: gymnasium.Space[Any] | None = None,
-        input_action_space: gymnasium.Space[Any] | None = None,
-        *,
+        *spaces: object,
         actions: int,
         rewards: int,
         one_hot: bool = False,
@@ -245,7 +241,7 @@ class PreviousSteps(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         # First: the base class computes the output space.
         self._actions, self._rewards, self._multi_agent = actions, rewards, multi_agent
         self._one_hot = one_hot
-        super().__init__(input_observation_space, input_action_space, **kwargs)
+        super().__init__(*spaces, **kwargs)
 
     def recompute_output_observation_space(
         self, input_observation_space: Any, input_action_space: Any
@@ -465,18 +461,11 @@ def _of_part(space: Space[Any]) -> Any:
 class GroupedObservations(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     """Combines the observations of a group's agents into arrays."""
 
-    def __init__(
-        self,
-        input_observation_space: gymnasium.Space[Any] | None = None,
-        input_action_space: gymnasium.Space[Any] | None = None,
-        *,
-        multi_agent: bool = True,
-        **kwargs: object,
-    ) -> None:
+    def __init__(self, *spaces: object, multi_agent: bool = True, **kwargs: object) -> None:
         # First: the base class computes the output space.
         self._multi_agent = multi_agent
         self._groupings: dict[Any, Grouping] = {}
-        super().__init__(input_observation_space, input_action_space, **kwargs)
+        super().__init__(*spaces, **kwargs)
 
     def recompute_output_observation_space(
         self,

@@ -158,25 +158,16 @@ RENAMED = (
     RenamedKey("info/opt_samples", (_TRAINED,), float),
     RenamedKey("optimizer_steps_this_iter", ("num_training_step_calls_per_iteration",)),
 )
-SAMPLER_PERF = (
-    RenamedKey("sampler_perf/mean_inference_ms", ("env_runners/rlmodule_inference_timer",), _ms),
-    RenamedKey("sampler_perf/mean_env_wait_ms", ("env_runners/env_step_timer",), _ms),
-    RenamedKey("sampler_perf/mean_env_render_ms", ("env_runners/env_render_timer",), _ms),
-    RenamedKey(
-        "sampler_perf/mean_raw_obs_processing_ms",
-        ("env_runners/env_to_module_connector/connector_pipeline_timer",),
-        _ms,
-    ),
-    RenamedKey(  # until Ray 0.8
-        "sampler_perf/mean_processing_ms",
-        ("env_runners/env_to_module_connector/connector_pipeline_timer",),
-        _ms,
-    ),
-    RenamedKey(
-        "sampler_perf/mean_action_processing_ms",
-        ("env_runners/module_to_env_connector/connector_pipeline_timer",),
-        _ms,
-    ),
+SAMPLER_PERF = tuple(
+    RenamedKey(f"sampler_perf/mean_{name}_ms", (f"env_runners/{timer}",), _ms)
+    for name, timer in (
+        ("inference", "rlmodule_inference_timer"),
+        ("env_wait", "env_step_timer"),
+        ("env_render", "env_render_timer"),
+        ("raw_obs_processing", "env_to_module_connector/connector_pipeline_timer"),
+        ("processing", "env_to_module_connector/connector_pipeline_timer"),  # until Ray 0.8
+        ("action_processing", "module_to_env_connector/connector_pipeline_timer"),
+    )
 )
 
 # Counters of trained steps, which are 0 before the first update.
