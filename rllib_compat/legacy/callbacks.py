@@ -23,7 +23,6 @@ class MemoryTrackingCallbacks(DefaultCallbacks):
         """Adds the metrics."""
         import psutil  # type: ignore[import-untyped]  # Ray does not bring it
 
-        del kwargs
         metrics = episode.custom_metrics
         for found in tracemalloc.take_snapshot().statistics("lineno")[:10]:
             metrics[f"tracemalloc/{found.traceback}/size"] = found.size

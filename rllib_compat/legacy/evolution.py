@@ -263,7 +263,6 @@ class _ARSWorker(_Worker):
         worker_index: int,
         min_task_runtime: float = 0.2,
     ) -> None:
-        del min_task_runtime
         super().__init__(config, env_creator, noise, worker_index, 0.0)
 
     def rollout(self, timestep_limit: int | None, add_noise: bool = False) -> tuple[Array, int]:

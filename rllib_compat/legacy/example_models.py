@@ -68,7 +68,7 @@ class TorchRNNModel(RecurrentNetwork, nn.Module):  # type: ignore[misc]  # Ray h
         """Zeros for h and c, where the model is."""
         return list(self.fc1.weight.new_zeros(2, self.lstm_state_size))
 
-    def forward_rnn(self, inputs: object, state: Any, seq_lens: object) -> Any:  # noqa: ARG002
+    def forward_rnn(self, inputs: object, state: Any, seq_lens: object) -> Any:
         """Logits and the next state of inputs (batch, time, observation)."""
         before = tuple(part.unsqueeze(0) for part in state)
         self._features, after = self.lstm(torch.relu(self.fc1(inputs)), before)
@@ -102,7 +102,7 @@ class TorchBatchNormModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray
         self._hidden_layers = nn.Sequential(*hidden)
         self._features: Any = None
 
-    def forward(self, input_dict: Any, state: object, seq_lens: object) -> Any:  # noqa: ARG002
+    def forward(self, input_dict: Any, state: object, seq_lens: object) -> Any:
         """Logits; statistics move only in batches that are learned from."""
         learning = getattr(input_dict, "is_training", None)
         if learning is None:  # a plain dict, as some Rays gave it
@@ -149,7 +149,7 @@ class TorchFrameStackingCartPoleModel(TorchModelV2, nn.Module):  # type: ignore[
             "prev_n_actions": ViewRequirement("actions", shift=before, space=action_space),
         }
 
-    def forward(self, input_dict: Any, states: object, seq_lens: object) -> Any:  # noqa: ARG002
+    def forward(self, input_dict: Any, states: object, seq_lens: object) -> Any:
         """Logits of the last steps."""
         parts = (
             input_dict["prev_n_obs"],
@@ -198,7 +198,7 @@ class AlwaysSameHeuristic(_Player):
 
     def compute_actions(
         self,
-        obs_batch: object,  # noqa: ARG002
+        obs_batch: object,
         state_batches: Any = None,
         *_: object,
         **__: object,

@@ -112,7 +112,7 @@ class OldModuleFinder(MetaPathFinder):
         self,
         name: str,
         path: Sequence[str] | None,
-        target: ModuleType | None = None,  # noqa: ARG002
+        target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         """The spec of an old module, or of one of the old Ray that the user has named, or None."""
         if name != OLD_PACKAGE and not name.startswith(f"{OLD_PACKAGE}."):
@@ -136,8 +136,8 @@ class RemovedModuleFinder(MetaPathFinder):
     def find_spec(
         self,
         name: str,
-        path: Sequence[str] | None,  # noqa: ARG002
-        target: ModuleType | None = None,  # noqa: ARG002
+        path: Sequence[str] | None,
+        target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         """The spec of a module that no installed Ray has, or None."""
         if not name.startswith(("ray.rllib.", "ray.tune.")) or not _is_asked_by_user_code():

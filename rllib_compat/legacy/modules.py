@@ -181,7 +181,6 @@ def _of_algorithm(module: str, name: str) -> Any:
 
 def _validate_config(config: MutableMapping[str, Any]) -> None:
     """Does nothing: a trainer checks its config when it is made."""
-    del config
 
 
 @cache

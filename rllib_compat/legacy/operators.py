@@ -46,7 +46,6 @@ get_policy_class_of = SimpleNamespace(
 def _tf_policy_class(stem: str) -> Callable[..., type]:
     def get_tf_policy(name: str, base: object) -> type:
         """The algorithm's policy, which can be named in a config that trains with torch."""
-        del base
         return type(name, (stock_policies.policy_class(f"{stem}TFPolicy"),), {})
 
     return get_tf_policy
@@ -248,7 +247,6 @@ def initialize_target(trainer: Any) -> None:
 
 def update_target_and_kl(trainer: Any, fetches: object) -> None:
     """Updates target networks after that many steps of the learner, and KL coefficients."""
-    del fetches
     learner = trainer.optimizer.learner
     if learner.num_steps >= trainer.target_update_frequency:
         learner.num_steps = 0

@@ -80,7 +80,7 @@ class PettingZooEnv(_PettingZooWrapper):
 
     aec_env = env
 
-    def reset(self, *, seed: int | None = None, options: object = None) -> dict[Any, Any]:  # noqa: ARG002
+    def reset(self, *, seed: int | None = None, options: object = None) -> dict[Any, Any]:
         """Starts an episode; the first agent observes."""
         self._reset(seed)
         first = self._inner.agent_selection
@@ -132,7 +132,7 @@ class ParallelPettingZooEnv(_PettingZooWrapper):
         """The innermost environment."""
         return self.par_env.unwrapped
 
-    def reset(self, *, seed: int | None = None, options: object = None) -> Any:  # noqa: ARG002
+    def reset(self, *, seed: int | None = None, options: object = None) -> Any:
         """Starts an episode; all agents observe."""
         found = self._reset(seed)
         return found[0] if isinstance(found, tuple) else found

@@ -58,7 +58,7 @@ def deprecation_warning(
     logger.warning("DeprecationWarning: %s", text)
 
 
-def override(cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: ARG001
+def override(cls: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Marks a method that overrides one of `cls`, which may be gone or have another name today."""
     return lambda method: method
 

@@ -60,7 +60,6 @@ class DefaultMapping(collections.defaultdict[Any, Any]):
 
 def default_policy_agent_mapping(unused_agent_id: object) -> str:
     """The policy of all agents, if there is only one."""
-    del unused_agent_id
     return ONLY_POLICY
 
 
@@ -92,7 +91,6 @@ class RolloutSaver:
         target_episodes: int | None = None,
         save_info: bool = False,
     ) -> None:
-        del target_steps, target_episodes
         self.outfile = outfile
         path = local_path(outfile) if outfile else None
         self._recorder = Recorder(
@@ -153,7 +151,6 @@ def rollout(
         no_render: Whether nothing is shown.
         video_dir: Where videos of the episodes go.
     """
-    del env_name
     actor = _TrainerActor(agent)
     render = "rgb_array" if video_dir else None if no_render else "human"
     played = roll_out(

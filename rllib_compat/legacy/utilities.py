@@ -237,7 +237,6 @@ def create_colocated(cls: object, arg: object, count: int) -> Any:
 
 def renamed_class(cls: Given, old_name: str = "") -> Given:
     """The class itself."""
-    del old_name
     return cls
 
 

@@ -74,7 +74,6 @@ def grad_stats(policy: Policy, train_batch: Any, grads: Any) -> dict[str, Any]:
 
 def stats(policy: Policy, train_batch: object) -> dict[str, float]:
     """The statistics of the last loss for the results, and the values of schedules."""
-    del train_batch
     losses = {
         name: tower_mean(policy, name) for name in ("policy_loss", "policy_entropy", "vf_loss")
     }

@@ -302,7 +302,6 @@ class ActorCriticModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray ha
 
     def forward(self, input_dict: Mapping[str, Any], state: object, seq_lens: object) -> Any:
         """The logits of actions `[B, n]`, and no state."""
-        del state, seq_lens
         features = self.shared_layers(input_dict["obs"])
         self._value_out = self.critic_layers(features)
         return self.actor_layers(features), None
@@ -347,7 +346,6 @@ def alpha_zero_loss(
     policy: Policy, model: Any, dist_class: object, train_batch: Mapping[str, Any]
 ) -> Any:
     """The mean of two losses, and the two: that of the search's policies, and of values."""
-    del dist_class
     parts = restore_original_dimensions(train_batch["obs"], policy.observation_space, "torch")
     logits, _ = model.forward(parts, None, [1])
     chances = logits.squeeze().log_softmax(-1)
@@ -364,6 +362,5 @@ class AlphaZeroDefaultCallbacks(DefaultCallbacks):
         self, worker: object, base_env: Any, policies: object, episode: Any, **kwargs: object
     ) -> None:
         """Keeps it in `episode.user_data`."""
-        del worker, policies, kwargs
         env = base_env.get_sub_environments()[0]
         episode.user_data["initial_state"] = env.get_state()

@@ -126,7 +126,6 @@ class _LinearModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray has no
 
     def forward(self, input_dict: Any, state: Any, seq_lens: object) -> Any:
         """The scores of all arms or items, and the state as it was."""
-        del seq_lens
         return self.predict(self._features(input_dict["obs"]), **self._chosen_by), state
 
     def predict(self, x: torch.Tensor, sample_theta: bool = False, use_ucb: bool = False) -> Any:
@@ -250,7 +249,6 @@ def make_model_and_action_dist(
     policy: Policy, obs_space: Any, action_space: Any, config: Any
 ) -> Any:
     """The model that the config's exploration asks for, and the class of its distributions."""
-    del policy
     options = config["model"]
     distribution, size = ModelCatalog.get_action_dist(action_space, options, framework="torch")
     explored = str((config.get("exploration_config") or {}).get("type")).rpartition(".")[2]
@@ -264,7 +262,6 @@ def make_model_and_action_dist(
 
 def init_cum_regret(policy: Policy, *args: object) -> None:
     """Starts the list of regrets."""
-    del args
     policy.regrets = []
 
 

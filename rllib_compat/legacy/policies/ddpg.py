@@ -59,7 +59,6 @@ class TorchNoopModel(TorchModelV2):  # type: ignore[misc]  # Ray has no types
 
     def forward(self, input_dict: Any, state: Any, seq_lens: object) -> Any:
         """The observations `[B, n]`, and the state as it was."""
-        del seq_lens
         return input_dict["obs_flat"].float(), state
 
 
@@ -298,7 +297,6 @@ def get_distribution_inputs_and_class(
     **kwargs: object,
 ) -> Any:
     """The actor's actions, the class of their distribution, and no state."""
-    del explore, kwargs
     seen = SampleBatch(obs=obs_batch, _is_training=is_training)
     actions = model.get_policy_output(model(seen, [], None)[0])
     return actions, _distribution(policy.action_space), []
@@ -312,7 +310,6 @@ def validate_spaces(
     Raises:
         UnsupportedSpaceException: They are not.
     """
-    del policy, observation_space, config
     if not isinstance(action_space, (spaces.Box, Simplex)):
         raise UnsupportedSpaceException(f"DDPG has no actions of {action_space}: use a Box.")
     if len(action_space.shape) > 1:
@@ -392,7 +389,6 @@ class ActorCriticOptimizerMixin:
 
 def gradients_fn(policy: Policy, optimizer: object, loss: Any) -> dict[str, float]:
     """Clips gradients of the actor's and the critics' weights, each by its norm."""
-    del loss
     for weights in (policy.model.policy_variables(), policy.model.q_variables()):
         if optimizer is not None and policy.config["grad_clip"]:
             nn.utils.clip_grad_norm_(weights, policy.config["grad_clip"])
@@ -401,7 +397,6 @@ def gradients_fn(policy: Policy, optimizer: object, loss: Any) -> dict[str, floa
 
 def apply_gradients_fn(policy: Policy, gradients: object) -> None:
     """Takes a step of the critics' optimizer, and each `policy_delay`-th time of the actor's."""
-    del gradients
     is_delayed = policy.global_step % policy.config["policy_delay"]
     for name in ("_critic_optimizer",) if is_delayed else ("_actor_optimizer", "_critic_optimizer"):
         getattr(policy, name).step()
@@ -410,14 +405,12 @@ def apply_gradients_fn(policy: Policy, gradients: object) -> None:
 
 def build_ddpg_stats(policy: Policy, batch: object) -> dict[str, Any]:
     """The statistics of the last loss, for the results."""
-    del batch
     losses = {name: tower_mean(policy, name) for name in ("actor_loss", "critic_loss")}
     return {**losses, **q_stats(policy, "q_t")}
 
 
 def before_init_fn(policy: Policy, obs_space: object, action_space: object, config: object) -> None:
     """Starts to count steps."""
-    del obs_space, action_space, config
     policy.global_step = 0
 
 

@@ -111,7 +111,6 @@ class TanhBijector(distributions.Transform):
 
     def log_abs_det_jacobian(self, x: torch.Tensor, y: object) -> Any:
         """The logarithm of how much the squashing shrinks."""
-        del y
         shrunk: Any = np.log(2) - x - functional.softplus(-2.0 * x)
         return 2.0 * shrunk
 
@@ -535,7 +534,6 @@ def log_summary(
 
 def dreamer_loss(policy: Policy, model: object, dist_class: object, train_batch: Any) -> Any:
     """The losses of world model, actor and critic; all is kept in `policy.stats_dict`."""
-    del model, dist_class
     config = policy.config
     seen, done, got = (train_batch[name] for name in ("obs", "actions", "rewards"))
     policy.stats_dict = losses = compute_dreamer_loss(
@@ -588,7 +586,6 @@ def action_sampler_fn(
 
 def dreamer_stats(policy: Policy, train_batch: object) -> Any:
     """The statistics of the last loss."""
-    del train_batch
     return policy.stats_dict
 
 
@@ -606,7 +603,6 @@ def preprocess_episode(
     policy: Policy, sample_batch: Any, other_agent_batches: object = None, episode: object = None
 ) -> Any:
     """Puts a first row before an episode: each observation has the action that led to it."""
-    del policy, other_agent_batches, episode
     made = {"obs": np.concatenate((sample_batch["obs"], sample_batch["new_obs"][-1:]))}
     for name in ("actions", "rewards"):
         column = np.asarray(sample_batch[name])

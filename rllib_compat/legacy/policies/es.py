@@ -50,7 +50,6 @@ def _compute_actions(
     policy: Policy, obs_batch: Any, add_noise: bool = False, update: bool = True, **kwargs: object
 ) -> Any:
     """The action for an observation, in a list; `update` says whether filters learn from it."""
-    del kwargs
     alone = isinstance(obs_batch, list) and len(obs_batch) == 1
     seen = policy.preprocessor.transform(obs_batch[0] if alone else obs_batch)
     seen = policy.observation_filter(seen, update=update)[None]
@@ -80,7 +79,6 @@ def make_model_and_action_dist(
     policy: Policy, observation_space: object, action_space: Any, config: Any
 ) -> Any:
     """The model, which has no gradients, and the class of distributions, which are points."""
-    del observation_space
     options = {"framework": "torch", "dist_type": "deterministic"}
     kind, size = ModelCatalog.get_action_dist(action_space, config["model"], **options)
     space = policy.preprocessor.observation_space
@@ -92,7 +90,6 @@ def after_init(
     policy: Policy, observation_space: object, action_space: object, config: object
 ) -> None:
     """Notes the shapes of weights, and how many there are."""
-    del observation_space, action_space, config
     weights = policy.model.state_dict()
     policy.param_shapes = {name: tuple(weights[name].shape) for name in sorted(weights)}
     policy.num_params = sum(int(np.prod(shape)) for shape in policy.param_shapes.values())

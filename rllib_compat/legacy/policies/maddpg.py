@@ -20,7 +20,6 @@ class MADDPGPostprocessing:
         self, sample_batch: Any, other_agent_batches: object = None, episode: object = None
     ) -> Any:
         """Changes a batch of an agent's steps; those of others, and the episode, are ignored."""
-        del episode, other_agent_batches
         ends = [bool((info or {}).get("done", False)) for info in sample_batch[SampleBatch.INFOS]]
         sample_batch[SampleBatch.TERMINATEDS] = np.array(ends)  # what `dones` are made of
         steps, discount = (self.config[name] for name in ("n_step", "gamma"))

@@ -26,7 +26,6 @@ def postprocess_advantages(policy: Policy, sample_batch: object, *_: object, **_
 
 def setup_mixins(policy: Any, obs_space: object, action_space: object, config: Any) -> None:
     """Lets the policy predict values, and begins the moving average of squared advantages."""
-    del obs_space, action_space
     ValueNetworkMixin.__init__(policy, config)
     if config["beta"]:
         old_policies.begin_moving_average(policy, config.get(_START, 100.0))

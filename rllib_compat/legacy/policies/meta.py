@@ -82,7 +82,6 @@ class WorkerLoss:
     """
 
     def __init__(self, model: object, dist_class: Any, *arguments: Any, **by_name: Any) -> None:
-        del model
         self.loss = PPOLoss(dist_class, *arguments, **by_name)[0]
 
 
@@ -121,7 +120,6 @@ _STATS = {
 
 def maml_stats(policy: Policy, train_batch: object) -> dict[str, Any]:
     """The statistics of the last loss, `policy.loss_obj`, for the results."""
-    del train_batch
     loss, is_worker = policy.loss_obj, policy.config["worker_index"]
     if is_worker:
         return {"worker_loss": loss.loss}
@@ -178,12 +176,10 @@ class LinearFeatureBaseline:
 
     def get_param_values(self, **tags: object) -> Numbers | None:
         """The weights."""
-        del tags
         return self._coeffs
 
     def set_param_values(self, val: Numbers | None, **tags: object) -> None:
         """Sets the weights."""
-        del tags
         self._coeffs = val
 
     def _features(self, path: Any) -> Numbers:

@@ -80,7 +80,6 @@ def setup(*mixins: type) -> Callable[[Any, object, object, Any], None]:
     def setup_mixins(
         policy: Policy, obs_space: object, action_space: object, config: object
     ) -> None:
-        del obs_space, action_space
         for mixin in mixins:
             mixin.__init__(policy, *_ARGUMENTS[mixin](config))  # type: ignore[misc]
 
@@ -103,7 +102,6 @@ def compute_and_clip_gradients(
     policy: Policy, optimizer: object, loss: Any
 ) -> list[tuple[Any, Any]]:
     """A loss's gradients with their weights, clipped to the global norm `grad_clip`."""
-    del optimizer
     found = policy.model.trainable_variables  # an attribute of models that are no ModelV2
     weights = list(found() if callable(found) else found)
     gradients, most = torch.autograd.grad(loss, weights), policy.config["grad_clip"]
@@ -122,5 +120,4 @@ def global_norm(gradients: Any) -> Any:
 
 def grad_stats(policy: Policy, train_batch: object, grads: object) -> dict[str, Any]:
     """The norm of the gradients."""
-    del policy, train_batch
     return {"grad_gnorm": global_norm(grads)}

@@ -15,5 +15,4 @@ post_process_advantages = PGTorchPolicy.postprocess_trajectory
 
 def pg_loss_stats(policy: Any, train_batch: object) -> dict[str, float]:
     """The statistics of the last loss, for the results."""
-    del train_batch
     return {"policy_loss": tower_mean(policy, "policy_loss")}

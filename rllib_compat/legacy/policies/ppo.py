@@ -41,7 +41,6 @@ setup_mixins = mixins.setup(
 
 def setup_config(policy: object, obs_space: object, action_space: object, config: Any) -> None:
     """Writes `vf_share_layers` into the model's config, where it has been since Ray 1.0."""
-    del policy, obs_space, action_space
     if "vf_share_layers" in config:
         config["model"]["vf_share_layers"] = config["vf_share_layers"]
 

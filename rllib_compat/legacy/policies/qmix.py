@@ -23,7 +23,6 @@ class VDNMixer(nn.Module):
 
     def forward(self, agent_qs: torch.Tensor, batch: object) -> torch.Tensor:
         """Mixes `[B, T, agents]` to `[B, T, 1]`."""
-        del batch
         return agent_qs.sum(2, keepdim=True)
 
 
@@ -149,7 +148,6 @@ class QMixLoss(nn.Module):
         Raises:
             ValueError: Only one of the two states is given.
         """
-        del action_mask
         if [state, next_state].count(None) == 1:
             raise ValueError("Give both of state and next_state, or none.")
         seen, then = (obs, next_obs) if state is None else (state, next_state)

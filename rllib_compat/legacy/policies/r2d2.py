@@ -130,7 +130,6 @@ def r2d2_loss(policy: Policy, model: Any, _: object, train_batch: Any) -> Any:
 
 def build_q_stats(policy: Policy, batch: object) -> dict[str, Any]:
     """The statistics of the last loss, for the results."""
-    del batch
     return {"cur_lr": policy.cur_lr, **{name: tower_mean(policy, name) for name in _STATS}}
 
 
@@ -143,7 +142,6 @@ class ComputeTDErrorMixin:
 
 def before_loss_init(policy: Any, obs_space: object, action_space: object, config: object) -> None:
     """Gives the policy `compute_td_error` and `update_target`."""
-    del obs_space, action_space, config
     ComputeTDErrorMixin.__init__(policy)
     TargetNetworkMixin.__init__(policy)
 

@@ -68,14 +68,12 @@ def compute_q_values(
     is_training: object = None,
 ) -> Any:
     """The values of all actions."""
-    del policy, explore, is_training
     values, _ = model({"obs": obs, "obs_flat": obs}, [], None)
     return values
 
 
 def build_q_losses(policy: Policy, model: Any, dist_class: object, train_batch: Any) -> Any:
     """The mean of Huber's loss of the errors; TD errors are kept in `model.tower_stats`."""
-    del dist_class
     values = compute_q_values(policy, model, train_batch["obs"])
     with torch.no_grad():
         after = compute_q_values(policy, policy.target_models[model], train_batch["new_obs"])
@@ -92,5 +90,4 @@ def build_q_losses(policy: Policy, model: Any, dist_class: object, train_batch: 
 
 def stats_fn(policy: Policy, batch: object) -> dict[str, float]:
     """The statistics of the last loss, for the results."""
-    del batch
     return {"loss": tower_mean(policy, "loss")}

@@ -120,7 +120,6 @@ class SlateQTorchModel(TorchModelV2, nn.Module):  # type: ignore[misc]  # Ray ha
         fcnet_hiddens_per_candidate: Sequence[int] = (256, 32),
         double_q: bool = True,
     ) -> None:
-        del double_q
         nn.Module.__init__(self)
         TorchModelV2.__init__(self, obs_space, action_space, num_outputs, model_config, name)
         self.add_module("choice_model", UserChoiceModel())
@@ -162,7 +161,6 @@ def build_slateq_model(
 
 def setup_early(policy: Policy, obs_space: object, action_space: Any, config: object) -> None:
     """Keeps all slates in the policy: `slates` `[A, S]`, and `slates_indices` `[1, A * S]`."""
-    del obs_space, config
     documents, places = int(action_space.nvec[0]), len(action_space.nvec)
     policy.slates = torch.tensor(list(permutations(range(documents), places)))
     policy.slates_indices = policy.slates.reshape(1, -1)
@@ -206,7 +204,6 @@ def action_distribution_fn(
     policy: Policy, model: Any, input_dict: Any, *, explore: Any, is_training: Any, **kwargs: object
 ) -> Any:
     """The values of slates, the class of their distribution, and no state."""
-    del explore, is_training, kwargs
     user, docs = _parts(input_dict["obs"])
     scores, none = score_documents(user, docs)
     values = get_per_slate_q_values(policy, none, scores, model.get_q_values(user, docs))
@@ -255,7 +252,6 @@ def build_slateq_losses(policy: Policy, model: Any, _: object, train_batch: Any)
 
 def build_slateq_stats(policy: Policy, batch: object) -> dict[str, float]:
     """The statistics of the last losses, for the results."""
-    del batch
     return {name: tower_mean(policy, name) for name in _STATS}
 
 
@@ -277,7 +273,6 @@ def postprocess_fn_add_next_actions_for_sarsa(
     policy: Policy, batch: Any, other_agent: object = None, episode: object = None
 ) -> Any:
     """Adds the column `next_actions` where the config's `slateq_strategy` is SARSA."""
-    del other_agent, episode
     learns_on_policy = policy.config["slateq_strategy"] == "SARSA"
     if learns_on_policy:
         batch.update({"next_actions": np.roll(batch["actions"], -1, 0)})
