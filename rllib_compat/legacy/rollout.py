@@ -70,7 +70,7 @@ def keep_going(steps: int, num_steps: int, episodes: int, num_episodes: int) -> 
     return steps < num_steps if num_steps else True
 
 
-class RolloutSaver:
+class RolloutSaver(Recorder):
     """Writes episodes into a file: a pickle with a list of them, or a shelf.
 
     Args:
@@ -93,17 +93,8 @@ class RolloutSaver:
     ) -> None:
         self.outfile = outfile
         path = local_path(outfile) if outfile else None
-        self._recorder = Recorder(
-            path, shelf=use_shelve, infos=save_info, progress=write_update_file
-        )
+        super().__init__(path, shelf=use_shelve, infos=save_info, progress=write_update_file)
         self._episode = Episode()
-
-    def __enter__(self) -> RolloutSaver:
-        self._recorder.__enter__()
-        return self
-
-    def __exit__(self, failed: type[BaseException] | None, *rest: object) -> None:
-        self._recorder.__exit__(failed, *rest)
 
     def begin_rollout(self) -> None:
         """Begins an episode."""
@@ -124,11 +115,7 @@ class RolloutSaver:
 
     def end_rollout(self) -> None:
         """Ends it."""
-        self._recorder.add(self._episode)
-
-    def add(self, episode: Episode) -> None:
-        """Adds a complete episode."""
-        self._recorder.add(episode)
+        self.add(self._episode)
 
 
 def rollout(

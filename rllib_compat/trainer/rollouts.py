@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from packaging.version import InvalidVersion, Version
@@ -494,6 +494,8 @@ def write_video(frames: list[Any], path: Path, *, fps: int) -> None:
             shutil.copyfileobj(video, out)
 
 
+AnyRecorder = TypeVar("AnyRecorder", bound="Recorder")
+
 #: The endings that the kinds of dbm add to the name of a shelf.
 _OF_SHELVES = ("", ".db", ".dat", ".dir", ".bak", ".pag")
 
@@ -526,7 +528,7 @@ class Recorder:
         self._progress = path.parent / f"__progress_{path.name}" if path and progress else None
         self._count = 0
 
-    def __enter__(self) -> Recorder:
+    def __enter__(self: AnyRecorder) -> AnyRecorder:
         return self
 
     def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
