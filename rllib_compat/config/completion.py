@@ -68,25 +68,6 @@ class CompletedConfig:
         return chosen
 
 
-@frozen
-class ChangedDefault:
-    """A setting that the user left to a default which has changed."""
-
-    key: str
-    setting: str
-    then: Any
-    now: Any
-
-    def finding(self) -> Finding:
-        """The row of one default that was made explicit."""
-        return Finding.info(
-            "defaults.changed",
-            Verdict.DEFAULT,
-            f"$.{self.key}",
-            f"{self.setting}={self.then!r}, today {self.now!r}",
-        )
-
-
 def complete(config: Mapping[str, Any], algorithm: str, legacy_ray: str) -> CompletedConfig:
     """Adds the defaults of a legacy Ray, as its `Trainer` did."""
     added: set[str] = set()
@@ -115,33 +96,27 @@ def _merges(key: str, default: object, given: object, algorithm: str) -> bool:
     return key in _MERGED or (rule is not None and rule.section)
 
 
-def find_changed(
+def describe_changed(
     entries: Iterable[engine.Entry], completed: CompletedConfig, context: Context
-) -> list[ChangedDefault]:
-    """The settings that a legacy default makes, and that today's default does not."""
-    found = {}
+) -> list[Finding]:
+    """A row for each default that was made explicit, and for each that today's Ray can't keep."""
+    changed: dict[str, Finding] = {}
+    lost = []
     for entry in entries:
         if entry.leaf.path not in completed.added:
             continue
         for setting, then in entry.settings.items():
             if not is_todays(context.algorithm, setting, then):
                 now = todays_default(context.algorithm, setting)[1]
-                found[setting] = ChangedDefault(
-                    entry.leaf.path.removeprefix("$."), setting, then, now
+                message = f"{setting}={then!r}, today {now!r}"
+                finding = Finding.info(
+                    "defaults.changed", Verdict.DEFAULT, entry.leaf.path, message
                 )
-    return [found[name] for name in sorted(found)]
-
-
-def describe_changed(
-    entries: Iterable[engine.Entry], completed: CompletedConfig, context: Context
-) -> list[Finding]:
-    """A row for each default that was made explicit, and for each that today's Ray can't keep."""
-    rows = [default.finding() for default in find_changed(entries, completed, context)]
-    for entry in entries:
-        if entry.leaf.path in completed.added and _is_lost(entry.finding):
+                changed[setting] = finding
+        if _is_lost(entry.finding):
             said = f"{entry.leaf.value!r:.60}, the default of Ray {completed.release}: "
-            rows.append(replace(entry.finding, message=said + entry.finding.message))
-    return rows
+            lost.append(replace(entry.finding, message=said + entry.finding.message))
+    return [*(changed[name] for name in sorted(changed)), *lost]
 
 
 def _is_lost(finding: Finding) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions.types import EnvRunner
 from rllib_compat.runtime.results import EpisodeRecord, summarize, take_records
+from rllib_compat.runtime.user_envs import RemoteMethod
 from rllib_compat.runtime.workers import LegacyWorker, as_legacy, worker_of
 
 
@@ -35,26 +36,11 @@ class RemoteWorker:
     def __getattr__(self, name: str) -> RemoteMethod:
         if name.startswith("_"):
             raise AttributeError(name)
-        return RemoteMethod(self.actor, name, self._learned)
+        return RemoteMethod(partial(self._call, name))
 
-
-class RemoteMethod:
-    """A method of a remote worker."""
-
-    def __init__(self, actor: Any, name: str, learned: Callable[[], list[Any]]) -> None:
-        self._actor = actor
-        self._name = name
-        self._learned = learned
-
-    def remote(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the method in the worker's process; Ray resolves references among the arguments.
-
-        Returns:
-            A reference to the result, for `ray.get`.
-        """
-        return self._actor.apply.remote(
-            partial(_call, self._name, self._learned()), *args, **kwargs
-        )
+    def _call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
+        """Calls a method in the worker's process; Ray resolves references among the arguments."""
+        return self.actor.apply.remote(partial(_call, name, self._learned()), *args, **kwargs)
 
 
 def worker_with_learned_critics(learned: list[Any], env_runner: EnvRunner) -> Any:

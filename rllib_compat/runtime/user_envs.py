@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from rllib_compat.neutral.errors import LegacyEnvError
-from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import environments
 from rllib_compat.registry.legacy_api import GONE, missing, names_with
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT
@@ -60,7 +60,7 @@ class RemoteEnv:
     # Attributes of this package's adapters, which are in the other process.
     spec = last_raw_obs = unclipped = None
 
-    def __init__(self, vector: object, index: int) -> None:
+    def __init__(self, vector: Any, index: int) -> None:
         self._vector, self._index = vector, index
 
     @property
@@ -71,45 +71,34 @@ class RemoteEnv:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name in ("env", "wraps_legacy_env", "is_old_api"):
             raise AttributeError(name)
-        return RemoteEnvMethod(self._vector, self._index, name)
+        return RemoteMethod(partial(self._call, name))
 
-
-@frozen
-class RemoteEnvMethod:
-    """A method of a `RemoteEnv`.
-
-    Attributes:
-        vector: The `AsyncVectorEnv`.
-        index: The number of the environment in it.
-        name: The name of the method.
-    """
-
-    vector: Any
-    index: int
-    name: str
-
-    def remote(self, *args: object, **kwargs: object) -> Any:
-        """Calls the method between two steps, and waits for it.
-
-        Returns:
-            A reference to the result, for `ray.get`.
+    def _call(self, name: str, /, *args: object, **kwargs: object) -> Any:
+        """Calls a method between two steps, waits, and returns a reference to the result.
 
         Raises:
             LegacyEnvError: The method has raised an error, and the environment's process has ended.
         """
         import ray
 
-        pipe = self.vector.parent_pipes[self.index]
-        pipe.send(("_call", (self.name, args, kwargs)))
+        pipe = self._vector.parent_pipes[self._index]
+        pipe.send(("_call", (name, args, kwargs)))
         result, success = pipe.recv()
         if not success:
-            _, kind, value, trace = self.vector.error_queue.get()
+            _, kind, value, trace = self._vector.error_queue.get()
             raise LegacyEnvError(
-                f"{self.name}() raised {kind.__name__}: {value}\n{trace}",
-                where=f"environment {self.index}, in its own process",
+                f"{name}() raised {kind.__name__}: {value}\n{trace}",
+                where=f"environment {self._index}, in its own process",
                 fix="correct the method; with remote_worker_envs=False the error is raised here",
             )
         return ray.put(result)
+
+
+class RemoteMethod:
+    """A method in another process: `remote(…)` calls it, and returns a reference to the result."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self.remote = call
 
 
 #: Values by the index of an environment and by agent.
