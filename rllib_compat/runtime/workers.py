@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from packaging.version import Version
@@ -24,21 +25,6 @@ from rllib_compat.runtime.policies import CriticModules, LegacyPolicies, LegacyP
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn
 from rllib_compat.runtime.results import EpisodeRecord, take_records
 from rllib_compat.runtime.user_envs import LegacyBaseEnv, list_environments, user_env, with_user_api
-
-
-class Sampler:
-    """The sampler of a worker (`evaluation/sampler.py` of Ray 0.5 – 2.x).
-
-    `get_metrics` returns the records of episodes that have ended since the last call.
-    """
-
-    def __init__(self, sample: Callable[[], Any], get_metrics: Callable[[], list[Any]]) -> None:
-        self.get_data = self.next = sample
-        self.get_metrics = get_metrics
-
-    def get_extra_batches(self) -> list[Any]:
-        """Returns an empty list: the next batch has the steps that callbacks have added."""
-        return []
 
 
 class _Filters(dict[str, Any]):
@@ -358,9 +344,17 @@ class LegacyWorker:
         return [replace(record, perf_stats=times) for record in take_records(self.env_runner)]
 
     @property
-    def sampler(self) -> Sampler:
-        """The sampler, which returns what `sample` and `get_metrics` do."""
-        return Sampler(self.sample, self.get_metrics)
+    def sampler(self) -> SimpleNamespace:
+        """The sampler (`evaluation/sampler.py` of Ray 0.5 – 2.x) returns what the worker does.
+
+        It has no extra batches: the next batch has the steps that callbacks have added.
+        """
+        return SimpleNamespace(
+            get_data=self.sample,
+            next=self.sample,
+            get_metrics=self.get_metrics,
+            get_extra_batches=list,
+        )
 
     input_reader = sampler
 
