@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 from rllib_compat.artifacts.manifest import (
@@ -45,16 +45,14 @@ from rllib_compat.neutral.errors import CheckpointError, ConfigError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import episodes
 from rllib_compat.ray_versions.types import EnvRunner
-from rllib_compat.runtime.legacy_callbacks import DefaultCallbacks
+from rllib_compat.runtime.legacy_callbacks import ConfiguredCallbacks
 
 #: How many numbers of episodes are kept of an environment between two checkpoints.
 _EPISODES = 1000
 
-Self_ = TypeVar("Self_", bound="SimulatorFolders")
-
 
 @public("rllib_compat.artifacts")
-class SimulatorFolders(DefaultCallbacks):
+class SimulatorFolders(ConfiguredCallbacks):
     """Puts the folders that simulators write into each checkpoint of a trainer.
 
     It goes where callbacks go, alone or in a list: `"callbacks": SimulatorFolders("out_folder")`.
@@ -122,13 +120,6 @@ class SimulatorFolders(DefaultCallbacks):
         self._stored: _Known = {}
         self._run = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:8]}"
         self._episodes: dict[int, deque[int]] = defaultdict(lambda: deque(maxlen=_EPISODES))
-
-    def __call__(self: Self_) -> Self_:
-        """Another one with the same arguments, as each process makes one for itself."""
-        return type(self)(**self._arguments)
-
-    def __reduce__(self) -> Any:
-        return _remade, (type(self), self._arguments)
 
     def on_episode_start(self, *, episode: Any, env_index: int = 0, **_: object) -> None:
         """Notes the episode for the manifest."""
@@ -350,10 +341,6 @@ def _piece(env_runner: EnvRunner, **where: Any) -> Any:
         return read_piece(**where)
     except OSError as error:
         return f"it can't be read any more: {error.strerror or error}"
-
-
-def _remade(kind: type[SimulatorFolders], arguments: dict[str, Any]) -> SimulatorFolders:
-    return kind(**arguments)
 
 
 logger = logging.getLogger(__name__)

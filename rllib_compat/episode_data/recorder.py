@@ -9,7 +9,7 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from rllib_compat.neutral.errors import CompatError, ConfigError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import old_stack, tune
 from rllib_compat.runtime.episodes import LegacyEpisode
-from rllib_compat.runtime.legacy_callbacks import DefaultCallbacks
+from rllib_compat.runtime.legacy_callbacks import ConfiguredCallbacks
 from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY
 
 #: The name in an episode's media of the line for the driver.
@@ -28,11 +28,9 @@ LINES = "recorded_episode"
 Source = Callable[..., Mapping[str, Any]] | Iterable[str] | Literal[False] | None
 _ASKED = ("info", "env", "episode", "agent")
 
-Self_ = TypeVar("Self_", bound="EpisodeRecorder")
-
 
 @public("rllib_compat.episode_data")
-class EpisodeRecorder(DefaultCallbacks):
+class EpisodeRecorder(ConfiguredCallbacks):
     """Callbacks that record data of each episode in files of the trial, one per iteration.
 
     Set it as callbacks: `"callbacks": EpisodeRecorder()`, or in a list with others; in a config of
@@ -97,13 +95,6 @@ class EpisodeRecorder(DefaultCallbacks):
         self._id, self._serial = uuid.uuid4().hex, 0
         self._files: EpisodeFiles | None = None
         self._seen: dict[str, Seen] = defaultdict(Seen)
-
-    def __call__(self: Self_) -> Self_:
-        """Returns another recorder with the same arguments: each process has its own."""
-        return type(self)(**self._arguments)
-
-    def __reduce__(self) -> Any:
-        return _remade, (type(self), self._arguments)
 
     def on_episode_start(self, *, episode: object, env_index: int = 0, **_: object) -> None:
         """Starts recording an episode."""
@@ -292,10 +283,6 @@ def _wrong(name: str, value: object, fix: str) -> ConfigError:
         f"EpisodeRecorder can't take {value!r} as its {name}.", where=f"EpisodeRecorder({name}=…)",
         fix=fix,
     )  # fmt: skip
-
-
-def _remade(kind: type[EpisodeRecorder], arguments: Mapping[str, Any]) -> EpisodeRecorder:
-    return kind(**arguments)
 
 
 def _change_marker(episode: Any, agent: Any) -> Any:

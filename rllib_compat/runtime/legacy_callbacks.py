@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import import_attribute, public
@@ -134,6 +134,22 @@ class DefaultCallbacks:
         function = self.legacy_callbacks.get(event)
         if function is not None:
             function(info)
+
+
+Configured = TypeVar("Configured", bound="ConfiguredCallbacks")
+
+
+class ConfiguredCallbacks(DefaultCallbacks):
+    """Callbacks with arguments; a call returns others with the same, for another process."""
+
+    _arguments: dict[str, Any]
+
+    def __call__(self: Configured) -> Configured:
+        """Returns another object with the same arguments."""
+        return type(self)(**self._arguments)
+
+    def __reduce__(self) -> Any:
+        return partial(type(self), **self._arguments), ()
 
 
 class MultiCallbacks(list[Any]):
@@ -275,7 +291,7 @@ def _notifying(
     return call_and_notify
 
 
-class Curriculum(DefaultCallbacks):
+class Curriculum(ConfiguredCallbacks):
     """Callbacks that set tasks (`env_task_fn` of Ray 1.4 – 2.40); a call returns a copy.
 
     Args:
@@ -285,10 +301,7 @@ class Curriculum(DefaultCallbacks):
     def __init__(self, function: Callable[[Any, Any, Any], Any]) -> None:
         super().__init__()
         self.function = function
-
-    def __call__(self) -> Curriculum:
-        """Returns a copy, for another process."""
-        return Curriculum(self.function)
+        self._arguments = {"function": function}
 
     def on_train_result(self, *, trainer: Any, result: dict[str, Any], **_: Any) -> None:
         """Sets the tasks of environments that have changed."""
