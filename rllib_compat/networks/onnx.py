@@ -4,7 +4,7 @@ A model takes `obs` (preprocessed; the observation filter is a part of it), `pre
 `prev_rewards` where the network does, and `state_in_0`, …. It gives the network's outputs by their
 names, `state_out_0`, …, and `action`: what the environment takes, of a policy that does not
 explore: the best action of its distribution, stretched or clipped to the action space, as
-`actions.py` computes it in numpy. A recurrent network is one step. (`trainer/exports.py` exports
+`actions.py` computes it in numpy. A recurrent network is one step. (`trainer/policies.py` exports
 what a live `Trainer` has trained, through torch.)
 """
 

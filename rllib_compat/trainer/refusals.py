@@ -6,7 +6,6 @@ within seconds. Where no node can join, the missing ones are an error.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import re
 import traceback
