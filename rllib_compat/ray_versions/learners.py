@@ -106,6 +106,9 @@ class DirectLearner(GradientClippingLearner):
     config: Any
     module: Any
     metrics: Any
+    _grad_scalers: Any
+    _params: dict[Any, Any]
+    _temp_losses: dict[Any, Any]
 
     def build(self) -> None:
         """Builds the learner."""
@@ -130,9 +133,39 @@ class DirectLearner(GradientClippingLearner):
         self._compute_off_policyness(batch)  # type: ignore[attr-defined]
         out = self._forward_train(batch)
         losses = self.compute_losses(fwd_out=out, batch=batch)  # type: ignore[attr-defined]
-        gradients = self.compute_gradients(losses)  # type: ignore[attr-defined]
+        gradients = self.compute_gradients(losses)
         self.apply_gradients(self.postprocess_gradients(gradients))  # type: ignore[attr-defined]
         return out, losses, {}
+
+    def compute_gradients(self, loss_per_module: Mapping[str, Any], **kwargs: object) -> Any:
+        """The gradients of all losses; Ray asks each optimizer to forget those of before.
+
+        SAC's parts have losses of their own, none of which has a gradient in what another one
+        trains: one backward pass goes through the sum of all, where Ray makes one for each.
+        """
+        from ray.rllib.algorithms.sac.torch.sac_torch_learner import SACTorchLearner
+        from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+
+        rays = super().compute_gradients  # type: ignore[misc]
+        total: Any = None
+        if rays.__func__ is TorchLearner.compute_gradients and self._grad_scalers is None:
+            total = sum(loss_per_module.values())
+        elif rays.__func__ is SACTorchLearner.compute_gradients and self._trains_apart():
+            total = sum(self._temp_losses.values())
+            self._temp_losses.clear()
+        if getattr(total, "grad_fn", None) is None:
+            return rays(loss_per_module, **kwargs)
+        for parameter in self._params.values():
+            parameter.grad = None
+        total.backward()
+        return {ref: parameter.grad for ref, parameter in self._params.items()}
+
+    def _trains_apart(self) -> bool:
+        """Whether the losses of SAC's parts are kept, and its modules known to share nothing."""
+        known = ("ray.rllib.", "rllib_compat.")
+        modules = [self.module[name].unwrapped() for name in self.module.keys()]  # noqa: SIM118
+        kept = bool(getattr(self, "_temp_losses", None))
+        return kept and all(type(module).__module__.startswith(known) for module in modules)
 
     def _forward_train(self, batch: Mapping[str, Any]) -> Any:
         from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
@@ -178,19 +211,17 @@ class OptimizerStepLearner(DirectLearner):
             bool(gradients_dict)
             and rays.__func__ is TorchLearner.apply_gradients
             and self._lr_scheduler_classes is None  # type: ignore[attr-defined]
-            and self._grad_scalers is None  # type: ignore[attr-defined]
+            and self._grad_scalers is None
         )
         norms = torch._foreach_norm(list(gradients_dict.values())) if plain else ()
         if not norms or not torch.isfinite(torch.stack(norms)).all():
             rays(gradients_dict)
             return
         for key, gradient in gradients_dict.items():
-            self._params[key].grad = gradient  # type: ignore[attr-defined]
+            self._params[key].grad = gradient
         for module_id, names in self._module_optimizers.items():  # type: ignore[attr-defined]
             for name in names:
-                optimizer = self.get_optimizer(module_id, name)  # type: ignore[attr-defined]
-                if _has_gradients(optimizer):
-                    optimizer.step()
+                _step(self.get_optimizer(module_id, name))  # type: ignore[attr-defined]
 
 
 @public("rllib_compat.adapters")
@@ -264,9 +295,39 @@ class ArrayBatchLearner(OptimizerStepLearner):
         return super().update_from_batch(batch=tensors, **kwargs)  # type: ignore[misc]
 
 
-def _has_gradients(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether an optimizer has something to make a step with."""
-    return any(p.grad is not None for group in optimizer.param_groups for p in group["params"])
+def _step(optimizer: torch.optim.Optimizer) -> None:
+    """Lets an optimizer make a step, if it has gradients.
+
+    Adam goes through its numbers once, if it is asked to. Then torch takes them as they lie in
+    memory, whatever the strides say, so all have to lie there in the same order.
+    """
+    import torch
+
+    groups = optimizer.param_groups
+    moved = [p for group in groups for p in group["params"] if p.grad is not None]
+    if not moved:
+        return
+    fused = type(optimizer) is torch.optim.Adam and all(
+        part.is_contiguous() and part.dtype == torch.float32 and part.is_cpu
+        for parameter in moved
+        for part in (parameter, parameter.grad, *optimizer.state[parameter].values())
+    )
+    if not (fused and _fuses_on_cpu()):
+        optimizer.step()
+        return
+    for group in groups:
+        group["fused"] = True
+    optimizer.step()
+    for group in groups:
+        group["fused"] = None  # as checkpoints had it
+
+
+@cache
+def _fuses_on_cpu() -> bool:
+    """Whether the installed torch's Adam can do so on a CPU."""
+    import torch
+
+    return bool(torch.__version__ >= "2.4")  # it is no string
 
 
 def follow_targets(learner: Any, timesteps: Mapping[str, int]) -> None:

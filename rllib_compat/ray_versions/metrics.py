@@ -244,6 +244,7 @@ def log_directly(logger: Any) -> None:
     if not _has_class_per_reduction() or "log_value" in vars(logger):
         return
     from ray.rllib.utils.metrics.stats.base import StatsBase
+    from ray.rllib.utils.metrics.stats.sum import SumStats
 
     rays_value, rays_dict = logger.log_value, logger.log_dict
 
@@ -251,7 +252,9 @@ def log_directly(logger: Any) -> None:
         found = logger.stats
         for name in (key,) if isinstance(key, str) else key:
             found = found.get(name) if isinstance(found, dict) else None
-        if isinstance(found, StatsBase):
+        if type(found) is SumStats and type(value) is int and len(found.values) == 1:
+            found.values[0] += value  # Ray makes an array of both
+        elif isinstance(found, StatsBase):
             found.push(value)
         else:
             rays_value(key, value, **how)

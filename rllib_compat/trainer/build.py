@@ -128,17 +128,17 @@ class AlgorithmBuilder:
         limit_overrides_cache(config)
         tune.without_logger(config, self.logdir)
         self.name_networks(config)
-        if config.enable_rl_module_and_learner:
-            use_reporting_learner(config)
-            if legacy is not None:
-                from rllib_compat.algorithms import legacy_learners  # it needs torch
+        if config.enable_rl_module_and_learner and legacy is not None:
+            from rllib_compat.algorithms import legacy_learners  # it needs torch
 
-                legacy_learners.use_legacy_learners(config, legacy)
+            legacy_learners.use_legacy_learners(config, legacy)
         if self.replay_columns is not False:
             from rllib_compat.algorithms.dqn import may_replay_columns, replay_columns
 
             if self.replay_columns or may_replay_columns(config):
                 replay_columns(config)
+        if config.enable_rl_module_and_learner:
+            use_reporting_learner(config)
         return config
 
     def _reason(self, error: Exception) -> Exception | None:
