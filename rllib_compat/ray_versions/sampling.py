@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,7 +108,17 @@ def forward_of(module: RLModule, *, explore: bool) -> Any:
     replaced = name in vars(module) or getattr(type(module), name) is not getattr(
         TorchRLModule, name
     )
-    return public if module.training or replaced else getattr(module, f"_{name}")
+    if module.training or replaced:
+        return public
+    layers = modules.acting_layers(module)
+    return partial(_act_through, layers) if layers else getattr(module, f"_{name}")
+
+
+def _act_through(layers: list[Any], batch: Mapping[str, Any], **_: object) -> dict[str, Any]:
+    import torch
+
+    with torch.no_grad():
+        return {"action_dist_inputs": modules.through(layers, batch["obs"])}
 
 
 def act(
@@ -166,7 +176,7 @@ def draw(distribution: type, inputs: object) -> tuple[Any, Any] | None:
         The actions `[B]` or `[B, n / 2]`, and the logarithms of their probabilities or densities
         `[B]`; None where the class is another one.
     """
-    known = _drawn_in_numpy().get(distribution)
+    known = getattr(distribution, "draw_in_numpy", None) or _drawn_in_numpy().get(distribution)
     return known(inputs) if known else None
 
 

@@ -383,7 +383,6 @@ class Rollout:
         setattr(self._runner, self._list, after)
         found = [chunk for chunk in chunks if chunk.t]  # what has just begun has no data
         for chunk in found:
-            chunk.validate()
             self._runner._ongoing_episodes_for_metrics[chunk.id_].append(chunk)
         return [_finish_episode(self._runner, chunk) for chunk in found]
 

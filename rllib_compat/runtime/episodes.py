@@ -315,10 +315,11 @@ class LegacyEpisode:
 
     def record(self) -> EpisodeRecord:
         """Returns the record of the episode for the driver."""
+        rewards = self.agent_rewards
         return EpisodeRecord(
             self.length,
-            self.total_reward,
-            dict(self.agent_rewards),
+            float(sum(rewards.values())),
+            dict(rewards),
             self.custom_metrics,
             self.hist_data,
             self.media,

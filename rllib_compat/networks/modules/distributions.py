@@ -7,6 +7,7 @@ from abc import ABCMeta
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from rllib_compat.neutral.public import public
@@ -77,12 +78,30 @@ def squashed_gaussian(
         def to_deterministic(self) -> Any:
             return _ray.TorchDeterministic(loc=self._squash(self.loc))
 
+        @staticmethod
+        def draw_in_numpy(inputs: Any) -> tuple[Any, Any]:
+            """Draws from each row in numpy: the actions, and the logarithms of their densities."""
+            means, logs = np.split(inputs, 2, -1)
+            logs = logs.clip(least_log_std, _MOST_LOG_STD)
+            noise = np.random.standard_normal(means.shape).astype(means.dtype)
+            before = means + np.exp(logs) * noise
+            squashed = before
+            for _ in range(squashes):
+                squashed = np.tanh(squashed)
+            actions = (squashed + 1) / 2 * np.subtract(high, low) + low
+            # 1 - tanh(x)² = 4 / (e^x + e^-x)²
+            slopes = 2 * (np.log(2) - np.logaddexp(before, -before))
+            logp = -(0.5 * noise**2 + logs + _LOG_OF_ROOT_OF_2_PI + slopes).sum(-1)
+            return actions.clip(low, high).astype(means.dtype), logp.astype(means.dtype)
+
     return SquashedGaussian
 
 
 #: `MAX_LOG_NN_OUTPUT` and `SMALL_NUMBER` of every Ray.
 _MOST_LOG_STD = 2.0
 _TINY = 1e-6
+
+_LOG_OF_ROOT_OF_2_PI = 0.5 * np.log(2 * np.pi)
 
 
 def distribution(kind: str, **settings: Any) -> Any:

@@ -14,6 +14,7 @@ from ray.rllib.utils.test_utils import check
 
 from rllib_compat.adapters import CompatEnvRunner, mean_std_filter
 from rllib_compat.config import translate
+from rllib_compat.networks.modules.distributions import squashed_gaussian
 from rllib_compat.ray_versions import (
     algorithms,
     connectors,
@@ -333,6 +334,30 @@ def test_gaussian_actions_have_their_mean_and_deviation():
     np.testing.assert_allclose(actions.std(0), [0.5, 2], rtol=0.03)
     np.testing.assert_allclose(logp, theirs.logp(torch.from_numpy(actions)), rtol=1e-4, atol=1e-5)
     assert (actions.dtype, logp.dtype) == (np.float32, np.float32)
+
+
+@pytest.mark.parametrize("squashes", [1, 2])
+def test_squashed_actions_are_those_of_torch(squashes):
+    kind = squashed_gaussian([-2.0, 0.0], [2.0, 1.0], -5.0, squashes)
+    logits = np.tile(np.array([0.3, -0.5, np.log(0.5), -9.0], np.float32), (ROWS, 1))
+    np.random.seed(0)
+    actions, logp = sampling.draw(kind, logits)
+    theirs = kind.from_logits(torch.from_numpy(logits))
+    np.testing.assert_allclose(actions.mean(0), theirs.sample().mean(0), atol=0.03)
+    np.testing.assert_allclose(actions.std(0), theirs.sample().std(0), rtol=0.03)
+    np.testing.assert_allclose(logp, theirs.logp(torch.from_numpy(actions)), rtol=1e-3, atol=1e-2)
+    assert (actions.dtype, logp.dtype) == (np.float32, np.float32)
+
+
+def test_layers_act_as_the_module_around_them():
+    runner = CompatEnvRunner(config=ppo())
+    batch = {"obs": torch.randn(3, 4)}
+    assert modules.acting_layers(runner.module)
+    found = sampling.forward_of(runner.module, explore=True)(batch, t=0)["action_dist_inputs"]
+    theirs = runner.module.forward_exploration(batch)["action_dist_inputs"]
+    torch.testing.assert_close(found, theirs, rtol=0, atol=0)
+    runner.module.pi.register_forward_hook(lambda *_: None)
+    assert modules.acting_layers(runner.module) is None
 
 
 def test_logits_that_are_no_numbers_are_left_to_torch_which_complains():
