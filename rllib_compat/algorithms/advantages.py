@@ -12,6 +12,7 @@ import numpy as np
 import torch
 import tree
 from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.evaluation.postprocessing import Postprocessing
 from ray.rllib.utils.numpy import convert_to_numpy
@@ -20,11 +21,13 @@ from ray.rllib.utils.postprocessing.zero_padding import (
     unpad_data_if_necessary,
 )
 
+from rllib_compat.ray_versions import connectors
+from rllib_compat.ray_versions import episodes as episode_columns
+from rllib_compat.ray_versions.tensors import as_tensor
 from rllib_compat.runtime.batches import advantages
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AlgorithmConfig, RLModule
-
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -52,18 +55,50 @@ class Advantages(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         """Adds both columns to the batch of each module."""
         chunks = list(self.single_agent_episode_iterator(episodes, agents_that_stepped_only=False))
         for module_id, columns in batch.items():
-            module = rl_module[module_id].unwrapped()
-            config = self._config.get_config_for_module(module_id)
             lengths = [len(chunk) for chunk in chunks if chunk.module_id in (None, module_id)]
-            computed = None
-            if getattr(config, "use_critic", False):
-                computed = values(module, columns, config.minibatch_size or _STEPS)
-            for name, column in _columns(config, columns, lengths, computed).items():
-                if module.is_stateful():
-                    column = _pad(column, lengths, module)
-                device = columns[Columns.REWARDS].device
-                columns[name] = torch.as_tensor(column, dtype=torch.float32, device=device)
+            self.add(rl_module[module_id].unwrapped(), module_id, columns, lengths)
         return batch
+
+    def add(self, module: Any, module_id: str, columns: dict[str, Any], lengths: list[int]) -> None:
+        """Adds both columns to those of a module, in which chunks have such lengths."""
+        config = self._config.get_config_for_module(module_id)
+        computed = None
+        if getattr(config, "use_critic", False):
+            computed = values(module, columns, config.minibatch_size or _STEPS)
+        for name, column in _columns(config, columns, lengths, computed).items():
+            if module.is_stateful():
+                column = _pad(column, lengths, module)
+            device = columns[Columns.REWARDS].device
+            columns[name] = torch.as_tensor(column, dtype=torch.float32, device=device)
+
+
+class TrainBatches:
+    """Makes batches of episodes for a learner, with advantages: in the place of its pipeline.
+
+    Steps of one agent that are arrays become columns at once. What else there is goes through the
+    pipeline, which takes as long as an update of a small network.
+    """
+
+    def __init__(self, pipeline: Any, config: AlgorithmConfig) -> None:
+        self._pipeline, self._advantages = pipeline, Advantages(config)
+        pipeline.append(self._advantages)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pipeline, name)
+
+    def __call__(
+        self, *, rl_module: Any, batch: dict[str, Any], episodes: list[Any], **more: object
+    ) -> Any:
+        """Makes the batch of each module."""
+        columns = None
+        if not batch and connectors.only_makes_batches(self._pipeline, Advantages):
+            columns = episode_columns.columns_with_last_values(episodes)
+        if columns is None or (module := rl_module[DEFAULT_MODULE_ID].unwrapped()).is_stateful():
+            return self._pipeline(rl_module=rl_module, batch=batch, episodes=episodes, **more)
+        device = connectors.device_of_tensors(self._pipeline)
+        made = {name: as_tensor(column, device) for name, column in columns.items()}
+        self._advantages.add(module, DEFAULT_MODULE_ID, made, [len(e) + 1 for e in episodes])
+        return {DEFAULT_MODULE_ID: made}
 
 
 def values(module: Any, columns: Mapping[str, Any], steps: int) -> torch.Tensor:
@@ -82,6 +117,9 @@ def values(module: Any, columns: Mapping[str, Any], steps: int) -> torch.Tensor:
     numbers = sum(part[:1].numel() for part in parts)  # of a row: a step, or a sequence of steps
     size = max(1, steps // taken[Columns.REWARDS][:1].numel(), _NUMBERS // max(numbers, 1))
     with torch.no_grad():
+        if len(parts[0]) <= size and device == parts[0].device:
+            whole: torch.Tensor = module.compute_values(taken)
+            return whole
         computed = [
             module.compute_values(
                 tree.map_structure(lambda c, at=at: c[at : at + size].to(device), taken)

@@ -15,7 +15,7 @@ from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.evaluation.postprocessing import Postprocessing
 
-from rllib_compat.algorithms.advantages import Advantages
+from rllib_compat.algorithms.advantages import TrainBatches
 from rllib_compat.algorithms.base import (
     Batch,
     Loss,
@@ -78,13 +78,15 @@ class SynchronousAlgorithm(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  
 class PolicyGradientLearner(LossLearner, learners.OptimizerStepLearner, TorchLearner):  # type: ignore[misc]  # Ray has no types
     """Adds advantages to what a learner is given."""
 
+    _learner_connector: Any
+
     def build(self) -> None:
         """Builds modules, optimizers and the pipeline that makes batches of episodes."""
         super().build()
         pipeline = self._learner_connector
         if pipeline is not None and self.config.add_default_connectors_to_learner_pipeline:
             pipeline.prepend(AddOneTsToEpisodesAndTruncate())
-            pipeline.append(Advantages(self.config))
+            self._learner_connector = TrainBatches(pipeline, self.config)
 
     def action_distribution(self, module_id: str, out: Batch) -> Any:
         """The distributions that a module's forward pass has given, one a step."""

@@ -20,7 +20,7 @@ from ray.rllib.algorithms import ppo
 from ray.rllib.core.columns import Columns
 from ray.rllib.evaluation.postprocessing import Postprocessing
 
-from rllib_compat.algorithms.advantages import Advantages
+from rllib_compat.algorithms.advantages import TrainBatches
 from rllib_compat.algorithms.legacy_training import LegacyTraining
 from rllib_compat.algorithms.objectives import clipped_surrogate, explained_variance
 from rllib_compat.ray_versions import configs, connectors, learners, training_steps
@@ -73,7 +73,7 @@ class LegacyPPOLearner(learners.OptimizerStepLearner):
         if pipeline is not None and self.config.add_default_connectors_to_learner_pipeline:
             connectors.make_tensors_on_host(pipeline)
             pipeline.remove("GeneralAdvantageEstimation")
-            pipeline.append(Advantages(self.config))
+            self._learner_connector = TrainBatches(pipeline, self.config)
 
     def _update(self, batch: Mapping[str, Any], **kwargs: object) -> Any:
         """Makes all passes over a train batch, for one policy after the other.

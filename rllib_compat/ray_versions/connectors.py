@@ -70,6 +70,32 @@ def has_learner_connectors(config: AlgorithmConfig) -> bool:
     return own or not config.add_default_connectors_to_learner_pipeline
 
 
+#: Ray's connectors that make batches of episodes, and nothing else.
+_MAKERS = {
+    "AddOneTsToEpisodesAndTruncate",
+    "AddObservationsFromEpisodesToBatch",
+    "AddColumnsFromEpisodesToTrainBatch",
+    "AddTimeDimToBatchAndZeroPad",
+    "AddStatesFromEpisodesToBatch",
+    "BatchIndividualItems",
+    "NumpyToTensor",
+}
+
+
+def only_makes_batches(pipeline: ConnectorPipeline, last: type) -> bool:
+    """Whether a learner's pipeline is Ray's own for one agent, with a `last` connector behind."""
+    *pieces, end = map(type, pipeline.connectors)
+    rays = {kind.__name__ for kind in pieces if kind.__module__.startswith("ray.rllib.connectors.")}
+    return end is last and len(rays) == len(pieces) and rays <= _MAKERS
+
+
+def device_of_tensors(pipeline: ConnectorPipeline) -> Any:
+    """The device that a learner's pipeline makes tensors on; None: the host."""
+    from ray.rllib.connectors.common import NumpyToTensor
+
+    return next(p._device for p in pipeline.connectors if isinstance(p, NumpyToTensor))
+
+
 def make_tensors_on_host(pipeline: ConnectorPipeline) -> None:
     """Lets a learner's pipeline leave its batches on the host, whatever the learner computes on."""
     from ray.rllib.connectors.common import NumpyToTensor

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any
+
+import numpy as np
 
 from rllib_compat.ray_versions import renames
 from rllib_compat.ray_versions.types import MultiAgentEpisode
@@ -13,6 +17,50 @@ def to_numpy(episode: object) -> Any:
     """Turns the lists in an episode, or in one of its buffers, into arrays, in place."""
     renames.method(episode, "to_numpy")()
     return episode
+
+
+def columns_with_last_values(episodes: Iterable[Any]) -> dict[str, Any] | None:
+    """The steps of episodes of one agent, or of chunks of them, as columns for a learner.
+
+    Behind the last step of each comes one more, which `loss_mask` leaves out: it has what was
+    observed last, whose value estimates the rest of the return. Ray's connectors make the same of
+    an object for each step.
+
+    Returns:
+        Column → array; None: several agents, a chunk without steps, or something is no array.
+    """
+    from ray.rllib.core.columns import Columns
+    from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+
+    parts: dict[str, list[Any]] = defaultdict(list)
+    counts, ends = [], []
+    for episode in episodes:
+        if type(episode) is not SingleAgentEpisode or episode.module_id or not len(episode):
+            return None
+        parts[Columns.OBS].append(_real(episode.observations))
+        rewards = _real(episode.rewards)
+        parts[Columns.REWARDS] += rewards, rewards[:1] * 0
+        buffers = {Columns.ACTIONS: episode.actions, **episode.extra_model_outputs}
+        for name, rows in zip(buffers, map(_real, buffers.values()), strict=True):
+            parts[name] += rows, rows[-1:]
+        counts.append(len(episode) + 1)
+        ends.append((episode.is_terminated, episode.is_truncated or not episode.is_terminated))
+    arrays = all(isinstance(part, np.ndarray) for column in parts.values() for part in column)
+    if not arrays or {sum(map(len, column)) for column in parts.values()} != {sum(counts)}:
+        return None
+    made = {name: np.concatenate(column) for name, column in parts.items()}
+    flags = np.zeros((3, sum(counts)), bool)
+    added = np.cumsum(counts) - 1
+    flags[0] = True
+    flags[0, added] = False
+    flags[1:, added - 1] = np.transpose(ends)
+    names = (Columns.LOSS_MASK, Columns.TERMINATEDS, Columns.TRUNCATEDS)
+    return made | dict(zip(names, flags, strict=True))
+
+
+def _real(buffer: Any) -> Any:
+    """What a buffer of an episode holds, without what it remembers of the chunk before."""
+    return buffer.data[buffer.lookback :] if isinstance(buffer.data, np.ndarray) else [None]
 
 
 def agents_that_stepped(episode: MultiAgentEpisode) -> AbstractSet[Any]:
