@@ -58,6 +58,8 @@ class GraphNet(DrawsNoise):
         self._parts: dict[str, list[str]] = {step.name: [] for step in graph.steps}
         #: Canonical name → its own one, and whether it keeps the matrix transposed.
         self._own: dict[str, tuple[str, bool]] = {}
+        #: The same → the layer that has it, what that calls it, and whether it is transposed.
+        self._holders: dict[str, tuple[nn.Module, str, bool]] = {}
         kept = {s.name for s in (graph.steps if outputs is None else graph.needed(outputs))}
         constant = {s.name for s in graph.steps if not s.settings.get("trained", True)}
         for name, shape in shapes.items():
@@ -69,7 +71,8 @@ class GraphNet(DrawsNoise):
                 self._own[name] = own, turned
                 value = _initial(tuple(shape))
                 value = value.T.contiguous() if turned else value
-                _place(self, own, value, trained=step not in constant)
+                holder = _place(self, own, value, trained=step not in constant)
+                self._holders[name] = holder, own.rpartition(".")[2], turned
 
     def forward(
         self,
@@ -145,12 +148,9 @@ class GraphNet(DrawsNoise):
         return [array for array in found if isinstance(array, nn.Parameter)]
 
     def _array(self, name: str) -> Tensor:
-        found: Any = self
-        own, turned = self._own[name]
-        for part in own.split("."):
-            found = getattr(found, part)
-        array: Tensor = found.T if turned else found
-        return array
+        holder, last, turned = self._holders[name]
+        array: Tensor = getattr(holder, last)
+        return array.T if turned else array
 
 
 def inputs_in(graph: Graph, batch: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,8 +178,12 @@ def _cut(graph: Graph, names: Iterable[str], whole: Tensor) -> dict[str, Any]:
     return {name: part.unflatten(-1, shape) for name, part, shape in cut}
 
 
-def _place(root: nn.Module, name: str, value: Tensor, *, trained: bool) -> None:
-    """Registers a parameter (or a constant) under a dotted name, a module for each part of it."""
+def _place(root: nn.Module, name: str, value: Tensor, *, trained: bool) -> nn.Module:
+    """Registers a parameter (or a constant) under a dotted name, a module for each part of it.
+
+    Returns:
+        The module that has it.
+    """
     *path, last = name.split(".")
     for part in path:
         if not hasattr(root, part):
@@ -189,6 +193,7 @@ def _place(root: nn.Module, name: str, value: Tensor, *, trained: bool) -> None:
         root.register_parameter(last, nn.Parameter(value))
     else:
         root.register_buffer(last, value)
+    return root
 
 
 def _initial(shape: tuple[int, ...]) -> Tensor:

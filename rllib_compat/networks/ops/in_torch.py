@@ -38,7 +38,10 @@ def _act(x: Tensor, settings: Settings) -> Tensor:
 
 
 def dense(own: Own, settings: Settings, x: Tensor) -> Tensor:
-    return _act(functional.linear(x, own["kernel"].T, own.get("bias")), settings)
+    kernel, bias = own["kernel"], own.get("bias")
+    if x.dim() == 2 and bias is not None:  # what `linear` calls, which turns the kernel around
+        return _act(torch.addmm(bias, x, kernel), settings)
+    return _act(functional.linear(x, kernel.T, bias), settings)
 
 
 def conv(own: Own, settings: Settings, x: Tensor) -> Tensor:
