@@ -221,7 +221,7 @@ class OptimizerStepLearner(DirectLearner):
             self._params[key].grad = gradient
         for module_id, names in self._module_optimizers.items():  # type: ignore[attr-defined]
             for name in names:
-                _step(self.get_optimizer(module_id, name))  # type: ignore[attr-defined]
+                make_step(self.get_optimizer(module_id, name))  # type: ignore[attr-defined]
 
 
 @public("rllib_compat.adapters")
@@ -295,7 +295,7 @@ class ArrayBatchLearner(OptimizerStepLearner):
         return super().update_from_batch(batch=tensors, **kwargs)  # type: ignore[misc]
 
 
-def _step(optimizer: torch.optim.Optimizer) -> None:
+def make_step(optimizer: torch.optim.Optimizer) -> None:
     """Lets an optimizer make a step, if it has gradients.
 
     Adam goes through its numbers once, if it is asked to. Then torch takes them as they lie in

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("ray")
 
 import gymnasium
+import torch
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_compat.ray_versions import configs, learners, releases
@@ -168,6 +169,21 @@ def test_advantages_loss_and_gradients_are_those_of_ray_1_13(case):
     theirs = recorded.arrays("gradients")
     for name, gradient in seen["gradients"].items():
         close(gradient, theirs.get(name, np.zeros_like(gradient)), 1e-5)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.endswith("lstm")])
+def test_batches_of_whole_episodes_are_those_of_rays_connectors(case):
+    learner = local_learner(Recorded(case))
+    direct = learner._learner_connector
+    chunks = [episodes_of(Recorded(case).chunks()) for _ in range(2)]
+    assert ray_episodes.columns_with_last_values(chunks[0]) is not None
+    more = {"rl_module": learner.module, "shared_data": {}, "metrics": learner.metrics}
+    mine = direct(batch={}, episodes=chunks[0], **more)[MODULE]
+    rays = direct._pipeline(batch={}, episodes=chunks[1], **more)[MODULE]
+    flags = set() if releases.at_least("2.60") else {"terminateds", "truncateds"}
+    assert mine.keys() == rays.keys() - {"infos"}
+    for name in mine.keys() - flags:
+        torch.testing.assert_close(mine[name], rays[name], rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -158,3 +158,20 @@ def test_gradients_are_clipped_to_the_numbers_that_ray_clips_them_to(scale):
     norms = learners.clip_gradients(mine, **limit), torch_utils.clip_gradients(rays, **limit)
     assert torch.equal(*norms)
     assert all(torch.equal(mine[k].nan_to_num(7), rays[k].nan_to_num(7)) for k in shapes)
+
+
+@pytest.mark.parametrize("turned", ["parameter", "state", None])
+def test_adam_makes_torchs_steps_however_its_numbers_lie_in_memory(turned):
+    weights, gradients = torch.randn(3, 5), [torch.randn(3, 5) for _ in range(4)]
+    laid = weights.T.contiguous().T if turned == "parameter" else weights.clone()
+    mine, torchs = torch.nn.Parameter(laid), torch.nn.Parameter(weights.clone())
+    adams = torch.optim.Adam([mine], lr=0.1), torch.optim.Adam([torchs], lr=0.1)
+    for gradient in gradients:
+        mine.grad, torchs.grad = gradient.clone(), gradient.clone()
+        learners.make_step(adams[0])
+        adams[1].step()
+        state = adams[0].state[mine]
+        if turned == "state":
+            state["exp_avg"] = state["exp_avg"].T.contiguous().T
+    torch.testing.assert_close(mine, torchs, rtol=1e-5, atol=1e-6)
+    assert adams[0].state_dict()["param_groups"] == adams[1].state_dict()["param_groups"]
