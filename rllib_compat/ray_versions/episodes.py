@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
@@ -17,6 +18,50 @@ def to_numpy(episode: object) -> Any:
     """Turns the lists in an episode, or in one of its buffers, into arrays, in place."""
     renames.method(episode, "to_numpy")()
     return episode
+
+
+#: The attributes of an episode of one agent of which `cut` knows what becomes.
+_CUT = frozenset(
+    (
+        *("id_", "agent_id", "module_id", "multi_agent_episode_id", "t", "t_started"),
+        *("observations", "actions", "rewards", "infos", "extra_model_outputs"),
+        *("is_terminated", "is_truncated", "_observation_space", "_action_space"),
+        *("_custom_data", "_start_time", "_last_step_time"),
+        *("_last_added_observation", "_last_added_infos"),
+    )
+)
+
+
+def cut(episode: Any, lookback: int) -> Any:
+    """The chunk that continues an episode, which looks back so far.
+
+    Ray's `cut` makes an episode and each of its lists anew, and looks at their spaces: for a
+    fragment of five steps that takes longer than a step.
+    """
+    kind = type(episode)
+    if {*getattr(kind, "__slots__", ()), *getattr(episode, "__dict__", ())} != _CUT:
+        return episode.cut(len_lookback_buffer=lookback)
+    after, kept = object.__new__(kind), min(lookback, len(episode.rewards.data))
+    for name in _CUT:
+        setattr(after, name, getattr(episode, name))
+    after.t_started = episode.t
+    after._start_time = after._last_step_time = None
+    after._last_added_observation = after._last_added_infos = None
+    after._custom_data = copy.deepcopy(episode._custom_data)
+    for name in ("observations", "infos"):
+        setattr(after, name, _last(getattr(episode, name), kept + 1, kept))
+    for name in ("actions", "rewards"):
+        setattr(after, name, _last(getattr(episode, name), kept, kept))
+    outputs = episode.extra_model_outputs.items()
+    after.extra_model_outputs = {name: _last(buffer, kept, kept) for name, buffer in outputs}
+    return after
+
+
+def _last(buffer: Any, count: int, lookback: int) -> Any:
+    """A buffer with the last items of another one, of which some are looked back to."""
+    made = object.__new__(type(buffer))
+    vars(made).update(vars(buffer), data=buffer.data[-count:] if count else [], lookback=lookback)
+    return made
 
 
 def columns_with_last_values(episodes: Iterable[Any]) -> dict[str, Any] | None:

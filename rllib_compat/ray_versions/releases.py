@@ -51,9 +51,13 @@ def installed() -> Version:
 def at_least(release: str) -> bool:
     """Whether the installed Ray is that new; without an installed Ray, the newest is meant."""
     try:
-        return installed() >= Version(release)
+        return installed() >= _parsed(release)
     except RayNotSupportedError:
         return True
+
+
+#: Parsing takes longer than comparing, and updates ask for the same releases each time.
+_parsed = cache(Version)
 
 
 def trains_discrete_sac() -> bool:

@@ -28,7 +28,7 @@ from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import sampling
 from rllib_compat.ray_versions.connectors import needs_no_batch
 from rllib_compat.ray_versions.env_runners import advance_exploration_timestep
-from rllib_compat.ray_versions.episodes import callback_class, callbacks_of, to_numpy
+from rllib_compat.ray_versions.episodes import callback_class, callbacks_of, cut, to_numpy
 from rllib_compat.ray_versions.get_actions import rays_to_env
 from rllib_compat.ray_versions.legacy_runner import LegacyRunner
 from rllib_compat.ray_versions.sampling import map_structure, stack
@@ -379,7 +379,7 @@ class Rollout:
         """The chunks of unfinished episodes; the runner continues with what follows them."""
         lookback = self._runner.config.episode_lookback_horizon
         chunks = self._episodes
-        after = [episode.cut(len_lookback_buffer=lookback) for episode in chunks]
+        after = [cut(episode, lookback) for episode in chunks]
         setattr(self._runner, self._list, after)
         found = [chunk for chunk in chunks if chunk.t]  # what has just begun has no data
         for chunk in found:
