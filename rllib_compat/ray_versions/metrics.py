@@ -252,8 +252,8 @@ def log_directly(logger: Any) -> None:
         found = logger.stats
         for name in (key,) if isinstance(key, str) else key:
             found = found.get(name) if isinstance(found, dict) else None
-        if type(found) is SumStats and type(value) is int and len(found.values) == 1:
-            found.values[0] += value  # Ray makes an array of both
+        if type(found) is SumStats and type(value) is int and type(found.values) is list:
+            found.values[:] = [sum(found.values, value)]  # Ray makes an array of both
         elif isinstance(found, StatsBase):
             found.push(value)
         else:

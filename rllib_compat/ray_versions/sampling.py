@@ -194,8 +194,8 @@ def _categorical(logits: Any) -> tuple[Any, Any] | None:
     if not np.isfinite(total).all():
         return None  # torch says what is wrong
     actions = (sums <= np.random.random(total.shape) * total).sum(-1)
-    chosen = scaled[np.arange(len(actions)), actions]
-    return actions, chosen - np.log(total[:, 0])
+    chosen = np.take_along_axis(scaled, actions[:, None], -1)
+    return actions, (chosen - np.log(total))[:, 0]
 
 
 def _diagonal_gaussian(inputs: torch.Tensor) -> tuple[Any, Any]:
