@@ -165,12 +165,17 @@ def q_outputs(module: object, batch: Mapping[str, Any]) -> Any:
 
 def acting_layers(module: Any) -> list[Any] | None:
     """The layers that a module's distribution of actions comes from; None: it does more."""
+    from ray.rllib.core.models.torch.encoder import TorchActorCriticEncoder
+
     base: Any = renames.resolve("DefaultPPOTorchRLModule")
     names = ("_forward", "_forward_exploration", "_forward_inference")
     own, encoder = vars(module), getattr(module, "encoder", None)
-    if any(n in own or getattr(type(module), n) is not getattr(base, n) for n in names):
+    if type(encoder) is not TorchActorCriticEncoder or any(
+        n in own or getattr(type(module), n) is not getattr(base, n) for n in names
+    ):
         return None
-    return layers_of(getattr(encoder, "actor_encoder", None), module.pi)
+    shared = getattr(encoder, "encoder", None)
+    return layers_of(encoder.actor_encoder if shared is None else shared, module.pi)
 
 
 def _q_layers(module: Any) -> list[Any] | None:

@@ -349,8 +349,10 @@ def test_squashed_actions_are_those_of_torch(squashes):
     assert (actions.dtype, logp.dtype) == (np.float32, np.float32)
 
 
-def test_layers_act_as_the_module_around_them():
-    runner = CompatEnvRunner(config=ppo())
+@pytest.mark.parametrize("shared", [True, False])
+def test_layers_act_as_the_module_around_them(shared):
+    config = ppo().rl_module(model_config={"vf_share_layers": shared})
+    runner = CompatEnvRunner(config=config)
     batch = {"obs": torch.randn(3, 4)}
     assert modules.acting_layers(runner.module)
     found = sampling.forward_of(runner.module, explore=True)(batch, t=0)["action_dist_inputs"]
