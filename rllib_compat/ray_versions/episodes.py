@@ -35,8 +35,8 @@ _CUT = frozenset(
 def cut(episode: Any, lookback: int) -> Any:
     """The chunk that continues an episode, which looks back so far.
 
-    Ray's `cut` makes an episode and each of its lists anew, and looks at their spaces: for a
-    fragment of five steps that takes longer than a step.
+    Ray's `cut` makes a new episode with new lists, and looks at their spaces: for a fragment of
+    five steps that takes longer than a step.
     """
     kind = type(episode)
     if {*getattr(kind, "__slots__", ()), *getattr(episode, "__dict__", ())} != _CUT:

@@ -169,7 +169,8 @@ def acting_layers(module: Any) -> list[Any] | None:
 
     base: Any = renames.resolve("DefaultPPOTorchRLModule")
     names = ("_forward", "_forward_exploration", "_forward_inference")
-    own, encoder = vars(module), getattr(module, "encoder", None)
+    own = vars(module)
+    encoder: Any = getattr(module, "encoder", None)
     if type(encoder) is not TorchActorCriticEncoder or any(
         n in own or getattr(type(module), n) is not getattr(base, n) for n in names
     ):

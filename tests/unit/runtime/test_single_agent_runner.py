@@ -14,7 +14,7 @@ from ray.rllib.utils.test_utils import check
 
 from rllib_compat.adapters import CompatEnvRunner, mean_std_filter
 from rllib_compat.config import translate
-from rllib_compat.networks.modules.distributions import squashed_gaussian
+from rllib_compat.modules import squashed_gaussian
 from rllib_compat.ray_versions import (
     algorithms,
     connectors,
