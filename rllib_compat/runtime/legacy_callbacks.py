@@ -180,7 +180,14 @@ def resolve(source: object) -> Any:
     if isinstance(source, DefaultCallbacks) and callable(source):
         return source  # an instance with its own arguments, whose call returns a copy
     if callable(source) and not isinstance(source, type):
-        made = type(source())
+        try:
+            made = type(source())
+        except TypeError as error:
+            raise ConfigError(
+                f"The callbacks are a function that cannot be called without arguments: {error}.",
+                where="$.callbacks",
+                fix="pass a class, an instance, or a dict of functions by event",
+            ) from error
         members = {"__new__": lambda _: source(), "__module__": __name__}
         return type(made.__name__, (made,), members)
     if not isinstance(source, type):

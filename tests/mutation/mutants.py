@@ -590,7 +590,7 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             "an episode's chunks are lost to its return",
             "            self._runner._ongoing_episodes_for_metrics[chunk.id_].append(chunk)\n",
-            "",
+            "            pass\n",
         ),
         (
             "an episode begins with the state that the one before ended with",
@@ -1261,8 +1261,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/algorithms/test_ppo.py", "tests/unit/algorithms/test_ddpg_losses.py"),
         (
             "optimizers make steps without gradients",
-            "                if _has_gradients(optimizer):\n                    optimizer.step()",
-            "                optimizer.step()",
+            "    if not moved:\n        return\n",
+            "",
         ),
     ),
 )

@@ -79,6 +79,7 @@ def can_be_made(call, known):
         found, path = known[""], [first]
     for name in path:
         found = [getattr(owner, name) for owner in found if hasattr(owner, name)]
+    found = filter(callable, found)
     given = {word.arg for word in call.keywords if word.arg}
     places = [None] * len(call.args)
     return any(given <= names_of(function) and takes(function, places) for function in found)
