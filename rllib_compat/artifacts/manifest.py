@@ -124,7 +124,9 @@ def read_manifest(checkpoint: str | Path) -> Manifest:
         CheckpointError: It has no such manifest.
         CorruptCheckpointError: The manifest is damaged, or names a path outside of its folder.
     """
-    path = source_path(checkpoint) / FOLDER / MANIFEST
+    place = source_path(checkpoint)
+    # `save` returns a file of the folder to code of Ray 1.13 and before.
+    path = (place.parent if place.is_file() else place) / FOLDER / MANIFEST
     with text_files.disk_errors(path):
         is_there = path.is_file() and not path.is_symlink()
     if not is_there:

@@ -31,17 +31,14 @@ class Line(gym.Env):
         return np.full(1, self.n, np.float32), self.reward, self.n == 4, {}
 
 
-def my_custom_eval(trainer, eval_workers):
-    seen["workers"] = len(eval_workers.remote_workers())
+def sample_three_times(trainer, eval_workers):
+    remote = eval_workers.remote_workers()
+    seen.update(workers=len(remote), iteration=trainer.iteration)
     for _ in range(3):
-        ray.get([w.sample.remote() for w in eval_workers.remote_workers()])
-    episodes, _ = collect_episodes(
-        remote_workers=eval_workers.remote_workers(), timeout_seconds=99999
-    )
-    metrics = summarize_episodes(episodes)
-    seen["iteration"] = trainer.iteration
-    metrics["foo"] = 1
-    return metrics
+        started = [worker.sample.remote() for worker in remote]
+        ray.get(started)
+    found = collect_episodes(remote_workers=remote, timeout_seconds=600)[0]
+    return {**summarize_episodes(found), "foo": 1}
 
 
 ray.init()
@@ -75,7 +72,7 @@ config["evaluation_num_workers"] = 2
 config["evaluation_interval"] = 1
 config["evaluation_num_episodes"] = 4
 config["evaluation_config"] = {"env_config": {"reward": 3.0}}
-config["custom_eval_function"] = my_custom_eval
+config["custom_eval_function"] = sample_three_times
 agent = ppo.PPOTrainer(config=config, env="line")
 agent.restore(checkpoint_path)
 metrics = agent.evaluate()

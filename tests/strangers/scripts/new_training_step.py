@@ -29,20 +29,18 @@ class Line(gym.Env):
 
 class Mine(PPO):
     def training_step(self) -> ResultDict:
-        batch = synchronous_parallel_sample(
-            worker_set=self.workers, max_env_steps=self.config.train_batch_size
-        )
-        batch = batch.as_multi_agent()
-        self._counters[NUM_AGENT_STEPS_SAMPLED] += batch.agent_steps()
-        self._counters[NUM_ENV_STEPS_SAMPLED] += batch.env_steps()
-        batch = standardize_fields(batch, ["advantages"])
-        seen.append([batch.env_steps(), sorted(batch.policy_batches)])
-        results = train_one_step(self, batch)
-        self.workers.sync_weights(global_vars={"timestep": self._counters[NUM_AGENT_STEPS_SAMPLED]})
-        for policy_id in results:
-            kl = results[policy_id]["learner_stats"]["kl"]
-            self.get_policy(policy_id).update_kl(kl)
-        return results
+        size = self.config.train_batch_size
+        sampled = synchronous_parallel_sample(worker_set=self.workers, max_env_steps=size)
+        several = standardize_fields(sampled.as_multi_agent(), ["advantages"])
+        taken = self._counters
+        taken[NUM_AGENT_STEPS_SAMPLED] += several.agent_steps()
+        taken[NUM_ENV_STEPS_SAMPLED] += several.env_steps()
+        seen.append([several.env_steps(), sorted(several.policy_batches)])
+        learned = train_one_step(self, several)
+        self.workers.sync_weights(global_vars={"timestep": taken[NUM_AGENT_STEPS_SAMPLED]})
+        for name, info in learned.items():
+            self.get_policy(name).update_kl(info["learner_stats"]["kl"])
+        return learned
 
 
 ray.init(num_cpus=2)

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from operator import methodcaller
 
 import gym
 import numpy as np
@@ -34,18 +35,19 @@ class Shop(gym.Env):
 
 def train(config, reporter):
     agent = PPOTrainer(config=config, env="shop")
-    phase = 0
-    agent.workers.foreach_worker(lambda ev: ev.foreach_env(lambda env: env.set_phase(phase)))
+
+    def begin(phase):
+        change = methodcaller("set_phase", phase)
+        agent.workers.foreach_worker(lambda worker: worker.foreach_env(change))
+
+    begin(0)
     for i in range(3):
         result = agent.train()
         reporter(**result)
         if i % 2 == 0:
             agent.save_checkpoint(os.path.join(FOLDER))
         if result["episode_reward_mean"] < 8:
-            phase = 1
-            agent.workers.foreach_worker(
-                lambda ev: ev.foreach_env(lambda env: env.set_phase(phase))
-            )
+            begin(1)
     agent.stop()
 
 
@@ -56,12 +58,10 @@ trials = tune.run(
     config={
         "env": "shop",
         "framework": "torch",
-        "num_workers": 0,
-        "rollout_fragment_length": 20,
-        "train_batch_size": 20,
-        "sgd_minibatch_size": 20,
-        "num_sgd_iter": 1,
         "gamma": tune.grid_search([0.9, 0.99]),
+        "num_workers": 0,
+        "num_sgd_iter": 1,
+        **dict.fromkeys(("train_batch_size", "rollout_fragment_length", "sgd_minibatch_size"), 20),
     },
     verbose=0,
 )
