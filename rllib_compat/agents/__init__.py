@@ -33,7 +33,8 @@ class _AgentsModule(ModuleType):
         self.__all__ = sorted(_names(name))
 
     def __getattr__(self, name: str) -> Any:
-        era.note(of_import(_OLD))
+        if name in self.__all__:  # pickle asks every module for the names of functions
+            era.note(of_import(_OLD))
         value = _get(self.__name__.removeprefix(f"{__name__}."), name)
         setattr(self, name, value)  # old code changes a DEFAULT_CONFIG in place, and asks again
         return value

@@ -1,5 +1,6 @@
 """Which Ray a config or a script was written for, where nobody says: what shows it."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -245,3 +246,11 @@ def test_run_reads_the_files_beside_the_script(tmp_path):
     )
     command = [sys.executable, "-m", "rllib_compat", "run", str(script)]
     assert "True False" in subprocess.run(command, capture_output=True, text=True).stdout
+
+
+def test_names_that_pickle_asks_every_module_for_say_nothing_of_the_users_code():
+    module = importlib.import_module("rllib_compat.agents.ppo")
+    assert not hasattr(module, "a_function_of_another_module")
+    assert infer_era({}).ray is None
+    assert module.DEFAULT_CONFIG
+    assert infer_era({}).ray == "1.13.0"
