@@ -11,6 +11,7 @@ from typing import Any
 
 from rllib_compat.formats import files as text_files
 from rllib_compat.formats.atomic import atomic_file
+from rllib_compat.formats.layouts.search import whole_of
 from rllib_compat.formats.stores import source_path
 from rllib_compat.neutral.budget import Budget
 from rllib_compat.neutral.errors import CheckpointError, CorruptCheckpointError
@@ -124,9 +125,7 @@ def read_manifest(checkpoint: str | Path) -> Manifest:
         CheckpointError: It has no such manifest.
         CorruptCheckpointError: The manifest is damaged, or names a path outside of its folder.
     """
-    place = source_path(checkpoint)
-    # `save` returns a file of the folder to code of Ray 1.13 and before.
-    path = (place.parent if place.is_file() else place) / FOLDER / MANIFEST
+    path = whole_of(source_path(checkpoint)) / FOLDER / MANIFEST
     with text_files.disk_errors(path):
         is_there = path.is_file() and not path.is_symlink()
     if not is_there:

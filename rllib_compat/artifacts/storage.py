@@ -22,6 +22,7 @@ from rllib_compat.artifacts.manifest import (
 from rllib_compat.artifacts.runners import open_inside
 from rllib_compat.formats.atomic import atomic_directory
 from rllib_compat.formats.files import disk_errors, walk
+from rllib_compat.formats.layouts.search import whole_of
 from rllib_compat.formats.paths import local_path
 from rllib_compat.formats.stores import source_path
 from rllib_compat.formats.zip_errors import DAMAGED_ZIP
@@ -43,7 +44,7 @@ class _Checkpoints:
     """
 
     def __init__(self, checkpoint: str | Path, *, remote: bool | str) -> None:
-        self.path = source_path(checkpoint)
+        self.path = whole_of(source_path(checkpoint))
         self.manifest = read_manifest(self.path)
         self._remote = remote
         self._left = _UNPACKED

@@ -231,3 +231,15 @@ def test_each_form_writes_the_same_folder(files, forms, tmp_path, argument):
         WRITES[argument](form)
         shutil.rmtree(tmp_path / "written")
         assert not list(Path().glob("[~f]*")), "a folder called ~ or file:"
+
+
+def test_artifacts_are_found_beside_the_state_that_save_returns_to_old_code(tmp_path):
+    (tmp_path / "checkpoint" / "artifacts").mkdir(parents=True)
+    artifacts.Manifest(time=0.0, iteration=3).write(tmp_path / "checkpoint" / "artifacts")
+    state = tmp_path / "checkpoint" / "algorithm_state.pkl"
+    state.touch()
+    assert artifacts.read_manifest(state).iteration == 3
+    assert artifacts.verify(state) == []
+    artifacts.extract(state, tmp_path / "extracted")
+    with pytest.raises(SystemExit, match="^0$"):
+        main(["artifacts", str(state), "--verify"])
