@@ -31,6 +31,7 @@ from rllib_compat.runtime.legacy_callbacks import (
     handles,
     handles_checkpoints,
     instantiate,
+    made_by,
     methods,
     resolve,
 )
@@ -128,7 +129,7 @@ def adapt_callbacks(
         ConfigError: It is none of these, or a dict with a name that no Ray had.
     """
     if isinstance(callbacks, (FunctionType, partial)) and isinstance(
-        made := callbacks(), MultiCallbacks
+        made := made_by(callbacks), MultiCallbacks
     ):
         callbacks = made
     sources = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]

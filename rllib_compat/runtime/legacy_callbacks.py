@@ -6,6 +6,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -158,6 +159,24 @@ class MultiCallbacks(list[Any]):
     IS_CALLBACK_CONTAINER = True
 
 
+def made_by(function: Callable[..., Any]) -> Any:
+    """Calls a function that a config has as its callbacks.
+
+    Raises:
+        ConfigError: It takes arguments.
+    """
+    with suppress(ValueError):  # of some built-in functions nothing is known
+        try:
+            inspect.signature(function).bind()
+        except TypeError as error:
+            raise ConfigError(
+                f"The callbacks are a function that cannot be called without arguments: {error}.",
+                where="$.callbacks",
+                fix="pass a class, an instance, or a dict of functions by event",
+            ) from error
+    return function()
+
+
 def resolve(source: object) -> Any:
     """Returns the class or the dict of functions of a config's callbacks.
 
@@ -180,14 +199,7 @@ def resolve(source: object) -> Any:
     if isinstance(source, DefaultCallbacks) and callable(source):
         return source  # an instance with its own arguments, whose call returns a copy
     if callable(source) and not isinstance(source, type):
-        try:
-            made = type(source())
-        except TypeError as error:
-            raise ConfigError(
-                f"The callbacks are a function that cannot be called without arguments: {error}.",
-                where="$.callbacks",
-                fix="pass a class, an instance, or a dict of functions by event",
-            ) from error
+        made = type(made_by(source))
         members = {"__new__": lambda _: source(), "__module__": __name__}
         return type(made.__name__, (made,), members)
     if not isinstance(source, type):

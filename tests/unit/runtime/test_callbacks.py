@@ -395,3 +395,14 @@ def test_callbacks_whose_name_nothing_has_are_one_clear_error(name):
     with pytest.raises(ConfigError, match=f"{name}.*cannot be imported") as raised:
         adapt_callbacks(name)
     assert raised.value.where == "$.callbacks"
+
+
+def test_a_function_of_callbacks_with_arguments_is_refused_and_its_own_errors_are_its_own():
+    with pytest.raises(ConfigError, match=r"cannot be called without arguments.*'info'"):
+        adapt_callbacks(lambda info: info)
+
+    def broken():
+        raise TypeError("a mistake of the user")
+
+    with pytest.raises(TypeError, match="a mistake of the user"):
+        adapt_callbacks(broken)
