@@ -365,7 +365,7 @@ def _name_module(policy: PolicyState, settings: ModelSettings) -> Named:
 
 
 def _read_module(named: Named) -> tuple[Head, Graph]:
-    """Reads a module: its head, and what it _is_computed."""
+    """Reads a module: its head, and what it computes."""
     head = Head.of(named.settings)
     if head.dueling != ("state" in named):
         raise refusals.other_config("dueling", "state" in named, head.dueling, named.where)
@@ -387,7 +387,7 @@ def _base_layers(named: Named) -> list[str]:
 
 
 def _is_computed(graph: Graph, named: Named) -> bool:
-    """Whether the module _is_computed a graph exactly.
+    """Whether the module computes a graph exactly.
 
     It has dense layers, at least one before the head, and gives one number for each action; it
     knows no noise, no norm, and no linear layer below the head. What it does with the distribution
@@ -401,7 +401,7 @@ def _is_computed(graph: Graph, named: Named) -> bool:
 
 
 def _default_module(named: Named, options: Mapping[str, Any]) -> Target:
-    """The module for a network that it _is_computed."""
+    """The module for a network that it computes."""
     base, head = _base_layers(named), list(named.sizes("advantage_hidden"))
     name = activation(named.settings.activation, where="model.fcnet_activation").target
     return Target(
