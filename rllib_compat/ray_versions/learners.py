@@ -299,7 +299,8 @@ def make_step(optimizer: torch.optim.Optimizer) -> None:
     """Lets an optimizer make a step, if it has gradients.
 
     Adam goes through its numbers once, if it is asked to. Then torch takes them as they lie in
-    memory, whatever the strides say, so all have to lie there in the same order.
+    memory, whatever the strides say, so all have to lie there in the same order. It also takes no
+    setting that is a tensor, as restored ones are on Ray 2.44 – 2.52.
     """
     import torch
 
@@ -312,6 +313,8 @@ def make_step(optimizer: torch.optim.Optimizer) -> None:
         for parameter in moved
         for part in (parameter, parameter.grad, *optimizer.state[parameter].values())
     )
+    settings = (value for group in groups for value in (*group.values(), *group["betas"]))
+    fused = fused and not any(isinstance(value, torch.Tensor) for value in settings)
     if not (fused and _fuses_on_cpu()):
         optimizer.step()
         return

@@ -241,5 +241,5 @@ def test_artifacts_are_found_beside_the_state_that_save_returns_to_old_code(tmp_
     assert artifacts.read_manifest(state).iteration == 3
     assert artifacts.verify(state) == []
     artifacts.extract(state, tmp_path / "extracted")
-    with pytest.raises(SystemExit, match="^0$"):
+    with pytest.raises(SystemExit, match=r"^0$"):
         main(["artifacts", str(state), "--verify"])

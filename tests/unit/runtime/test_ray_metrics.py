@@ -175,3 +175,19 @@ def test_adam_makes_torchs_steps_however_its_numbers_lie_in_memory(turned):
             state["exp_avg"] = state["exp_avg"].T.contiguous().T
     torch.testing.assert_close(mine, torchs, rtol=1e-5, atol=1e-6)
     assert adams[0].state_dict()["param_groups"] == adams[1].state_dict()["param_groups"]
+
+
+def test_adam_makes_torchs_steps_with_settings_that_a_restore_made_tensors_of():
+    """As Ray 2.44 – 2.52 do."""
+    weights, gradients = torch.randn(3, 5), [torch.randn(3, 5) for _ in range(3)]
+    mine, torchs = (torch.nn.Parameter(weights.clone()) for _ in range(2))
+    adams = torch.optim.Adam([mine], lr=0.1), torch.optim.Adam([torchs], lr=0.1)
+    for gradient in gradients:
+        mine.grad, torchs.grad = gradient.clone(), gradient.clone()
+        learners.make_step(adams[0])
+        adams[1].step()
+        for adam in adams:
+            (group,) = adam.param_groups
+            group["betas"] = tuple(map(torch.as_tensor, group["betas"]))
+            group |= {name: torch.as_tensor(group[name]) for name in ("eps", "maximize")}
+    torch.testing.assert_close(mine, torchs, rtol=1e-5, atol=1e-6)
