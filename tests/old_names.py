@@ -72,8 +72,8 @@ def _bound(body: list[ast.stmt], *, package: bool) -> Iterator[str]:
         names: list[str] = []
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             names = [node.name]
-        elif isinstance(node, ast.Assign):
-            names = [t.id for t in node.targets if isinstance(t, ast.Name)]
+        elif (assigned := _assigned(node)) is not None:
+            names = [target.id for target in assigned[0] if isinstance(target, ast.Name)]
         elif package and isinstance(node, ast.ImportFrom):
             names = [alias.asname or alias.name for alias in node.names]
         elif isinstance(node, (ast.If, ast.Try)):
@@ -81,6 +81,15 @@ def _bound(body: list[ast.stmt], *, package: bool) -> Iterator[str]:
                 yield from _bound(node.body, package=package)
             yield from _bound(node.orelse, package=package)
         yield from (name for name in names if not name.startswith("__") and name != "logger")
+
+
+def _assigned(node: ast.stmt) -> tuple[list[ast.expr], ast.expr] | None:
+    """What a statement assigns to, and the value; `NAME: Type = value` does so, too."""
+    if isinstance(node, ast.Assign):
+        return node.targets, node.value
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        return [node.target], node.value
+    return None
 
 
 def _is_of_scripts(node: ast.stmt) -> bool:
@@ -120,11 +129,11 @@ def constants(wheels: list[Path]) -> dict[str, Any]:
         for module, tree, _ in _modules(wheel):
             if module.startswith("gym") or ".automl" in module or ".examples" in module:
                 continue
-            for node in tree.body:
-                name = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "_")
-                if name and name.isupper() and not name.startswith("_"):
+            for (target, *_), given in filter(None, map(_assigned, tree.body)):
+                name = getattr(target, "id", "_")
+                if name.isupper() and not name.startswith("_"):
                     with contextlib.suppress(ValueError):
-                        value = ast.literal_eval(node.value)
+                        value = ast.literal_eval(given)
                         if _is_plain(value) and _is_gone(module, name):
                             found[f"{module}.{name}"] = value
     return found

@@ -254,3 +254,16 @@ def test_names_that_pickle_asks_every_module_for_say_nothing_of_the_users_code()
     assert infer_era({}).ray is None
     assert module.DEFAULT_CONFIG
     assert infer_era({}).ray == "1.13.0"
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "ray"),
+    [
+        ("ray.rllib.agents.trainer", "COMMON_CONFIG", "1.13.0"),
+        ("ray.rllib.models.catalog", "MODEL_DEFAULTS", None),  # the installed Ray has it, too
+    ],
+)
+def test_a_constant_that_rays_annotated_did_not_end_with_the_last_one_that_did_not(
+    module, name, ray
+):
+    assert infer_era({}, "PPO", of_import(module, [name])).ray == ray
