@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ import torch
 import tree
 from gymnasium.spaces import Box
 from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.multi_rl_module import MultiRLModule
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.utils.numpy import convert_to_numpy
 from ray.rllib.utils.spaces.space_utils import clip_action, unsquash_action
@@ -28,7 +31,7 @@ from rllib_compat.neutral.errors import LegacyEnvError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import sampling
 from rllib_compat.ray_versions.env_runners import advance_exploration_timestep
-from rllib_compat.ray_versions.episodes import agents_to_act
+from rllib_compat.ray_versions.episodes import agents_to_act, to_numpy
 from rllib_compat.ray_versions.get_actions import rays_to_env
 from rllib_compat.ray_versions.legacy_runner import LegacyRunner
 from rllib_compat.ray_versions.sampling import map_structure, stack
@@ -51,7 +54,8 @@ _ONGOING = ("_ongoing_episodes", "_episodes", "_episode")
 class CompatMultiAgentEnvRunner(LegacyRunner, MultiAgentEnvRunner):  # type: ignore[misc]  # Ray has no types
     """Ray's env runner for many agents, which samples faster and answers with its errors."""
 
-    _env_to_module: Any  # of Ray's
+    episodes_to_numpy: bool  # of Ray's
+    _env_to_module: Any
     _module_to_env: Any
     _known: tuple[list[Any], tuple[Any, Any]] | None = None
 
@@ -61,7 +65,8 @@ class CompatMultiAgentEnvRunner(LegacyRunner, MultiAgentEnvRunner):  # type: ign
         to_modules, self._module_to_env = self.pipelines()
         self._env_to_module = EndedEpisodeFilter(to_modules)
         try:
-            episodes: list[Any] = super().sample(**asked)
+            with self._shorter_forward():
+                episodes: list[Any] = super().sample(**asked)
         except (AssertionError, KeyError) as error:
             self._check_mapping(error)
             raise
@@ -69,6 +74,45 @@ class CompatMultiAgentEnvRunner(LegacyRunner, MultiAgentEnvRunner):  # type: ign
             self._env_to_module, self._module_to_env = rays
         advance_exploration_timestep(self, episodes)
         return episodes
+
+    def _sample(self, **asked: object) -> list[Any]:
+        """Samples; episodes become arrays at the end, once.
+
+        Ray (2.41 - 2.60) makes arrays of all that have ended again after each step.
+        """
+        as_arrays, self.episodes_to_numpy = self.episodes_to_numpy, False
+        try:
+            episodes: list[Any] = super()._sample(**asked)
+        finally:
+            self.episodes_to_numpy = as_arrays
+        return [*map(to_numpy, episodes)] if as_arrays else episodes
+
+    @contextmanager
+    def _shorter_forward(self) -> Iterator[None]:
+        """Goes past the modes of layers, into which Ray puts each module before each step."""
+        module: Any = self.module
+        name = "_forward_exploration"
+        if not (
+            self.bypasses_connectors
+            and isinstance(module, MultiRLModule)
+            and getattr(type(module), name) is getattr(MultiRLModule, name)
+        ):
+            yield
+            return
+        pass_of = cache(partial(sampling.forward_of, explore=True))
+
+        def forward(batch: Mapping[str, Any], **kwargs: object) -> dict[str, Any]:
+            return {
+                key: pass_of(module[key])(part, **kwargs)
+                for key, part in batch.items()
+                if key in module
+            }
+
+        setattr(module, name, forward)
+        try:
+            yield
+        finally:
+            delattr(module, name)
 
     def _check_mapping(self, error: Exception) -> None:
         """Names the policy that isn't there, of which Ray misses only the action.

@@ -9,6 +9,7 @@ from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.connectors.env_to_module import MeanStdFilter
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
+from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
 from ray.rllib.utils.test_utils import check
 
 from rllib_compat.adapters import CompatMultiAgentEnvRunner
@@ -308,3 +309,17 @@ def test_a_filter_sees_the_last_observation_of_a_whole_episode_once():
     (filter_,) = (piece for piece in runner._env_to_module if isinstance(piece, MeanStdFilter))
     (seen,) = filter_.get_state()["a"]["running_stats"]
     assert seen["num_pushes"] == 12
+
+
+@pytest.mark.skipif(not configs.vectorizes_multi_agent_envs(), reason="another method of Ray 2.40")
+def test_an_episode_becomes_arrays_once(monkeypatch):
+    made, convert = [], MultiAgentEpisode.to_numpy
+
+    def count(episode):
+        made.append(episode.id_)
+        return convert(episode)
+
+    monkeypatch.setattr(MultiAgentEpisode, "to_numpy", count)
+    episodes = CompatMultiAgentEnvRunner(config=ppo()).sample(num_timesteps=12)
+    assert made == [episode.id_ for episode in episodes]
+    assert all(episode.is_numpy for episode in episodes)
