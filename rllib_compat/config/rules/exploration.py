@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ EXPLORE = "env_runners.explore"
 EPSILON = "training.epsilon"
 #: What modules of this package are given for policies of Q-values.
 SIGMA, TEMPERATURE, NOISE_ON_WEIGHTS = (f"rl_module.model_config.{name}" for name in EXPLORING)
+MODULE_EPSILON = "rl_module.model_config.epsilon"
 PER_WORKER = "training.per_worker_exploration"
 #: DDPG's noise on actions and on weights.
 NOISE, PARAMETER_NOISE = "training.exploration_noise", "training.parameter_noise"
@@ -300,12 +301,27 @@ def exploration_config_of_apex(value: object, context: Context) -> Outcome:
     return Outcome(settings, Verdict.CONVERTED, "each env runner may have an epsilon of its own")
 
 
+#: What a bandit's module takes for ways to explore that are no bandit's.
+_EXPECTING: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    RANDOM: lambda _: {MODULE_EPSILON: 1.0},
+    EPSILON_GREEDY: lambda config: {MODULE_EPSILON: _epsilon_schedule(config)},
+    SAMPLING: lambda _: {TEMPERATURE: 1.0},
+    SOFT_Q: lambda config: {TEMPERATURE: config.get("temperature", 1.0)},
+}
+
+
 def exploration_config_of_bandits(value: object, context: Context) -> Outcome:
-    """Nothing: each bandit explores by one method, and other methods are refused."""
+    """Nothing, if it asks for what the algorithm's name says, or one of the ways of Q-networks.
+
+    With these, policies of Ray 1.13.0 chose by what they expected, without a bonus.
+    """
     asked = type_name(value)
     own = _BANDITS.get(context.algorithm)
     if asked is None or own is None or asked in own:
         return Outcome(message="the algorithm's name says how it explores")
+    if asked in _EXPECTING:
+        settings = _EXPECTING[asked](value)
+        return Outcome(settings, Verdict.CONVERTED, "arms are chosen by what is expected of them")
     other = next((name for name, kinds in _BANDITS.items() if asked in kinds), None)
     return refuse(
         f"{context.algorithm} explores in its own way, not by {asked}",

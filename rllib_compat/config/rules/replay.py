@@ -7,7 +7,7 @@ from math import inf
 from packaging.version import Version
 
 from rllib_compat import registry
-from rllib_compat.config.rule import Context, Outcome, drop, is_off
+from rllib_compat.config.rule import Context, Outcome, drop, is_off, refuse
 from rllib_compat.config.rules.common import for_new_stack, warn_if_set, warn_unless
 from rllib_compat.config.rules.exploration import type_name
 from rllib_compat.neutral.report import Severity, Verdict
@@ -23,6 +23,8 @@ REPLAYING = tuple(n for n in registry.replaying() if n not in OWN_BUFFERS)
 IN_ONE_PROCESS = tuple(n for n in REPLAYING if not registry.of(n).undistributed)
 PLAIN, PRIORITIZED = "EpisodeReplayBuffer", "PrioritizedEpisodeReplayBuffer"
 OLD_PLAIN, OLD_PRIORITIZED = "MultiAgentReplayBuffer", "MultiAgentPrioritizedReplayBuffer"
+#: The one buffer of Ray 1.9, by its name there.
+FIRST = "LocalReplayBuffer"
 
 
 def buffer_type(prioritized: bool, context: Context) -> str:
@@ -45,6 +47,8 @@ def replay_buffer_type(value: object, context: Context) -> Outcome:
     name = name.rpartition(".")[2].strip("'>")
     if _took_no_class(context):
         name = OLD_PRIORITIZED
+    if name == FIRST or (name == OLD_PLAIN and _is_switched(context)):
+        value = name = OLD_PRIORITIZED if context.get("prioritized_replay") is True else OLD_PLAIN
     if context.get("prioritized_replay") is False and "Prioritized" in name:
         name = "ReplayBuffer"  # the older key switched it off
     if context.stack == "old":
@@ -64,14 +68,46 @@ def replay_buffer_type(value: object, context: Context) -> Outcome:
 
 def _took_no_class(context: Context) -> bool:
     """Whether the config is one of APEX before Ray 2.0, whose shards were always prioritized."""
-    before = context.legacy_ray is not None and Version(context.legacy_ray) < Version("2.0")
-    return before and bool(registry.of(context.legacy_algorithm).undistributed)
+    return _is_before_buffers(context) and bool(registry.of(context.legacy_algorithm).undistributed)
+
+
+def _is_switched(context: Context) -> bool:
+    """Whether `prioritized_replay` says if the one buffer of Ray 1.9 - 1.13 has priorities."""
+    by_class = context.get("replay_buffer_config._enable_replay_buffer_api")
+    return _is_before_buffers(context) and not by_class
+
+
+def _is_before_buffers(context: Context) -> bool:
+    """Whether the config is of a Ray before 2.0, which took older keys before those of buffers."""
+    return context.legacy_ray is not None and Version(context.legacy_ray) < Version("2.0")
+
+
+def capacity(value: object, context: Context) -> Outcome:
+    """How much is kept, unless the older key says it: some Rays had defaults of both."""
+    older = context.get("buffer_size")
+    if older not in (None, -1) and _is_before_buffers(context):
+        return drop(f"buffer_size={older} decided, as it did before Ray 2.0")
+    return Outcome({context.target: value})
+
+
+def _has_priorities(context: Context) -> bool:
+    """Whether the config asks for a buffer with priorities."""
+    switch = context.get("prioritized_replay")
+    if isinstance(switch, bool):
+        return switch
+    return "Prioritized" in str(context.get("replay_buffer_config.type"))
+
+
+def _refuse_priorities(why: str) -> Outcome:
+    return refuse(why, "set prioritized_replay to False, or leave it out")
 
 
 def replay_sequence_length(value: object, context: Context) -> Outcome:
     """How long replayed sequences are."""
     if value in (None, 1, 0, -1):
         return drop("single steps are replayed")
+    if context.stack == "old" and _has_priorities(context):
+        return _refuse_priorities(f"sequences of {value} steps have no priorities, in any Ray")
     return Outcome({context.target: value}, Verdict.MOVED if context.stack == "old" else None)
 
 
@@ -86,6 +122,8 @@ def replay_burn_in(value: object, context: Context) -> Outcome:
 def replay_mode(value: object, context: Context) -> Outcome:
     """Whether the steps of all agents are replayed together."""
     if context.stack == "old" and context.algorithm in REPLAYING:
+        if value == "lockstep" and _has_priorities(context):
+            return _refuse_priorities("steps of all agents have no priorities, in any Ray")
         return Outcome({context.target: value}, Verdict.MOVED)
     if value in (None, "independent") or value == -1:
         return Outcome(message="modules are sampled independently, as they were")

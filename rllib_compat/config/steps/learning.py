@@ -11,8 +11,10 @@ from rllib_compat.config.rule import Context
 from rllib_compat.config.rules.exploration import (
     EPSILON,
     NOISE_ON_WEIGHTS,
+    ON_WEIGHTS,
     PARAMETER_NOISE,
     TEMPERATURE,
+    type_name,
 )
 from rllib_compat.config.rules.replay import BUFFER, buffer_type
 from rllib_compat.config.rules.training import was_tensorflow
@@ -85,6 +87,11 @@ def _class(given: SettingsView, _: Context) -> Change | None:
     if not isinstance(kind, str):
         return None
     return Change({TYPE: PublicCall("old_replay_buffer", (kind,))})
+
+
+def _has_noisy_weights(given: SettingsView) -> bool:
+    asked = given.get(f"{EXPLORATION_CONFIG}.type"), type_name(given.get(EXPLORATION_CONFIG))
+    return NOISE_ON_WEIGHTS in given or PARAMETER_NOISE in given or ON_WEIGHTS in asked
 
 
 BUFFER_KEY = "replay_buffer_config"
@@ -186,15 +193,11 @@ EXPLORATION = (
     Step(
         "parameter_noise",
         "Noise on weights is for whole episodes, which are looked at once they have ended. RLlib "
-        "asked for `complete_episodes` with it, too.",
-        stack="new",
+        "asked for `complete_episodes` with it, too, since Ray 0.8.3.",
         key="batch_mode",
-        reads=(NOISE_ON_WEIGHTS, PARAMETER_NOISE, BATCH_MODE),
+        reads=(NOISE_ON_WEIGHTS, PARAMETER_NOISE, EXPLORATION_CONFIG, BATCH_MODE),
         sets={BATCH_MODE: "complete_episodes"},
-        when=lambda g: (
-            (NOISE_ON_WEIGHTS in g or PARAMETER_NOISE in g)
-            and g.get(BATCH_MODE) != "complete_episodes"
-        ),
+        when=lambda g: _has_noisy_weights(g) and g.get(BATCH_MODE) != "complete_episodes",
         message="noise on weights needs whole episodes",
     ),
     Step(

@@ -669,6 +669,64 @@ class TestAlgorithms:
         assert getattr(kind, "arguments", (kind,)) == (buffer,)
 
 
+@pytest.mark.parametrize("ray", ["1.9.2", "1.10.0", "1.12.1", "1.13.0"])
+@pytest.mark.parametrize(
+    ("algorithm", "said", "kind", "capacity"),
+    [
+        ("DQN", {"capacity": 100}, "Prioritized", 100),
+        ("DDPG", {"capacity": 100}, "Prioritized", 100),
+        ("SAC", {"capacity": 100}, "", 100),
+        # Its `buffer_size`, a default of its own, went before what the other key says.
+        ("TD3", {"type": "MultiAgentReplayBuffer", "capacity": 100}, "", 1_000_000),
+    ],
+)
+@pytest.mark.parametrize("switch", [None, True, False])
+def test_prioritized_replay_says_whether_the_one_buffer_had_priorities(
+    ray, algorithm, said, kind, capacity, switch
+):
+    """Ray 1.9 - 1.13 had one class of buffers, by a name without priorities, for both."""
+    config = {"env": "Pendulum-v1", "replay_buffer_config": said}
+    if switch is not None:
+        config["prioritized_replay"], kind = switch, "Prioritized" if switch else ""
+    translation = translate(config, algorithm=algorithm, legacy_ray=ray)
+    found = translation.algorithm_config.replay_buffer_config
+    assert (found["type"], found["capacity"]) == (f"{kind}EpisodeReplayBuffer", capacity)
+
+
+def test_the_old_stack_has_the_buffer_that_ray_1_9_called_local():
+    for algorithm, switch, kind in (
+        ("DQN", {}, "MultiAgentPrioritizedReplayBuffer"),
+        ("SAC", {}, "MultiAgentReplayBuffer"),
+        ("SAC", {"prioritized_replay": True}, "MultiAgentPrioritizedReplayBuffer"),
+    ):
+        config = {"env": "CartPole-v1", "replay_buffer_config": {"type": "LocalReplayBuffer"}}
+        made = translate(config | switch, algorithm=algorithm, legacy_ray="1.9.2", api_stack="old")
+        found = made.algorithm_config.replay_buffer_config["type"]
+        assert getattr(found, "__name__", found) == kind
+
+
+@pytest.mark.parametrize(
+    "config", [{"replay_sequence_length": 4}, {"multiagent": {"replay_mode": "lockstep"}}]
+)
+def test_what_no_ray_replayed_by_priorities_is_refused_on_the_old_stack(config):
+    asked = {"algorithm": "DQN", "legacy_ray": "1.12.1", "api_stack": "old"}
+    (finding,) = (f for f in translate(config, **asked).report if f.verdict == "refused")
+    assert "prioritized_replay" in finding.hint
+    assert not translate({**config, "prioritized_replay": False}, **asked).refused
+
+
+@pytest.mark.parametrize(
+    ("ray", "config"),
+    [
+        ("0.6.6", {"parameter_noise": True}),
+        ("1.13.0", {"exploration_config": {"type": "ParameterNoise"}}),
+    ],
+)
+def test_noise_on_weights_is_for_whole_episodes_on_the_old_stack_too(ray, config):
+    made = translate(config, algorithm="DQN", legacy_ray=ray, api_stack="old")
+    assert setting(made, "env_runners.batch_mode") == "complete_episodes"
+
+
 def test_an_lstm_knows_its_sequences():
     config = {"model": {"use_lstm": True}}
     assert one(config, "rl_module.model_config.max_seq_len") == 20
