@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -112,8 +113,23 @@ _NEAR = 1e-3
 _NEAR_ALPHA = 0.01
 
 
+#: Ways to explore that are no bandit's, with which arms were chosen by what is expected alone.
+BY_EXPECTATION = ("Random", "SoftQ", "EpsilonGreedy", "StochasticSampling")
+#: What a module is given for them.
+_EXPECTING = ("epsilon", "soft_q_temperature")
+
+
 def read(policy: PolicyState, settings: ModelSettings) -> Reading:
-    """Reads the posterior of a policy."""
+    """Reads the posterior of a policy.
+
+    Raises:
+        NotYetError: It is an old policy that explored in another way than a bandit's.
+    """
+    asked = settings.config.get("exploration_config")
+    kind = asked.get("type") if isinstance(asked, Mapping) else None
+    if not policy.is_module and isinstance(kind, str) and kind.split(".")[-1] in BY_EXPECTATION:
+        raise not_yet(f"a bandit that explored by {kind}", where_of(policy))
+    expecting = _expecting(policy)
     arrays = posterior(policy)
     named = Named(policy, settings, arrays, "posterior", TABLE)
     alpha = _alpha(named)
@@ -127,8 +143,10 @@ def read(policy: PolicyState, settings: ModelSettings) -> Reading:
         )
     sampling = settings.algorithm == "BanditLinTS"
     times = _times(policy, plain=sampling or items is not None)
-    graph = _graph(named, items, times)
+    bonus = 0.0 if sampling or expecting else BONUS[items is not None]
+    graph = _graph(named, items, times, bonus)
     options = {"alpha": alpha, "lambda_": settings.model.get("lambda_"), "sampling": sampling}
+    options |= expecting
     options |= {} if times == 1.0 else {"times": times}
     if sampling:
         options["drawn_from"] = _drawn_from(policy)
@@ -152,6 +170,12 @@ def _times(policy: PolicyState, *, plain: bool) -> float:
     if policy.is_module:
         return float(policy.extra.get("module_config", {}).get("times", 1.0))
     return 1.0 if plain or isinstance(policy.weights, dict) else 2.0
+
+
+def _expecting(policy: PolicyState) -> dict[str, Any]:
+    """What a module explores with in the place of a bandit's own way, if anything."""
+    told = policy.extra.get("module_config", {})
+    return {name: told[name] for name in _EXPECTING if told.get(name) is not None}
 
 
 def _drawn_from(policy: PolicyState) -> str:
@@ -184,10 +208,9 @@ def _table(named: Named) -> tuple[Box, int] | None:
     return table, start
 
 
-def _graph(named: Named, items: tuple[Box, int] | None, times: float) -> Graph:
+def _graph(named: Named, items: tuple[Box, int] | None, times: float, bonus: float) -> Graph:
     count, size = named.arrays[f"{ARMS}.theta"].shape
     build = Builder()
-    bonus = 0.0 if named.settings.algorithm == "BanditLinTS" else BONUS[items is not None]
     actions: Space | None = named.policy.action_space
     if items is None:
         named.require_inputs((size,))

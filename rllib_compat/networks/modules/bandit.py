@@ -9,12 +9,14 @@ import gymnasium
 import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.torch.torch_rl_module import TorchRLModule
+from ray.rllib.utils.schedules.scheduler import Scheduler
 from torch import Tensor
 
 from rllib_compat.networks.families.bandit import BONUS, ITEM
 from rllib_compat.networks.ops.in_torch import linear_bandit
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.public import public
+from rllib_compat.ray_versions import modules
 
 #: Whose covariance weights are drawn with.
 POSTERIOR, PRIOR = "posterior", "prior"
@@ -39,6 +41,10 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
     drawn around the posterior's mean, with the covariance of `drawn_from`: `posterior`, or `prior`,
     as in every Ray that had it, which made its distribution once. With `times`, what is expected
     counts so often beside the bonus: twice with Ray's TensorFlow policy.
+
+    With `epsilon` (a number, or a schedule `[[step, epsilon], …]`) or `soft_q_temperature`, arms are
+    chosen by what is expected of them alone: any arm with the probability epsilon, or drawn by
+    what is expected, divided by the temperature.
     """
 
     def setup(self) -> None:
@@ -60,6 +66,17 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
             )
         self._sampling, self._alpha = options["sampling"], options["alpha"]
         self._times = options.get("times", 1.0)
+        epsilon, self._temperature = (options.get(n) for n in ("epsilon", "soft_q_temperature"))
+        self._by_expectation = epsilon is not None or self._temperature is not None
+        if self._by_expectation and self._items:
+            raise ConfigError(
+                "A bandit that chooses among items explores in its own way alone.",
+                where="exploration_config",
+                fix="Leave it out: in Ray 1.13.0, no other way took such observations.",
+            )
+        self.epsilon_schedule = Scheduler(
+            fixed_value_or_schedule=0.0 if epsilon is None else epsilon, framework="torch"
+        )
         arms, size = 1 if self._items else int(self.action_space.n), inner.shape[-1]
         prior = options["lambda_"]
         prior = _PRECISION[self._items] if prior is None else prior
@@ -113,8 +130,13 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
 
     def rate_actions(self, batch: Mapping[str, Any]) -> Tensor:
         """What each arm or item is thought to be worth, `[B, n]`, without drawing."""
-        rate = self.expected if self._sampling else self.bounds
+        is_expected = self._sampling or self._by_expectation
+        rate = self.expected if is_expected else self.bounds
         return rate(batch[Columns.OBS])
+
+    def compute_q_values(self, batch: Mapping[str, Any]) -> dict[str, Tensor]:
+        """The same as `qf_preds`, by which Q-networks explore."""
+        return {"qf_preds": self.rate_actions(batch)}
 
     def _scores(self, seen: Tensor, theta: Tensor) -> Tensor:
         return seen @ theta[0] if self._items else seen @ theta.T
@@ -126,6 +148,10 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
         """What is best: with the bonus where there is one, as ever, and without drawing."""
         return {Columns.ACTIONS: self.rate_actions(batch).argmax(-1)}
 
-    def _forward_exploration(self, batch: Mapping[str, Any], **_: object) -> dict[str, Any]:
+    def _forward_exploration(
+        self, batch: Mapping[str, Any], t: int = 0, **_: object
+    ) -> dict[str, Any]:
+        if self._by_expectation:
+            return modules.explore(self, batch, t, temperature=self._temperature)
         rate = self.sampled if self._sampling else self.bounds
         return {Columns.ACTIONS: rate(batch[Columns.OBS]).argmax(-1)}

@@ -169,6 +169,40 @@ def test_an_old_config_says_alpha_and_lambda_in_its_model():
         _ = translate(old, algorithm="BanditLinTS").algorithm_config
 
 
+@pytest.mark.parametrize("algorithm", ["BanditLinTS", "BanditLinUCB"])
+@pytest.mark.parametrize(
+    ("asked", "chances"),
+    [
+        ({"type": "Random"}, [1 / 3, 1 / 3, 1 / 3]),
+        ({"type": "SoftQ", "temperature": 0.5}, [0.106, 0.788, 0.106]),
+        ({"type": "StochasticSampling"}, [0.212, 0.576, 0.212]),
+        ({"type": "EpsilonGreedy", "initial_epsilon": 0.3}, [0.1, 0.8, 0.1]),
+    ],
+)
+def test_other_ways_to_explore_choose_by_what_is_expected_as_in_ray_1_13(algorithm, asked, chances):
+    old = {"env": "CartPole-v1", "exploration_config": asked}
+    translation = translate(old, algorithm=algorithm, legacy_ray="1.13.0")
+    spaces = {MODULE: (VECTOR, gymnasium.spaces.Discrete(ARMS))}
+    learner = translation.algorithm_config.build_learner(spaces=spaces)
+    ones = torch.ones(1, SIZE)
+    # With a prior of 1, a step of the second arm lets it expect four fifths of the reward.
+    learner.observe({MODULE: (ones, torch.tensor([1]), torch.tensor([1.25]), None)})
+    module = learner.module[MODULE].unwrapped()
+    assert module.forward_inference({Columns.OBS: ones})[Columns.ACTIONS].item() == 1
+    seen = {Columns.OBS: ones.expand(4000, SIZE)}
+    acts = module.forward_exploration(seen, t=0)[Columns.ACTIONS]
+    found = np.bincount(acts.numpy(), minlength=ARMS) / len(acts)
+    np.testing.assert_allclose(found, chances, atol=0.03)
+
+
+def test_items_are_chosen_in_the_bandits_own_way_alone():
+    old = {"env": "CartPole-v1", "exploration_config": {"type": "SoftQ"}}
+    config = translate(old, algorithm="BanditLinUCB").algorithm_config
+    with pytest.raises(ConfigError, match="items") as told:
+        config.build_learner(spaces={MODULE: (ITEMS, gymnasium.spaces.Discrete(ARMS))})
+    assert told.value.where == "exploration_config"
+
+
 @pytest.mark.parametrize("wrong", [{"alpha": 0.0}, {"lambda_": -1.0}])
 def test_a_posterior_that_is_none_is_told(wrong):
     config = configs.todays_config("BanditLinUCB").environment("CartPole-v1")
