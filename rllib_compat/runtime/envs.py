@@ -60,8 +60,8 @@ def adapt_env(settings: EnvSettings) -> str | type | None:
                 return name
         elif isinstance(env, type):
             # Whether it is an Atari game is known only of an instance.
-            adapted = atari.changes_games(settings) or settings.checks_observations
-            current = _is_modern_class(env) and not adapted
+            checked = settings.checks_observations or settings.old_stack
+            current = _is_modern_class(env) and not (checked or atari.changes_games(settings))
             if current or hasattr(env, "is_adapted"):
                 return env
     label = env if isinstance(env, str) else getattr(env, "__name__", type(env).__name__)

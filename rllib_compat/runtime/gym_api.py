@@ -63,7 +63,7 @@ def adapt_single_agent(env: object, settings: EnvSettings) -> gymnasium.Env[Any,
     """Wraps `env`, unless it is a gymnasium environment and no setting needs an adapter."""
     if settings.plain and isinstance(env, gymnasium.Env) and has_gymnasium_api(env):
         if settings.old_stack:
-            return _cast_in_place(env, settings) if settings.checks_observations else env
+            return _cast_in_place(env, settings)
         if not has_lists(spaces.from_object(env.observation_space)):
             if not settings.checks_observations:
                 return env

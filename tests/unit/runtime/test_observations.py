@@ -127,6 +127,20 @@ def test_an_environment_of_gymnasium_is_checked_and_stays_the_users():
         old_stack.step(0)
 
 
+@pytest.mark.parametrize("ray", [None, "2.40.0"])
+def test_the_old_api_stack_names_another_shape_whatever_the_ray(ray):
+    """Ray's preprocessors and models raised AttributeError and numpy's errors."""
+
+    class Wrong(OfGymnasium):
+        def step(self, action):
+            return None, 0.0, False, False, {}
+
+    env = adapt_env(EnvSettings(Wrong, legacy_ray=ray, old_stack=True))({})
+    env.reset()
+    with pytest.raises(ObservationError, match="does not fit it"):
+        env.step(0)
+
+
 class OfTodaysRay(MultiAgentEnv):
     """Declares all that the installed Ray wants, and gives an observation of another shape."""
 
