@@ -16,7 +16,11 @@ from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
 from ray.rllib.utils.schedules.scheduler import Scheduler
 
 from rllib_compat.algorithms.base import Batch, Loss, register
-from rllib_compat.algorithms.objectives import summed_actor_critic_terms
+from rllib_compat.algorithms.objectives import (
+    explained_variance,
+    norm_of,
+    summed_actor_critic_terms,
+)
 from rllib_compat.algorithms.pg import (
     PolicyGradientLearner,
     SynchronousAlgorithm,
@@ -89,7 +93,8 @@ class A2CTorchLearner(PolicyGradientLearner):
         valid = batch[Columns.LOSS_MASK]
         distribution = self.action_distribution(module_id, out)
         logp = distribution.logp(batch[Columns.ACTIONS])
-        errors = self.values(module_id, batch, out) - batch[Postprocessing.VALUE_TARGETS]
+        values, targets = self.values(module_id, batch, out), batch[Postprocessing.VALUE_TARGETS]
+        errors = values - targets
         policy_loss, vf_loss, entropy = self.terms(
             logp[valid],
             batch[Postprocessing.ADVANTAGES][valid],
@@ -99,7 +104,13 @@ class A2CTorchLearner(PolicyGradientLearner):
         # Without a critic it gets gradients of zero: see `pg`.
         weight = config.vf_loss_coeff if config.use_critic else 0.0
         entropy_coeff = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()
-        logged = {"policy_loss": policy_loss, "vf_loss": vf_loss, "policy_entropy": entropy}
+        logged = {
+            "policy_loss": policy_loss,
+            "vf_loss": vf_loss,
+            "policy_entropy": entropy,
+            "vf_explained_var": explained_variance(targets[valid], values[valid].detach()),
+            "var_gnorm": norm_of(self.module[module_id].unwrapped()),
+        }
         return policy_loss + weight * vf_loss - entropy_coeff * entropy, logged
 
     def apply_gradients(self, gradients_dict: Mapping[Any, torch.Tensor]) -> None:

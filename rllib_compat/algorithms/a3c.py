@@ -11,7 +11,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ray.rllib.utils.metrics import NUM_ENV_STEPS_SAMPLED_LIFETIME
+from ray.rllib.utils.metrics import (
+    NUM_ENV_STEPS_SAMPLED_LIFETIME,
+    SYNCH_WORKER_WEIGHTS_TIMER,
+    TIMERS,
+)
 from ray.rllib.utils.numpy import convert_to_numpy
 
 from rllib_compat.algorithms.a2c import A2C, A2CConfig, A2CTorchLearner
@@ -36,6 +40,10 @@ if TYPE_CHECKING:
 
 #: Module and name of a parameter → array.
 Gradients = Mapping[tuple[str, str], Any]
+
+
+#: What it measures for old results: how long it waits for gradients, and makes a step with them.
+WAIT_TIMER, STEP_TIMER = (TIMERS, "grad_wait"), (TIMERS, "apply_grad")
 
 
 @frozen
@@ -79,11 +87,12 @@ class A3C(A2C):
             self._learn_from(self._request()(self.env_runner))
         else:
             env_runners.ask_env_runners(group, self._request())
-            for index, computed in env_runners.answers_of_env_runners(
-                group, self.config.sample_timeout_s
-            ):
+            with self.metrics.log_time(WAIT_TIMER):
+                answers = env_runners.answers_of_env_runners(group, self.config.sample_timeout_s)
+            for index, computed in answers:
                 self._learn_from(computed)
-                env_runners.ask_env_runners(group, self._request(), only=index)
+                with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
+                    env_runners.ask_env_runners(group, self._request(), only=index)
         sync_local_env_runner(self)
         return None
 
@@ -102,12 +111,11 @@ class A3C(A2C):
     def _learn_from(self, computed: WorkerGradients) -> None:
         training_steps.log_of_env_runners(self, [computed.sampled])
         training_steps.log_of_learners(self, [computed.learned])
-        training_steps.foreach_learner(
-            self,
-            partial(
-                learners.apply_gradients, gradients=computed.gradients, timesteps=self._timesteps()
-            ),
+        step = partial(
+            learners.apply_gradients, gradients=computed.gradients, timesteps=self._timesteps()
         )
+        with self.metrics.log_time(STEP_TIMER):
+            training_steps.foreach_learner(self, step)
 
 
 class A3CConfig(A2CConfig):

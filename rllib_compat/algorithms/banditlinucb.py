@@ -15,6 +15,7 @@ from ray.rllib.utils.metrics import (
     ALL_MODULES,
     ENV_RUNNER_SAMPLING_TIMER,
     LEARNER_RESULTS,
+    LEARNER_UPDATE_TIMER,
     TIMERS,
 )
 
@@ -67,13 +68,17 @@ class Bandit(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no t
         if not episodes:  # every env runner has failed
             return
         steps = steps_of(episodes)
-        training_steps.foreach_learner(self, partial(BanditLearner.observe, steps=steps))
+        with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
+            training_steps.foreach_learner(self, partial(BanditLearner.observe, steps=steps))
+        latency = self.metrics.peek((TIMERS, LEARNER_UPDATE_TIMER))
         env_runners.send_weights(self, self.env_runner_group)
         module_steps = sum(len(rewards) for _, _, rewards, _ in steps.values())
         for whose, count in (("env", sum(map(len, episodes))), ("module", module_steps)):
             for name in (f"num_{whose}_steps_trained", f"num_{whose}_steps_trained_lifetime"):
                 add_up(self.metrics, (LEARNER_RESULTS, ALL_MODULES, name), count)
         for module_id, (_, _, _, regrets) in steps.items():
+            key = (LEARNER_RESULTS, module_id, "update_latency")
+            self.metrics.log_value(key, latency, window=1)
             if regrets is not None:
                 total = self._regrets[module_id] = self._regrets.get(module_id, 0.0) + float(
                     regrets.sum()

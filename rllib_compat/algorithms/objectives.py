@@ -56,6 +56,14 @@ def clipped_surrogate(ratios: torch.Tensor, advantages: torch.Tensor, clip: floa
     return torch.minimum(advantages * ratios, advantages * ratios.clamp(1 - clip, 1 + clip))
 
 
+@torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+def norm_of(module: torch.nn.Module) -> torch.Tensor:
+    """The norm of all weights of a module."""
+    norms = [weight.norm() for weight in module.parameters()]
+    whole: torch.Tensor = torch.stack(norms).norm()
+    return whole
+
+
 def explained_variance(targets: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """How much of the targets' variance a critic explains: 1 for all of it, and at least -1."""
     return (1 - (targets - values).var() / targets.var()).clamp(min=-1.0)

@@ -135,13 +135,15 @@ class Rounds:
         Returns:
             The TD errors of each module whose learner logs them, one a transition.
         """
-        return training_steps.update_learners_with_arrays(
+        errors = training_steps.update_learners_with_arrays(
             self._algorithm,
             batches,
             count,
             now=self.steps if now is None else now,
             reported=not self.in_process,
         )
+        self._algorithm.td_errors = errors  # results have those of the last batch
+        return errors
 
     def learn_from_episodes(self, episodes: list[Any]) -> None:
         """Lets the learners learn once from episodes, and change them."""

@@ -177,15 +177,17 @@ class SequenceReplayAlgorithm(RemovedAlgorithm, Algorithm):  # type: ignore[misc
             module_id: cut.batch(sequences, weights) for module_id, (sequences, weights) in drawn
         }
         rounds.learn(batches, count * cut.steps)
-        if not config.prioritized_replay:
-            return
         results = training_steps.foreach_learner(self, _errors)
-        for module_id in batches:
-            errors = np.concatenate(
-                [errors[module_id] for errors in results if module_id in errors]
-            )
-            if len(errors) == count:  # a policy that is not trained has none
-                self._kept.prioritize({module_id: errors})
+        found = {
+            module_id: np.concatenate(parts)
+            for module_id in batches
+            if (parts := [errors[module_id] for errors in results if module_id in errors])
+        }
+        self.td_errors = found
+        if config.prioritized_replay:
+            # A policy that is not trained has none.
+            whole = {name: errors for name, errors in found.items() if len(errors) == count}
+            self._kept.prioritize(whole)
 
 
 def _sequences(config: AlgorithmConfig, episodes: list[Any]) -> list[tuple[str, Sequence]]:

@@ -22,6 +22,7 @@ from rllib_compat.algorithms.legacy_training import LegacyTraining
 from rllib_compat.algorithms.objectives import (
     clipped_surrogate,
     explained_variance,
+    norm_of,
     summed_actor_critic_terms,
 )
 from rllib_compat.algorithms.ppo import real_rows
@@ -132,6 +133,7 @@ class LegacyVTraceLearner:
             },
         )
         terms["vf_explained_var"] = explained_variance(targets, chosen)
+        terms["var_gnorm"] = norm_of(module)
         self.metrics.log_dict(terms, key=module_id, window=1)
         return terms.pop("total_loss")
 
@@ -299,7 +301,8 @@ class LegacyAPPOLearner(LegacyVTraceLearner):
     ) -> dict[str, Any]:
         weight = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()  # type: ignore[attr-defined]
         kl_weight = self.curr_kl_coeffs_per_module[module_id]  # type: ignore[attr-defined]
-        ratios = trusted_ratios(of["logp"], of["behaviour"], of["judge"])
+        trust = trust_in_actions(of["behaviour"], of["judge"])
+        ratios = trust * (of["logp"] - of["behaviour"]).exp()
         policy_loss = -clipped_surrogate(ratios, of["gains"], config.clip_param).mean()
         vf_loss = 0.5 * of["errors"].square().mean()
         entropy, kl = of["entropy"].mean(), of["kl"].mean()
@@ -307,14 +310,11 @@ class LegacyAPPOLearner(LegacyVTraceLearner):
         if config.use_kl_loss:
             loss = loss + kl_weight * kl
         logged = {"policy_loss": policy_loss, "vf_loss": vf_loss, "entropy": entropy}
+        if self._traces():
+            logged |= {"mean_IS": trust.mean(), "var_IS": trust.var()}
         return {"total_loss": loss, "mean_kl_loss": kl.detach(), **logged}
 
 
-def trusted_ratios(
-    logp: torch.Tensor, behaviour: torch.Tensor, judge: torch.Tensor
-) -> torch.Tensor:
-    """How much likelier actions are now than when they were taken: APPO's.
-
-    What the target policy (`judge`) finds too unlikely is trusted less.
-    """
-    return (behaviour - judge).exp().clamp(0.0, 2.0) * (logp - behaviour).exp()
+def trust_in_actions(behaviour: torch.Tensor, judge: torch.Tensor) -> torch.Tensor:
+    """How much actions count in APPO: more where the target policy, the `judge`, took others."""
+    return (behaviour - judge).exp().clamp(0.0, 2.0)

@@ -322,7 +322,8 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]
             kwargs["result"].pop("evaluation", None)  # an older one, as the metrics still have it
         self.evaluated = False
         metrics.count_steps_read(algorithm, kwargs["result"])
-        self.results.complete(kwargs["result"], algorithm.config)
+        td_errors = getattr(algorithm, "td_errors", {})
+        self.results.complete(kwargs["result"], algorithm.config, td_errors)
         if isinstance(plan := getattr(algorithm, "legacy_step", None), RunningPlan):
             plan.complete(kwargs["result"])
         self._algorithm_event("on_train_result", kwargs)

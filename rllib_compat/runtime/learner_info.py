@@ -53,10 +53,14 @@ class LearnerInfo(dict[str, Any]):
 def names_only_policy(algorithm: str, config: Mapping[str, Any]) -> bool:
     """Whether results of Ray 0.5 – 0.8 had the id of a single policy.
 
-    Those of optimizers with a replay buffer did, and PPO's on TensorFlow.
+    Those of optimizers with a replay buffer did, DDPPO's, and PPO's on TensorFlow.
     """
     torch = config.get("use_pytorch") or config.get("framework") == "torch"
-    return (algorithm == "PPO" and not torch) or not config.keys().isdisjoint(_REPLAYING)
+    return (
+        algorithm == "DDPPO"
+        or (algorithm == "PPO" and not torch)
+        or not config.keys().isdisjoint(_REPLAYING)
+    )
 
 
 def arrange(by_policy: LearnerInfo, ray: Version | None, *, named: bool) -> LearnerInfo:
@@ -79,9 +83,10 @@ def arrange(by_policy: LearnerInfo, ray: Version | None, *, named: bool) -> Lear
 def numbers_of(of_policy: Any) -> Any:
     """Returns a policy's numbers and its model's metrics, as until Ray 1.2."""
     stats = dict.get(of_policy, "learner_stats") if isinstance(of_policy, dict) else None
-    return (
-        of_policy if stats is None else LearnerInfo({**stats, "model": of_policy.get("model", {})})
-    )
+    if stats is None:
+        return of_policy
+    errors = {name: of_policy[name] for name in ("td_error",) if dict.__contains__(of_policy, name)}
+    return LearnerInfo({**stats, **errors, "model": of_policy.get("model", {})})
 
 
 def _is_numbers(stats: Mapping[str, Any]) -> bool:
@@ -114,6 +119,8 @@ LEARNER_STATS = {
     "qf_min": "min_q",
     "td_error_mean": "mean_td_error",
     "pi_loss": "policy_loss",
+    "vf_explained_variance": "vf_explained_var",
+    "moving_avg_sqd_adv_norm": "moving_average_sqd_adv_norm",
 }
 # The same for the losses of SAC and CQL.
 ACTOR_CRITIC_STATS = {"policy_loss": "actor_loss", "qf_loss": "critic_loss"}

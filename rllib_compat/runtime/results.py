@@ -8,9 +8,11 @@ episode, summarized over the smoothing window as in RLlib.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from itertools import chain, product
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -111,6 +113,8 @@ def _total(by_agent: Mapping[Any, Any]) -> int:
 _TRAINED = "learners/__all_modules__/num_env_steps_trained"
 # The learner connectors, which convert episodes to tensors on the learner's device.
 _LOADED = "learners/__all_modules__/learner_connector/connector_pipeline_timer"
+# The time that IMPALA and APPO wait for samples.
+_SAMPLED = "timers/sample"
 _AGENTS_TRAINED = "learners/__all_modules__/num_module_steps_trained"
 RENAMED = (
     RenamedKey("timesteps_total", ("num_env_steps_sampled_lifetime",)),
@@ -130,7 +134,13 @@ RENAMED = (
     RenamedKey("agent_timesteps_total", ("env_runners/num_agent_steps_sampled_lifetime",), _total),
     RenamedKey("info/num_steps_sampled", ("num_env_steps_sampled_lifetime",)),
     RenamedKey("info/num_steps_trained", (f"{_TRAINED}_lifetime", "info/num_env_steps_trained")),
-    RenamedKey("info/num_weight_syncs", ("apex/num_weight_syncs",)),
+    RenamedKey("info/num_steps_trained_this_iter", (_TRAINED,)),
+    *(
+        RenamedKey(f"{place}/num_weight_syncs", ("apex/num_weight_syncs",))
+        for place in ("info", "counters")
+    ),
+    RenamedKey("counters/num_steps_trained", (f"{_TRAINED}_lifetime",)),
+    RenamedKey("counters/num_steps_trained_this_iter", (_TRAINED,)),
     RenamedKey("info/replay_shard_0", ("apex/replay_shard_0",), dict),
     *(
         RenamedKey(f"{place}{name}", (path,), convert)
@@ -144,14 +154,17 @@ RENAMED = (
     ),
     RenamedKey("num_env_steps_sampled_this_iter", ("env_runners/num_env_steps_sampled",)),
     RenamedKey("num_env_steps_trained_this_iter", (_TRAINED,)),
-    RenamedKey("timers/sample_time_ms", ("timers/env_runner_sampling_timer",), _ms),
+    RenamedKey("timers/sample_time_ms", ("timers/env_runner_sampling_timer", _SAMPLED), _ms),
     RenamedKey("timers/learn_time_ms", ("timers/learner_update_timer",), _ms),
     RenamedKey("timers/load_time_ms", (_LOADED,), _ms),
     RenamedKey("timers/update_time_ms", ("timers/synch_weights",), _ms),
     RenamedKey("timers/synch_weights_time_ms", ("timers/synch_weights",), _ms),
     RenamedKey("timers/training_iteration_time_ms", ("timers/training_iteration",), _ms),
+    # Those of A3C.
+    RenamedKey("timers/grad_wait_time_ms", ("timers/grad_wait",), _ms),
+    RenamedKey("timers/apply_grad_time_ms", ("timers/apply_grad",), _ms),
     # As the optimizers of Ray 0.5 – 0.8 had them.
-    RenamedKey("info/sample_time_ms", ("timers/env_runner_sampling_timer",), _ms),
+    RenamedKey("info/sample_time_ms", ("timers/env_runner_sampling_timer", _SAMPLED), _ms),
     RenamedKey("info/grad_time_ms", ("timers/learner_update_timer",), _ms),
     RenamedKey("info/update_time_ms", ("timers/synch_weights",), _ms),
     RenamedKey("info/load_time_ms", (_LOADED,), _ms),
@@ -170,9 +183,18 @@ SAMPLER_PERF = tuple(
     )
 )
 
+# What the thread does in which IMPALA and APPO learn → its timer.
+THREAD_TIMES = {
+    "grad": "learner_thread_update_timer",
+    "load": "gpu_loader_load_to_gpu_timer",
+    "load_wait": "gpu_loader_queue_wait_timer",
+    "dequeue": "learner_thread_in_queue_wait_timer",
+}
+
 # Counters of trained steps, which are 0 before the first update.
 COUNTED = (
     "info/num_steps_trained",
+    "info/num_steps_trained_this_iter",
     *(f"{place}num_{whose}_steps_trained" for place in ("info/", "") for whose in ("env", "agent")),
 )
 
@@ -198,6 +220,7 @@ THROUGHPUTS = {
     "sample_time_ms": ("sample_throughput", "env_runners/num_env_steps_sampled"),
     "learn_time_ms": ("learn_throughput", _TRAINED),
     "load_time_ms": ("load_throughput", _TRAINED),
+    "apply_grad_time_ms": ("apply_grad_throughput", _TRAINED),
 }
 
 # A throughput → its name below `info` in Ray 0.5 – 0.8.
@@ -216,16 +239,23 @@ class LegacyResults:
         self._form = ray, names_only_policy
         self._history: list[EpisodeRecord] = []
         self._counted = {"timesteps_total": 0, "episodes_total": 0}
+        self._thread = LearnerThreadStatistics()
         # The last statistics of each policy, for algorithms that learn asynchronously.
         self._learned: dict[str, Any] = {}
 
-    def complete(self, result: dict[str, Any], config: AlgorithmConfig) -> None:
+    def complete(
+        self,
+        result: dict[str, Any],
+        config: AlgorithmConfig,
+        td_errors: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         """Adds the legacy keys to `result`.
 
         Args:
             result: The result of `Algorithm.train()`.
             config: The algorithm's config, with the size of the smoothing window and whether custom
                 metrics are reduced.
+            td_errors: The TD errors of each policy's last batch.
         """
         window = config.metrics_num_episodes_for_smoothing
         new = _take_records(result)
@@ -255,6 +285,8 @@ class LegacyResults:
             so_far = episodes_before + result["episodes_this_iter"]
             result["episodes_total"] = max(result["episodes_total"] or 0, so_far)
             self._counted["episodes_total"] = result["episodes_total"]
+        else:
+            _count_agents_of_recordings(result)
         info = result.setdefault("info", {})
         # The old API stack has its own statistics there, by all legacy names.
         info["learner"] = LearnerInfo(
@@ -267,7 +299,11 @@ class LegacyResults:
         for policy, stats in result.get("learners", {}).items():
             # Old results had no entry for policies that did not learn.
             if policy != "__all_modules__" and isinstance(stats, Mapping) and set(stats) - HELD:
-                info["learner"][policy] = LearnerInfo(learner_stats=learner_stats(stats))
+                made = LearnerInfo(learner_stats=learner_stats(stats))
+                if policy in td_errors:
+                    errors = np.asarray(td_errors[policy])
+                    made.update(td_error=errors, mean_td_error=float(errors.mean()))
+                info["learner"][policy] = made
                 for name in TARGET_COUNTERS:
                     count = stats.get(name)
                     if count is not None and count == count:  # NaN: none in this iteration
@@ -278,6 +314,7 @@ class LegacyResults:
         if hasattr(config, "broadcast_interval"):  # IMPALA and APPO repeated the last statistics
             self._learned.update(info["learner"])
             info["learner"].update(self._learned)
+            self._thread.complete(result)
         for key in ("sampler_perf", "timers", "off_policy_estimator"):
             result.setdefault(key, {})
         ray, named = self._form
@@ -286,7 +323,7 @@ class LegacyResults:
             if (time := result["timers"].get(name)) and (count := _get(result, steps)):
                 result["timers"][throughput] = float(count) / time * 1000.0
                 if throughput in PEAKS:
-                    info[PEAKS[throughput]] = result["timers"][throughput]
+                    info[PEAKS[throughput]] = info[throughput] = result["timers"][throughput]
         _repeat(result)
 
     @property
@@ -297,6 +334,48 @@ class LegacyResults:
     def summary(self, config: AlgorithmConfig) -> dict[str, Any]:
         """Summarizes the episodes in the smoothing window."""
         return summarize(self._history, 0, keep_metrics=config.keep_per_episode_custom_metrics)
+
+
+def _count_agents_of_recordings(result: dict[str, Any]) -> None:
+    """Counts the steps of a recording as those of the one agent that it is of."""
+    steps, learned = result.get("num_env_steps_sampled"), _get(result, _TRAINED)
+    if steps is None:
+        return
+    result.setdefault("num_env_steps_sampled_this_iter", int(learned or 0))
+    result.setdefault("agent_timesteps_total", steps)
+    for place in ("info/", "", "counters/"):
+        if _get(result, path := f"{place}num_agent_steps_sampled") is None:
+            _set(result, path, steps)
+
+
+class LearnerThreadStatistics:
+    """The statistics of the thread in which IMPALA and APPO learn, as old Rays had them."""
+
+    def __init__(self) -> None:
+        # As many lengths of the queue as the statistics are of.
+        self._lengths: deque[float] = deque(maxlen=50)
+        self._count = self._broadcasts = 0
+
+    def complete(self, result: dict[str, Any]) -> None:
+        """Adds them to a result; those of the old API stack are there."""
+        info, found = result["info"], _get(result, "learners/__all_modules__")
+        if not isinstance(found, Mapping):
+            return
+        length = float(found.get("queue_size_learner_thread_queue", 0))
+        self._lengths.append(0.0 if length != length else length)  # NaN: nothing was measured
+        self._count += 1
+        self._broadcasts += int(result.get("num_weight_broadcasts", 0))
+        info["num_weight_broadcasts"] = info["num_weight_syncs"] = self._broadcasts
+        info["learner_queue"] = {
+            "size_count": self._count,
+            "size_mean": float(np.mean(self._lengths)),
+            "size_std": float(np.std(self._lengths)),
+            "size_quantiles": np.percentile(self._lengths, [0, 10, 50, 90, 100]).tolist(),
+        }
+        info["timing_breakdown"] = {
+            f"learner_{name}_time_ms": _ms(found.get(timer, 0.0))
+            for name, timer in THREAD_TIMES.items()
+        } | {"optimizer_step_time_ms": _ms(_get(result, "timers/training_step") or 0.0)}
 
 
 def complete_evaluation(result: dict[str, Any], config: AlgorithmConfig) -> dict[str, Any]:
@@ -403,7 +482,8 @@ def _rename(result: dict[str, Any], rows: Iterable[RenamedKey]) -> None:
     if result.get("sampler_perf"):  # nothing was rendered
         result["sampler_perf"].setdefault("mean_env_render_ms", 0.0)
     if "learn_time_ms" in result.get("timers", {}):  # Ray 2.40 does not measure the loading
-        result["timers"].setdefault("load_time_ms", 0.0)
+        for place in (result["timers"], result.setdefault("info", {})):
+            place.setdefault("load_time_ms", 0.0)
         result["timers"].setdefault("load_throughput", 0.0)
 
 

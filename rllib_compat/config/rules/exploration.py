@@ -310,7 +310,7 @@ _EXPECTING: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 }
 
 
-def exploration_config_of_bandits(value: object, context: Context) -> Outcome:
+def exploration_config_of_bandits(value: Any, context: Context) -> Outcome:
     """Nothing, if it asks for what the algorithm's name says, or one of the ways of Q-networks.
 
     With these, policies of Ray 1.13.0 chose by what they expected, without a bonus.

@@ -42,8 +42,8 @@ class LinearBanditModule(TorchRLModule):  # type: ignore[misc]  # Ray has no typ
     as in every Ray that had it, which made its distribution once. With `times`, what is expected
     counts so often beside the bonus: twice with Ray's TensorFlow policy.
 
-    With `epsilon` (a number, or a schedule `[[step, epsilon], …]`) or `soft_q_temperature`, arms are
-    chosen by what is expected of them alone: any arm with the probability epsilon, or drawn by
+    With `epsilon` (a number, or a schedule `[[step, epsilon], …]`) or `soft_q_temperature`, arms
+    are chosen by what is expected of them alone: any arm with the probability epsilon, or drawn by
     what is expected, divided by the temperature.
     """
 

@@ -205,7 +205,8 @@ def test_two_updates_give_the_weights_that_ray_1_13_had_after_them(case):
         assert any(np.abs(after[name] - before[name]).max() > 1e-4 for name in after)
         theirs = recorded.below(f"told.{number}")
         compared = told.keys() & theirs.keys() & set(TOLD)
-        if recorded.recurrent:  # which the old Ray computed of padding, too
+        # The old Ray computed it of padding, too; and today's MARWIL of other rows.
+        if recorded.recurrent or recorded.algorithm == "MARWIL":
             compared -= {"vf_explained_var"}
         assert len(compared) >= (1 if recorded.algorithm == "MARWIL" else 4)
         for name in compared - ({"total_loss"} if recorded.algorithm in REPLAYING else set()):

@@ -1,6 +1,7 @@
 """The legacy keys of a result."""
 
 import copy
+import math
 import pickle
 from types import SimpleNamespace
 
@@ -176,6 +177,32 @@ def test_an_iteration_that_learned_nothing_tells_what_the_learner_told_last():
         nothing = result(learners={"__all_modules__": {}})
         results.complete(nothing, settings)
         assert list(nothing["info"]["learner"]) == told
+
+
+def test_a_policy_has_the_td_errors_of_its_last_batch():
+    errors = np.array([0.5, 1.5])
+    today = result(learners={"p": {"total_loss": 3.0}, "frozen": {}})
+    LegacyResults().complete(today, CONFIG, {"p": errors, "frozen": errors})
+    learner = today["info"]["learner"]
+    assert learner["p"]["td_error"] is errors
+    assert learner["p"]["mean_td_error"] == 1.0
+    assert "frozen" not in learner
+
+
+def test_the_thread_that_impala_learns_in_has_the_statistics_that_it_had():
+    config, results = SimpleNamespace(**vars(CONFIG), broadcast_interval=1), LegacyResults()
+    for length in (1, 3, math.nan):
+        of_all = {"queue_size_learner_thread_queue": length, "learner_thread_update_timer": 0.5}
+        today = result(learners={"__all_modules__": of_all}, num_weight_broadcasts=2)
+        results.complete(today, config)
+    info = today["info"]
+    queue = info["learner_queue"]
+    assert (queue["size_count"], queue["size_mean"]) == (3, pytest.approx(4 / 3))
+    assert queue["size_quantiles"][::2] == [0.0, 1.0, 3.0]
+    assert info["timing_breakdown"]["learner_grad_time_ms"] == 500.0
+    assert info["timing_breakdown"]["learner_load_time_ms"] == 0.0
+    assert info["num_weight_broadcasts"] == 6
+    assert "learner_queue" not in completed()["info"], "PPO never had it"
 
 
 def test_rates_are_those_that_were_used():
