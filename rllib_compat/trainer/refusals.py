@@ -279,11 +279,23 @@ def require_recording(algorithm: Algorithm) -> None:
 _TORCH_ERRORS = ("to satisfy the constraint", "probability tensor contains either")
 
 
-def divergence_of(error: Exception) -> CompatError | None:
-    """The error to raise instead of torch's; None if it is another one.
+#: What Ray says of a replay buffer that takes more memory, once full, than there is.
+_BUFFER_ERROR = "max memory usage for replay buffer"
 
-    Old Rays diverged in the same way (on TensorFlow, with NaN as weights and no error).
+
+def failure_of(error: Exception) -> CompatError | None:
+    """The error to raise instead of torch's or Ray's in an iteration; None if it is another one.
+
+    Old Rays diverged in the same way (on TensorFlow, with NaN as weights and no error), and had as
+    little memory.
     """
+    if _BUFFER_ERROR in str(error):
+        return CompatError(
+            f"The replay buffer would not fit into memory: {error}.",
+            where="buffer_size",
+            fix="Set it (or replay_buffer_config.capacity) to as many steps as fit, or take frames "
+            "of fewer bytes.",
+        )
     if not any(said in str(error) for said in _TORCH_ERRORS):
         return None
     return CompatError(

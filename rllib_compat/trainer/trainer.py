@@ -291,7 +291,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         try:
             result: dict[str, Any] = self.algorithm.train()
         except (ValueError, RuntimeError) as error:
-            if (why := refusals.divergence_of(error)) is not None:
+            if (why := refusals.failure_of(error)) is not None:
                 raise why from error
             raise
         self._running.mark_weights_stale()

@@ -36,6 +36,15 @@ def test_an_iteration_that_comes_to_nan_says_what_to_do(draws):
     assert "lr" in error.value.fix
 
 
+def test_a_replay_buffer_that_takes_more_memory_than_there_is_names_its_size():
+    def fills():
+        raise ValueError("Estimated max memory usage for replay buffer is 84.8 GB (…)")
+
+    with pytest.raises(CompatError, match=r"84\.8 GB") as error:
+        step(fills)
+    assert error.value.where == "buffer_size"
+
+
 def test_other_errors_are_the_users():
     def fails():
         raise ValueError("my own")
