@@ -174,8 +174,8 @@ def _times(policy: PolicyState, *, plain: bool) -> float:
 
 def _expecting(policy: PolicyState) -> dict[str, Any]:
     """What a module explores with in the place of a bandit's own way, if anything."""
-    told = policy.extra.get("module_config", {})
-    return {name: told[name] for name in _EXPECTING if told.get(name) is not None}
+    config = policy.extra.get("module_config", {})
+    return {name: config[name] for name in _EXPECTING if config.get(name) is not None}
 
 
 def _drawn_from(policy: PolicyState) -> str:
