@@ -11,6 +11,7 @@ from typing import Any
 from packaging.version import Version
 
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.policy_id import SHARED
 from rllib_compat.ray_versions.types import AnyBatch
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY
 
@@ -31,6 +32,8 @@ class LearnerInfo(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         """Looks the name up where newer or older Rays had it."""
+        if name == ONLY_POLICY and dict.__contains__(self, SHARED):  # the config names no policy
+            return self[SHARED]
         for inner in ("learner_stats", ONLY_POLICY):
             if name != inner and dict.__contains__(self, inner):
                 return self[inner][name]

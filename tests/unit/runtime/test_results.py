@@ -231,6 +231,13 @@ def test_a_policy_that_did_not_learn_has_no_learner_stats():
     assert list(learner) == ["champion"]
 
 
+def test_agents_without_policies_have_the_default_policy():
+    learner = completed(learners={"shared_policy": STATS})["info"]["learner"]
+    assert learner["default_policy"]["learner_stats"]["kl"] == 0.1
+    assert learner["default_policy"]["kl"] == 0.1
+    assert list(learner) == ["shared_policy"]
+
+
 def test_learner_stats_are_found_where_older_rays_had_them():
     learner = completed(learners={"default_policy": STATS, "p1": STATS})["info"]["learner"]
     assert learner["default_policy"]["kl"] == learner["p1"]["kl"] == learner["kl"] == 0.1
