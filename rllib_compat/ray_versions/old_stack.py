@@ -323,13 +323,15 @@ def add_legacy_batch_names() -> None:
 
     `total()` was the agents' steps of a batch of several policies (0.8); `data` the columns. Rows
     and `data` have `dones` again, which is `terminateds` since Ray 2.1; `concat_samples` raises
-    since Ray 2.x as a method, and is a function.
+    since Ray 2.x as a method, and is a function. `batch["dones"]` can be set again: Ray raises a
+    KeyError.
     """
     from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch, concat_samples
 
     if hasattr(SampleBatch, "dont_check_lens"):
         return  # it was done
     rows = SampleBatch.rows
+    SampleBatch.__setitem__ = _takes_dones(SampleBatch.__setitem__)
     MultiAgentBatch.total = MultiAgentBatch.agent_steps
     MultiAgentBatch.concat_samples = SampleBatch.concat_samples = staticmethod(concat_samples)
     SampleBatch.rows = lambda batch: map(_with_dones, rows(batch))
@@ -337,6 +339,13 @@ def add_legacy_batch_names() -> None:
     SampleBatch.seq_lens = property(lambda batch: dict.get(batch, SampleBatch.SEQ_LENS))
     SampleBatch.new_columns = property(lambda batch: list(batch.added_keys))
     SampleBatch.dont_check_lens = False
+
+
+def _takes_dones(put: Callable[[Any, Any, Any], None]) -> Callable[[Any, Any, Any], None]:
+    def set_column(batch: Any, name: Any, column: Any) -> None:
+        put(batch, "terminateds" if isinstance(name, str) and name == "dones" else name, column)
+
+    return set_column
 
 
 def _with_dones(columns: dict[str, Any]) -> dict[str, Any]:
@@ -475,6 +484,16 @@ def worker_with_env(worker: Any, env: Any) -> Any:
     made = type(worker)(**{**given, "env_creator": lambda _: env, "config": config})
     made.set_weights(worker.get_weights(), worker.get_global_vars())
     return made
+
+
+def reads_h5(policy: Any) -> bool:
+    """Whether a policy's model has a method that reads weights; Ray's own raises a ValueError."""
+    from ray.rllib.models import ModelV2
+
+    model = getattr(policy, "model", None)
+    return not isinstance(model, ModelV2) or (
+        type(model).import_from_h5 is not ModelV2.import_from_h5
+    )
 
 
 def observation_space_of(policy: Any) -> Any:

@@ -30,7 +30,8 @@ from rllib_compat.runtime.policy_mapping import ONLY_AGENT, ONLY_POLICY
 
 # Columns whose changes cannot reach the learners.
 _COMPUTED_BY_LEARNERS = ("advantages", "value_targets")
-_GIVEN = ("terminateds", "truncateds", "infos", "t", "eps_id", "agent_index", "unroll_id")
+_ENDS = ("terminateds", "truncateds")
+_GIVEN = (*_ENDS, "infos", "t", "eps_id", "agent_index", "unroll_id")
 
 
 def agent_parts(chunk: Any) -> dict[Any, Any]:
@@ -100,8 +101,9 @@ def write_back(
                 fix="change the rewards, from which it is computed; or pass api_stack='old'",
             )
         if name in _GIVEN:
+            column = f"{name}` (of `dones`)" if name in _ENDS else f"{name}`"
             raise GoneError(
-                f"The column `{name}` cannot be set: the new API stack keeps the environment's.",
+                f"The column `{column} cannot be set: the new API stack keeps the environment's.",
                 where=f"postprocessed_batch[{name!r}]",
                 fix="change it in the environment; or pass api_stack='old'",
             )

@@ -214,6 +214,7 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]
 
     def __init__(self) -> None:
         super().__init__()
+        old_stack.add_legacy_batch_names()
         self.legacy = [instantiate(source) for source in self.sources]
         self.owner: Any = None
         self._methods = {
@@ -393,7 +394,6 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]
 
     def on_sample_batch(self, **kwargs: object) -> None:
         """Calls the callbacks with a sample; until Ray 2.0, a single policy's was not by policy."""
-        old_stack.add_legacy_batch_names()
         samples = kwargs["samples"]
         by_policy = getattr(samples, "policy_batches", {})
         if set(by_policy) == {ONLY_POLICY}:

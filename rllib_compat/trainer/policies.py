@@ -11,8 +11,9 @@ from packaging.version import Version
 from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CompatError, GoneError
-from rllib_compat.ray_versions import configs, connectors, env_runners, metrics
+from rllib_compat.ray_versions import configs, connectors, env_runners, metrics, old_stack
 from rllib_compat.ray_versions.learners import local_learner
+from rllib_compat.registry.legacy_api import missing
 from rllib_compat.runtime.policies import LegacyPolicies, LegacyPolicy
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, MappingFn, resolve_policy_id
 from rllib_compat.trainer.build import AlgorithmBuilder
@@ -303,6 +304,8 @@ class Policies:
         runner = self._running.local_runner()
         on_old_stack = self._algorithm.learner_group is None
         policy: Any = runner.get_policy(policy_id) if on_old_stack else self._policy(policy_id)
+        if on_old_stack and not old_stack.reads_h5(policy):
+            raise missing(policy, "policy", "import_model_from_h5")
         policy.import_model_from_h5(str(file))
         self._running.mark_weights_stale()
 

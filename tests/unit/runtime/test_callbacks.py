@@ -167,7 +167,7 @@ def test_what_postprocessing_writes_is_what_is_learned_from(agents):
     assert record.reward == 4 * 2.0 * each, "the result tells what the environment gave"
 
 
-@pytest.mark.parametrize("name", ["advantages", "terminateds"])
+@pytest.mark.parametrize("name", ["advantages", "terminateds", "dones"])
 def test_a_write_that_could_have_no_effect_is_an_error(name):
     def postprocess(info):
         info["post_batch"][name] = np.ones(info["post_batch"].count)
@@ -175,6 +175,28 @@ def test_a_write_that_could_have_no_effect_is_an_error(name):
     adapter = adapt_callbacks({"on_postprocess_traj": postprocess})()
     with pytest.raises(GoneError, match=name):
         play(adapter, runner(), steps=2)
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize("event", ["on_postprocess_traj", "on_sample_end"])
+def test_dones_that_callbacks_change_are_an_error_by_name(event, in_place):
+    def change(info):
+        batch = info["post_batch" if "post_batch" in info else "samples"]
+        if in_place:
+            batch["dones"][0] = True
+        else:
+            batch["dones"] = ~batch["dones"]
+
+    adapter = adapt_callbacks({event: change})()
+    with pytest.raises(GoneError, match="dones"):
+        play(adapter, runner(), steps=4, cut_after=3)
+
+
+def test_dones_that_stay_as_they_are_may_be_set():
+    def same(info):
+        info["samples"]["dones"] = info["samples"]["dones"].astype(bool)
+
+    play(adapt_callbacks({"on_sample_end": same})(), runner(), steps=4, cut_after=3)
 
 
 def test_samples_come_as_a_batch():

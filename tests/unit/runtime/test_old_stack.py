@@ -2,6 +2,7 @@
 
 import gymnasium
 import numpy as np
+import pytest
 from ray.rllib.algorithms.ppo import PPOConfig
 
 from rllib_compat.adapters import (
@@ -109,3 +110,27 @@ def test_functions_by_name_get_the_info_dict():
     }
     worker_with(functions).sample()
     assert heard == [2, 2, 10]
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_dones_that_callbacks_set_are_learned_from(in_place):
+    learned = []
+
+    class Mine(DefaultCallbacks):
+        def on_postprocess_trajectory(self, *, postprocessed_batch, **kwargs):
+            if in_place:
+                postprocessed_batch["dones"][1] = True
+            else:
+                postprocessed_batch["dones"] = np.arange(5) == 1
+
+        def on_sample_end(self, *, samples, **kwargs):
+            samples["dones"] = samples["dones"] & (np.arange(10) < 5)
+
+        def on_learn_on_batch(self, *, train_batch, **kwargs):
+            learned.append(np.flatnonzero(train_batch["dones"]).tolist())
+
+    worker = worker_with(Mine)
+    batch = worker.sample().policy_batches["default_policy"]
+    worker.learn_on_batch(batch)
+    assert learned == [[1, 4] if in_place else [1]]
+    assert np.flatnonzero(batch["terminateds"]).tolist() == learned[0]
