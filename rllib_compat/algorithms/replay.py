@@ -267,7 +267,7 @@ class ReplayBuffer:
         offset: float = 0.0,
         first: float | None = None,
     ) -> None:
-        self.storage, self._offset = storage, offset
+        self.storage, self._offset, self._sampled = storage, offset, 0
         self._priorities = Priorities(storage.capacity, alpha, first) if alpha else None
 
     def __len__(self) -> int:
@@ -290,6 +290,7 @@ class ReplayBuffer:
         Returns:
             The rows, the weight of each (1 for the least likely), and which they are.
         """
+        self._sampled += count
         if self._priorities is None:
             places: Array = np.random.randint(len(self), size=count)
             weights: Array = np.ones(count, np.float32)
@@ -305,6 +306,19 @@ class ReplayBuffer:
         there = self.storage.are_there(drawn.places, drawn.added)
         if there.any():
             self._priorities.update(drawn.places[there], self._priority_of(errors[there]))
+
+    def stats(self, debug: bool = False) -> dict[str, Any]:  # noqa: ARG002
+        """What it holds and has done, by the names of old replay buffers."""
+        added, capacity = self.storage.added, self.storage.capacity
+        row = self.storage.at(np.zeros(1, int)) if len(self) else ()
+        return {
+            "added_count": added,
+            "added_count_wrapped": added % capacity,
+            "eviction_started": added >= capacity,
+            "sampled_count": self._sampled,
+            "est_size_bytes": len(self) * sum(np.asarray(a).nbytes for a in tree.flatten(row)),
+            "num_entries": len(self),
+        }
 
     def _priority_of(self, errors: Array) -> Array:
         return np.abs(errors) + self._offset
@@ -392,22 +406,30 @@ class PolicyReplayBuffers(Generic[Buffer]):
 
     Each is drawn from by itself (`replay_mode="independent"`, the default of the old Rays, and all
     that today's buffers know).
+
+    Attributes:
+        replay_buffers: The buffers by policy.
     """
 
     def __init__(self, make: Callable[[str], Buffer]) -> None:
         self._make = make
-        self._kept: dict[str, Buffer] = {}
+        self.replay_buffers: dict[str, Buffer] = {}
         self._drawn: dict[str, DrawnRows] = {}
 
     def __len__(self) -> int:
         """How many rows all of them hold."""
-        return sum(map(len, self._kept.values()))
+        return sum(map(len, self.replay_buffers.values()))
+
+    def stats(self, debug: bool = False) -> dict[str, Any]:
+        """The statistics of each policy's buffer; those of old Rays had times, too."""
+        found = self.replay_buffers.items()
+        return {f"policy_{policy_id}": kept.stats(debug) for policy_id, kept in found}
 
     def of(self, policy_id: str) -> Buffer:
         """The buffer of a policy."""
-        if policy_id not in self._kept:
-            self._kept[policy_id] = self._make(policy_id)
-        return self._kept[policy_id]
+        if policy_id not in self.replay_buffers:
+            self.replay_buffers[policy_id] = self._make(policy_id)
+        return self.replay_buffers[policy_id]
 
     def draw(
         self, count: int, beta: float, to_train: ToTrain = None
@@ -418,7 +440,7 @@ class PolicyReplayBuffers(Generic[Buffer]):
             Policy → rows and their weights; without those that have done nothing yet.
         """
         made = {}
-        for policy_id, kept in self._kept.items():
+        for policy_id, kept in self.replay_buffers.items():
             if len(kept) and learns(policy_id, to_train):
                 rows, weights, self._drawn[policy_id] = kept.draw(count, beta)
                 made[policy_id] = rows, weights
@@ -427,7 +449,7 @@ class PolicyReplayBuffers(Generic[Buffer]):
     def prioritize(self, errors: Mapping[str, Array]) -> None:
         """Gives what was drawn last other priorities: what the learner was wrong by."""
         for policy_id, wrong_by in errors.items():
-            self._kept[policy_id].prioritize(wrong_by, self._drawn[policy_id])
+            self.replay_buffers[policy_id].prioritize(wrong_by, self._drawn[policy_id])
 
 
 class MultiAgentReplayBuffer(PolicyReplayBuffers[TransitionReplayBuffer], Checkpointable):  # type: ignore[misc]  # Ray has no types
@@ -463,7 +485,7 @@ class MultiAgentReplayBuffer(PolicyReplayBuffers[TransitionReplayBuffer], Checkp
 
     def get_state(self, *_: object, **__: object) -> dict[str, Any]:
         """What all of them hold, for a checkpoint."""
-        return {policy_id: kept.get_state() for policy_id, kept in self._kept.items()}
+        return {policy_id: kept.get_state() for policy_id, kept in self.replay_buffers.items()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Holds what another one held.
@@ -473,7 +495,7 @@ class MultiAgentReplayBuffer(PolicyReplayBuffers[TransitionReplayBuffer], Checkp
         """
         if isinstance(state.get("capacity"), int):  # of one agent, as version 0.2 stored it
             state = {DEFAULT_MODULE_ID: state}
-        self._kept.clear()
+        self.replay_buffers.clear()
         for policy_id, kept in state.items():
             self.of(policy_id).set_state(kept)
 

@@ -53,6 +53,20 @@ def test_a_policy_learns_from_what_its_own_agents_did():
     np.testing.assert_array_equal(drawn["b"][Columns.OBS][:, 0], drawn["b"][Columns.REWARDS] - 1)
 
 
+def test_statistics_are_those_of_old_buffers():
+    replay = MultiAgentReplayBuffer(SETTINGS, {})
+    for _ in range(3):
+        replay.add([Episode(4)], None)
+    replay.sample(50, 0.4, None)
+    assert sorted(replay.replay_buffers) == ["a", "b"]
+    stats = replay.stats()
+    names = ("added_count", "added_count_wrapped", "eviction_started", "num_entries")
+    assert [stats["policy_a"][name] for name in names] == [12, 12, False, 12]
+    assert [stats["policy_b"][name] for name in names] == [24, 4, True, 20]
+    assert stats["policy_b"]["sampled_count"] == 50
+    assert stats["policy_b"]["est_size_bytes"] % 20 == 0 < stats["policy_b"]["est_size_bytes"]
+
+
 @pytest.mark.parametrize("to_train", [["b"], lambda policy, _: policy == "b"])
 def test_a_policy_that_does_not_learn_is_neither_kept_nor_drawn(to_train):
     replay = MultiAgentReplayBuffer(SETTINGS, {})
