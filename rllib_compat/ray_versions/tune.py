@@ -74,7 +74,8 @@ def add_legacy_trial_names(path_of: Callable[[Any], str]) -> None:
 
     `trial.logdir` and `trial.init_logdir()` raise since Ray 2.7; `trial.local_path` has neither
     checkpoints nor results. A checkpoint was its path until Ray 1.13, or had it as `value`;
-    `os.path` and `open` take it for its path again. Results had a `log_dir` until Ray 2.6.
+    `os.path` and `open` take it for its path again. A trial without a checkpoint had one without a
+    `value`, not None. Results had a `log_dir` until Ray 2.6.
 
     Args:
         path_of: The path that a checkpoint had as `value`.
@@ -83,11 +84,25 @@ def add_legacy_trial_names(path_of: Callable[[Any], str]) -> None:
     from ray.train import Checkpoint
     from ray.tune.experiment import Trial
 
+    if not hasattr(Checkpoint, "value"):
+        of_trial = Trial.checkpoint.fget
+        Trial.checkpoint = property(lambda trial: of_trial(trial) or NoCheckpoint())
+        Trial.has_checkpoint = lambda trial: of_trial(trial) is not None
     Trial.init_logdir = Trial.init_local_path
     Trial.logdir = property(_folder_of_trial)
     Result.log_dir = property(lambda result: Path(result.path))
     Checkpoint.value = property(path_of)
     Checkpoint.__fspath__ = lambda checkpoint: str(checkpoint.path)
+
+
+class NoCheckpoint:
+    """The false value that a trial without a checkpoint has as its `checkpoint`."""
+
+    value = None
+
+    def __bool__(self) -> bool:
+        """False."""
+        return False
 
 
 def _folder_of_trial(trial: Any) -> str:

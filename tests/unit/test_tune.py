@@ -10,6 +10,8 @@ import gymnasium
 import pytest
 from ray import tune as ray_tune
 from ray.train import Checkpoint
+from ray.train._internal.storage import StorageContext
+from ray.tune.experiment import Trial
 
 import rllib_compat as compat
 import tests.legacy
@@ -137,6 +139,14 @@ def test_code_for_ray_1_13_has_a_file_in_a_checkpoint_as_its_path(ran, tmp_path)
     era.note(of_import("ray.rllib.agents.registry", ["get_trainer_class"]))
     assert Path(Checkpoint(str(tmp_path)).value).parent == tmp_path
     era.forget()
+
+
+def test_a_trial_without_a_checkpoint_has_none_as_its_value(ran, tmp_path):
+    tune.run("PPO")
+    trial = Trial("PPO", stub=True, storage=StorageContext(str(tmp_path), "experiment"))
+    assert not trial.checkpoint
+    assert trial.checkpoint.value is None
+    assert not trial.has_checkpoint()
 
 
 def test_trials_where_they_are_asked_for(ran):
