@@ -324,13 +324,16 @@ def add_legacy_batch_names() -> None:
     `total()` was the agents' steps of a batch of several policies (0.8); `data` the columns. Rows
     and `data` have `dones` again, which is `terminateds` since Ray 2.1; `concat_samples` raises
     since Ray 2.x as a method, and is a function. `batch["dones"]` can be set again: Ray raises a
-    KeyError.
+    KeyError, and does not say that it has the column.
     """
     from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch, concat_samples
 
     if hasattr(SampleBatch, "dont_check_lens"):
         return  # it was done
     rows = SampleBatch.rows
+    SampleBatch.__contains__ = lambda batch, name: dict.__contains__(
+        batch, "terminateds" if isinstance(name, str) and name == "dones" else name
+    )
     SampleBatch.__setitem__ = _takes_dones(SampleBatch.__setitem__)
     MultiAgentBatch.total = MultiAgentBatch.agent_steps
     MultiAgentBatch.concat_samples = SampleBatch.concat_samples = staticmethod(concat_samples)

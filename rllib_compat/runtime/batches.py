@@ -59,6 +59,13 @@ def sample_batch(episode: SingleAgentEpisode, agent_index: int = 0) -> Any:
     ends = np.zeros((2, length), bool)
     ends[:, -1] = episode.is_terminated, episode.is_truncated
     observations = _arrays(episode.get_observations())
+    computed = {
+        name: _arrays(episode.get_extra_model_outputs(name))
+        for name, values in episode.extra_model_outputs.items()
+        if len(values)
+    }
+    if "action_logp" in computed:
+        computed["action_prob"] = np.exp(computed["action_logp"])
     return SampleBatch(
         {
             "obs": tree.map_structure(lambda column: column[:-1].copy(), observations),
@@ -73,11 +80,7 @@ def sample_batch(episode: SingleAgentEpisode, agent_index: int = 0) -> Any:
             "eps_id": np.full(length, zlib.crc32(str(episode.id_).encode())),
             "unroll_id": np.full(length, episode.t_started),
             "agent_index": np.full(length, agent_index),
-            **{
-                name: _arrays(episode.get_extra_model_outputs(name))
-                for name, values in episode.extra_model_outputs.items()
-                if len(values)
-            },
+            **computed,
         }
     )
 
@@ -226,12 +229,10 @@ def _joined(chunks: list[Any], batches: dict[str, Any]) -> Any:
 
 
 def _add_values(batch: dict[str, Any], policy: Any, episode: SingleAgentEpisode) -> None:
-    """Adds action probabilities and the critic's values, which env runners do not compute.
+    """Adds the critic's values, which env runners do not compute.
 
     With a recurrent state, the state before each step is added, too.
     """
-    if "action_logp" in batch:
-        batch["action_prob"] = np.exp(batch["action_logp"])
     given: tuple[Any, ...] = ()
     if policy.is_recurrent():
         steps = {name: batch[name] for name in ("actions", "rewards")}

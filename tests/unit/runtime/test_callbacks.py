@@ -192,6 +192,17 @@ def test_dones_that_callbacks_change_are_an_error_by_name(event, in_place):
         play(adapter, runner(), steps=4, cut_after=3)
 
 
+def test_samples_say_that_they_have_dones():
+    found = []
+
+    def look(info):
+        batch = info["samples"]
+        found.append("dones" in batch)
+
+    play(adapt_callbacks({"on_sample_end": look})(), runner(), steps=4, cut_after=3)
+    assert found == [True]
+
+
 def test_dones_that_stay_as_they_are_may_be_set():
     def same(info):
         info["samples"]["dones"] = info["samples"]["dones"].astype(bool)
