@@ -29,8 +29,9 @@ class UnifiedLogger:
     Args:
         config: The trainer's config; it becomes `params.json`.
         logdir: The folder to write into.
-        loggers: Callbacks of `ray.tune.logger`, instead of JSON, CSV and TensorBoard.
-        trial: Ignored.
+        loggers: Callbacks of `ray.tune.logger` or loggers of old Rays, instead of JSON, CSV and
+            TensorBoard.
+        trial: The trial, for loggers of old Rays, or None.
     """
 
     def __init__(
@@ -38,14 +39,23 @@ class UnifiedLogger:
         config: Mapping[str, Any],
         logdir: str,
         loggers: Sequence[type] | None = None,
-        trial: object = None,  # noqa: ARG002
+        trial: object = None,
     ) -> None:
-        from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, TBXLoggerCallback
+        from ray.tune.logger import (
+            CSVLoggerCallback,
+            JsonLoggerCallback,
+            LoggerCallback,
+            TBXLoggerCallback,
+        )
 
         self.logdir = str(local_path(logdir))
         self._trial = _Trial(dict(config), self.logdir)
         kinds = loggers or (JsonLoggerCallback, CSVLoggerCallback, TBXLoggerCallback)
-        self._loggers = [kind() for kind in kinds]
+        callbacks = [kind for kind in kinds if issubclass(kind, LoggerCallback)]
+        self._loggers = [kind() for kind in callbacks]
+        self._old = [
+            kind(dict(config), self.logdir, trial) for kind in kinds if kind not in callbacks
+        ]
         self._started = False
 
     def on_result(self, result: Mapping[str, Any]) -> None:
@@ -57,12 +67,18 @@ class UnifiedLogger:
             self._started = True
         for logger in self._loggers:
             logger.log_trial_result(result.get("training_iteration", 0), self._trial, dict(result))
+        for logger in self._old:
+            logger.on_result(result)
 
     def flush(self) -> None:
-        """Does nothing: all but TensorBoard's events are written immediately."""
+        """Flushes loggers of old Rays; all others but TensorBoard's write immediately."""
+        for logger in self._old:
+            logger.flush()
 
     def close(self) -> None:
         """Closes the files."""
         for logger in self._loggers if self._started else ():
             logger.log_trial_end(self._trial)
+        for logger in self._old:
+            logger.close()
         self._started = False

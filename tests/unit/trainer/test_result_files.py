@@ -10,6 +10,7 @@ import pytest
 from rllib_compat.adapters import EpisodeRecord
 from rllib_compat.runtime import RECORDS, LegacyResults
 from rllib_compat.tune import UnifiedLogger
+from rllib_compat.tune.loggers import JsonLogger, Logger
 
 CONFIG = SimpleNamespace(
     metrics_num_episodes_for_smoothing=3, input_="sampler", keep_per_episode_custom_metrics=False
@@ -77,3 +78,27 @@ def test_tensorboard_has_each_name_once(written):
 def test_nothing_is_written_before_the_first_result(tmp_path):
     UnifiedLogger({}, tmp_path / "empty").close()
     assert not (tmp_path / "empty").exists()
+
+
+def test_loggers_of_old_rays_may_be_those_of_a_trainer(tmp_path):
+    heard = []
+
+    class Mine(Logger):
+        def _init(self):
+            heard.append((self.config["lr"], self.logdir))
+
+        def on_result(self, result):
+            heard.append(result["training_iteration"])
+
+        def flush(self):
+            heard.append("flushed")
+
+        def close(self):
+            heard.append("closed")
+
+    logger = UnifiedLogger({"lr": 1.0}, str(tmp_path), loggers=[JsonLogger, Mine])
+    logger.on_result({"training_iteration": 1})
+    logger.flush()
+    logger.close()
+    assert heard == [(1.0, str(tmp_path)), 1, "flushed", "closed"]
+    assert (tmp_path / "result.json").read_text().count("\n") == 1
