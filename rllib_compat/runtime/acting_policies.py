@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from rllib_compat.neutral.errors import GoneError
 from rllib_compat.ray_versions import modules, policy_parts, sampling
 from rllib_compat.registry.legacy_api import GONE, missing
 from rllib_compat.runtime.batches import has_advantages
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
 
     from rllib_compat.ray_versions.types import AlgorithmConfig, Learner, RLModule
     from rllib_compat.runtime.models import LegacyModel
+
+
+def _refuse_state(*_: object, **__: object) -> None:
+    raise GoneError(
+        "policy.exploration.set_state() has no effect: the modules of env runners explore by the "
+        "config's schedule.",
+        where="policy.exploration.set_state()",
+        fix="set exploration_config in the trainer's config, or pass api_stack='old'",
+    )
 
 
 class PolicyOwner(Protocol):
@@ -207,11 +217,15 @@ class ActingPolicy:
 
     @property
     def exploration(self) -> Any:
-        """An exploration object of the old API stack; the module explores by itself."""
+        """An exploration object of the old API stack; the module explores by itself.
+
+        Its `set_state` raises a `GoneError`: env runners take nothing from it.
+        """
         settings = self.config.get("exploration_config") or {"type": "StochasticSampling"}
         made = policy_parts.exploration(settings, self.action_space, self.config, self.model)
         last = self._last_timestep
         made.last_timestep = self.global_timestep if last is None else last
+        made.set_state = _refuse_state
         return made
 
     def get_exploration_state(self) -> dict[str, Any]:

@@ -363,3 +363,10 @@ def test_an_iteration_of_bandits_has_as_many_steps_whatever_each_round_samples()
     assert result["timesteps_total"] == 102, "34 rounds of three steps, as in Ray 1.13.0"
     for counted in (result, result["info"], result["counters"]):
         assert counted["num_agent_steps_trained"] == 102
+
+
+def test_a_state_of_exploration_that_would_change_nothing_is_an_error():
+    with trainer_of("dqn", "1.13.0") as trainer:
+        exploration = trainer.get_policy().exploration
+        with pytest.raises(GoneError, match="exploration_config"):
+            exploration.set_state(exploration.get_state())
