@@ -72,9 +72,9 @@ callbacks_agents.py                10949                                        
 callbacks_change_batch.py          3459                                           0.8.7  1.13.0
 callbacks_class.py                 22683                                          1.10.0 1.13.0
 callbacks_dict.py                  8333                                           0.8.4  0.8.5
-callbacks_dones.py                 4809                                           1.13.0 -
+callbacks_dones.py                 4809                                           1.13.0 1.13.0
 callbacks_learn_on_batch.py        ray-project/ray/pull/6972                      1.9.0  1.13.0
-callbacks_reward_parts.py          7518                                           1.13.0 -
+callbacks_reward_parts.py          7518                                           1.13.0 1.13.0
 clients_of_agents.py               46087                                          1.13.0 1.13.0
 config_default_copy.py             29724                                          1.13.0 1.13.0
 config_seeded.py                   18245                                          1.6.0  1.13.0
@@ -110,7 +110,7 @@ gym_vector.py                      openai/gym/pull/1513                         
 gym_wrappers.py                    yandexdataschool/Practical_RL/pull/388         1.13.0 1.13.0
 loops_helpers.py                   7490                                           1.13.0 1.13.0
 loops_remote_workers.py            12833                                          1.0.1  1.13.0
-loops_replay_stats.py              10958                                          1.13.0 -
+loops_replay_stats.py              10958                                          1.13.0 1.13.0
 loops_rollout_worker.py            5700                                           0.8.5  1.0.1
 models_action_dist.py              5304                                           0.8.5  1.13.0
 models_action_mask.py              4089                                           1.10.0 1.0.1
@@ -122,7 +122,7 @@ models_inspected.py                11903                                        
 models_keras_without_tensorflow.py 5334                                           1.0.1  -
 models_lstm_loop.py                9220                                           0.8.6  1.13.0
 models_own_rnn.py                  9071                                           0.8.5  1.13.0
-models_parametric_q.py             7939                                           1.13.0 -
+models_parametric_q.py             7939                                           1.13.0 1.13.0
 models_preprocessor.py             praveen-palanisamy/macad-agents/pull/12        0.8.6  -
 models_settings.py                 2538                                           1.13.0 1.13.0
 models_torch_dict.py               34155                                          2.3.0  1.13.0
@@ -146,7 +146,7 @@ policies_with_updates.py           7855                                         
 rays_started_twice.py              6047                                           0.8.5  1.13.0
 results_keys.py                    8693                                           1.13.0 1.0.1
 rollout_own_loop.py                4569                                           1.1.0  1.13.0
-rollout_saved.py                   ray-project/ray/pull/6065                      1.13.0 -
+rollout_saved.py                   ray-project/ray/pull/6065                      0.8.5  0.8.5
 rollout_single_policy.py           3689                                           1.0.1  1.13.0
 saving_and_going_on.py             7436                                           0.8.6  1.0.1
 schedules_lr_and_entropy.py        8100                                           1.13.0 1.13.0

@@ -10,7 +10,7 @@ import numpy as np
 import ray
 from facts import record
 from ray.rllib.agents.pg import PGTrainer
-from ray.rllib.evaluate import create_parser, run
+from ray.rllib.rollout import create_parser, run
 from ray.tune.registry import register_env
 
 
@@ -28,13 +28,13 @@ class Lane(gym.Env):
         return np.full(2, self.n, np.float32), 1.0, self.n == 6, {"n": self.n}
 
 
-register_env("lane", Lane)
+register_env("lane", lambda config: Lane(config))
 ray.init()
 trainer = PGTrainer(
     env="lane",
     config={
         "num_workers": 0,
-        "framework": "torch",
+        "use_pytorch": True,
         "train_batch_size": 12,
         "rollout_fragment_length": 12,
     },
@@ -44,7 +44,7 @@ trainer.stop()
 folder = tempfile.mkdtemp()
 flat, shelf = os.path.join(folder, "rollouts.pkl"), os.path.join(folder, "shelf")
 parser = create_parser()
-common = [checkpoint, "--run", "PG", "--env", "lane"]
+common = [checkpoint, "--run", "PG", "--env", "lane", "--no-render"]
 more = ["--episodes", "2", "--out", flat, "--save-info", "--track-progress"]
 run(parser.parse_args(common + more), parser)
 run(parser.parse_args([*common, "--steps", "8", "--out", shelf, "--use-shelve"]), parser)
