@@ -30,7 +30,10 @@ STEPS = 10_000
 @click.option("--best", is_flag=True, help="Of a trial, the checkpoint with the highest return.")
 @click.option("--env", "-e", help="The environment: a name, or module:Class.")
 @click.option(
-    "--config", "-c", type=options.ConfigOption(), help="Legacy keys that replace the checkpoint's."
+    "--config",
+    "-c",
+    type=options.ConfigOption(),
+    help="Legacy keys that replace the checkpoint's; its config, if it has none.",
 )
 @click.option("--episodes", type=click.IntRange(0), help="How many; 0: as many as fit.")
 @click.option(
@@ -153,6 +156,7 @@ def _evaluate(
         }
     known = Given(
         algorithm=given["run"],
+        config_if_none=given["config"],
         env=options.imported(env) if ":" in (env := given["env"] or "") else env or None,
         observation_spaces=dict(given["observation_space"]),
         action_spaces=dict(given["action_space"]),

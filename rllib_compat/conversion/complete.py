@@ -56,8 +56,11 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
     Raises:
         ConfigError: No RLlib ever had the algorithm that the caller gave.
     """
-    if given.config is not None:
-        checkpoint = replace(checkpoint, config=given.config, config_is_complete=False)
+    config = given.config
+    if config is None and not has_config(checkpoint):
+        config = given.config_if_none
+    if config is not None:
+        checkpoint = replace(checkpoint, config=config, config_is_complete=False)
     if given.env is not None:
         checkpoint = replace(checkpoint, config={**checkpoint.config, "env": given.env})
     checkpoint = _with_algorithm(checkpoint, given.algorithm)
@@ -69,6 +72,13 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
         checkpoint = replace(checkpoint, config={**checkpoint.config, "env": env})
         checkpoint = checkpoint.with_findings([derived])
     return complete_policies(checkpoint, given)
+
+
+def has_config(checkpoint: LegacyCheckpoint) -> bool:
+    """Whether a checkpoint has a config, which may be empty, beside it or in it."""
+    known = checkpoint.config.keys() - {"env"}  # which may come from the name of a folder
+    beside = any(f.rule == "params" for f in checkpoint.findings)
+    return beside or bool(known) or any(p.config for p in checkpoint.policies.values())
 
 
 @frozen

@@ -38,6 +38,7 @@ class Given:
         num_env_runners: The processes to sample with; None: as before, if the machine has the CPUs.
         keep_resources: Whether to keep the old machine's resources.
         overrides: Keys of the config, of any Ray, to add or replace; they may have code.
+        config_if_none: The trainer's config where the checkpoint has none.
     """
 
     algorithm: str | None = None
@@ -53,6 +54,7 @@ class Given:
     num_env_runners: int | None = None
     keep_resources: bool = False
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    config_if_none: Mapping[str, Any] | None = None
 
     def with_arguments(
         self,

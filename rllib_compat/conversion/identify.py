@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat import registry
-from rllib_compat.conversion.complete import algorithm_of_arrays, candidates
+from rllib_compat.conversion.complete import algorithm_of_arrays, candidates, has_config
 from rllib_compat.conversion.given import Given
 from rllib_compat.formats.layouts.configs import NEIGHBOUR
 from rllib_compat.networks import (
@@ -95,9 +95,8 @@ def _require_config(checkpoint: LegacyCheckpoint, given: Given) -> None:
     Raises:
         MissingInformationError: There is none.
     """
-    found = given.config is not None or any(f.rule == "params" for f in checkpoint.findings)
-    known = checkpoint.config.keys() - {"env"}  # which may come from the name of a folder
-    if not (found or known or any(p.config for p in checkpoint.policies.values())):
+    callers = given.config is not None or given.config_if_none is not None
+    if not (callers or has_config(checkpoint)):
         damaged = [
             f"{f.path} was {f.message}"
             for f in checkpoint.findings
@@ -277,7 +276,7 @@ def add_spaces_of_network(
             "The action space is neither in the checkpoint nor in its params, and "
             + _why_no_env_helps(config.get("env")),
             where=f"{here}.action_space",
-            fix=f"Pass --action-space {policy.policy_id}='Discrete(2)'.",
+            fix=f"Pass --action-space {policy.policy_id}='Discrete(2)', or the environment: --env.",
         )
     if policy.observation_space is not None:
         return policy, notes

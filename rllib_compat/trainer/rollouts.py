@@ -313,11 +313,12 @@ def make_env(actor: Actor, *, render_mode: str | None = None) -> Any:
 
         return make_or_refuse(EnvSettings(env=str(actor.env)), context)
     made = creator(EnvContext(context, 0))
-    if isinstance(made, (Placeholder, MultiAgentPlaceholder)):
-        name = str(made.name)
+    inner = getattr(made, "env", made)  # a multi-agent one has an adapter around it
+    if isinstance(inner, (Placeholder, MultiAgentPlaceholder)):
+        name = str(inner.name)
         raise LegacyEnvError(
-            f"The checkpoint's environment {made.name!r} is not known on this machine."
-            if made.name
+            f"The checkpoint's environment {inner.name!r} is not known on this machine."
+            if inner.name
             else "The checkpoint does not name its environment.",
             where="--env",
             fix=f"if the class is yours: --env {name}"

@@ -22,6 +22,8 @@ PPO = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
 A2C = next(c for c in find(ray="0.5.3", algorithm="A2C"))
 DDPG = next(c for c in find(ray="0.8.5", algorithm="DDPG") if c.variant == "asym2")
 TRIAL = next(c for c in find(ray="1.13.0") if c.variant == "tunerun")
+AGENTS = next(c for c in find(ray="2.3.1") if c.variant == "ma-tuples")
+RELU = {"fcnet_hiddens": [32, 32], "fcnet_activation": "relu"}
 WITHOUT_ENV = next(c for c in find(ray="1.13.0") if c.variant == "meanstd-worker1")
 
 # An environment of gym's old API, with spaces of any size, in a module beside the caller.
@@ -141,6 +143,27 @@ def test_algorithms_that_ray_has_removed_play_too(evaluate, case, env_config):
         "--config", json.dumps({"env_config": env_config}),
     )  # fmt: skip
     assert json.loads(out)["rewards"] == [3.5, 3.5], err
+
+
+@pytest.mark.parametrize(
+    "config", ["params.json", '{"model": {"fcnet_hiddens": [32, 32], "fcnet_activation": "relu"}}']
+)
+def test_a_checkpoint_without_a_config_takes_the_given_one(evaluate, tmp_path, config):
+    copied = tmp_path / "checkpoint-2"
+    shutil.copy(next(TRIAL.path.rglob("checkpoint-2")), copied)
+    beside = next(TRIAL.path.rglob("params.json"))
+    given = beside if config == "params.json" else config
+    given = ("--run", "PPO", "--env", "CartPole-v1", "--episodes", 1, "--config", given)
+    code, _, err = evaluate(copied, *given, "-v")
+    assert code == 0
+    assert "relu (config: model.fcnet_activation)" in " ".join(err.split())
+
+
+def test_agents_of_an_unknown_environment_are_named(evaluate):
+    code, _, err = evaluate(AGENTS.checkpoint, "--episodes", 1)
+    assert code == 2
+    assert "The checkpoint's environment 'MAEnv' is not known on this machine." in err
+    assert "to do: give its name, or module:Class of its class" in err
 
 
 def test_keys_of_the_config_can_be_replaced(evaluate):
