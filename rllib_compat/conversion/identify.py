@@ -228,7 +228,7 @@ def identify_network(
     except CheckpointError as error:
         if custom.is_custom(policy, settings):  # whose arrays may have any names
             raise
-        raise _with_likely_algorithm(checkpoint.algorithm, policy, error) from error.__cause__
+        raise _with_likely_algorithm(checkpoint, policy, error) from error.__cause__
     return reading.network, _with_state(policy, reading.state), reading.findings
 
 
@@ -312,13 +312,19 @@ def _with_state(policy: PolicyState, state: Mapping[str, float]) -> PolicyState:
 
 
 def _with_likely_algorithm(
-    named: str | None, policy: PolicyState, error: CheckpointError
+    checkpoint: LegacyCheckpoint, policy: PolicyState, error: CheckpointError
 ) -> CheckpointError:
-    """Adds the algorithm that has such arrays to an error: the named one may be wrong."""
-    family = algorithm_of_arrays([policy])
-    if family is None or named is None or named in registry.family(family):
+    """Adds the likely algorithm to an error: the named one may be wrong."""
+    named, family = checkpoint.algorithm, algorithm_of_arrays([policy])
+    if named is None:
         return error
-    fix = f"{named} has no arrays of such names, {family} has: --algorithm {family}, if it was."
+    if family is not None and named not in registry.family(family):
+        fix = f"{named} has no arrays of such names, {family} has: --algorithm {family}, if it was."
+    else:
+        likely = candidates(checkpoint)
+        if not likely or named in likely:
+            return error
+        fix = f"It looks like a checkpoint of {likely[0]}: --algorithm {likely[0]}, if it was."
     return type(error)(error.found, where=error.where, fix=f"{fix} {error.fix or ''}".strip())
 
 

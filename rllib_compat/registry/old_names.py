@@ -194,6 +194,7 @@ IN_RLLIB = {
     "try_import_tf": "rllib_compat.legacy.rllib_api:try_import_tf",
     "Agent": "rllib_compat.trainer.trainer:Trainer",
     "Algorithm": "rllib_compat.legacy.algorithm:Algorithm",
+    "Policy": "rllib_compat.legacy.policy:Policy",
     "DefaultCallbacks": "rllib_compat.runtime.callbacks:DefaultCallbacks",
     "Episode": "rllib_compat.runtime.episodes:LegacyEpisode",
     "MultiAgentEpisode": "rllib_compat.runtime.episodes:LegacyEpisode",

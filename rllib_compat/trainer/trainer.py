@@ -727,13 +727,19 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         loaded = LoadedAlgorithm.from_checkpoint(
             path_in_code(path), policy_mapping_fn, policies_to_train
         )
-        members = {"_loaded": loaded, "__module__": cls.__module__}
-        around: type[Trainer] = type(cls.__name__, (cls,), members)
-        trainer = around()
-        tune.mark_restored(trainer, iteration=loaded.algorithm.iteration)
+        trainer = cls.around(loaded)
         if policy_ids is not None:
             for policy in set(trainer.workers.local_worker().policy_map) - set(policy_ids):
                 trainer.remove_policy(policy)
+        return trainer
+
+    @classmethod
+    def around(cls, loaded: LoadedAlgorithm) -> Trainer:
+        """A trainer that continues with a loaded algorithm."""
+        members = {"_loaded": loaded, "__module__": cls.__module__}
+        made: type[Trainer] = type(cls.__name__, (cls,), members)
+        trainer = made()
+        tune.mark_restored(trainer, iteration=loaded.algorithm.iteration)
         return trainer
 
     # Methods for subclasses to override

@@ -48,6 +48,7 @@ def owners():
 
     from rllib_compat.algorithms.ddpg import DDPGConfig
     from rllib_compat.artifacts import SimulatorFolders
+    from rllib_compat.legacy.policy import Policy as RaysPolicy
     from rllib_compat.legacy.rllib_api import TaskSettableEnv
     from rllib_compat.policy import Policy
     from rllib_compat.runtime.episodes import LegacyEpisode
@@ -61,7 +62,7 @@ def owners():
 
     classes = (RLModule, RLModuleSpec, PolicyServerInput, RolloutWorker, SimulatorFolders)
     found = {kind.__name__: [kind] for kind in (*classes, PPOTrainer)}
-    found |= {"FlattenObservations": [FlattenObservations]}
+    found |= {"FlattenObservations": [FlattenObservations], "Policy": [RaysPolicy]}
     found |= {"config": [DQNConfig, DDPGConfig], "AlgorithmConfig": [DQNConfig, DDPGConfig]}
     found |= {"env": [MultiAgentEnv], "action_space": [gymnasium.Space], "trainer": [PPOTrainer]}
     found |= {"policy": [Policy, TorchPolicyV2], "algorithm": [DQNConfig().algo_class]}
