@@ -9,6 +9,7 @@ from ray.rllib.core.columns import Columns
 
 from rllib_compat.ray_versions import sampling
 from rllib_compat.ray_versions.env_runners import foreach_env_runner
+from rllib_compat.ray_versions.modules import explores
 from rllib_compat.ray_versions.types import Algorithm, EnvRunner, RLModule
 
 
@@ -20,6 +21,7 @@ class GetActions(of_ray.GetActions):  # type: ignore[misc]  # Ray has no types
 
     def _get_actions(self, batch: dict[str, Any], module: RLModule, explore: bool) -> None:
         inputs = batch.get(Columns.ACTION_DIST_INPUTS)
+        explore = explore and explores(module)
         if explore or inputs is None or Columns.ACTIONS in batch:
             super()._get_actions(batch, module, explore)
             return

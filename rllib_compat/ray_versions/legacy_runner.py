@@ -24,6 +24,7 @@ class LegacyRunner:
     def __init__(self: Any, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         sampling.unmask_zero_q_values(self)  # Ray 2.40 has no `make_module`
+        sampling.set_own_exploration(self)
         replace_get_actions(self)
 
     def make_module(self: Any) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -229,6 +230,35 @@ def chooses_by_q_values(module: RLModule) -> bool:
 
 #: What no Q-value of an action that may be taken is below; old models masked with -3.4e38.
 _MASKED = -1e38
+
+
+def explores(module: RLModule) -> bool:
+    """Whether a module's policy samples actions where the algorithm's others do."""
+    return bool(getattr(module, "samples_actions", True))
+
+
+def set_explores(module: Any, value: bool) -> None:
+    """Sets what `explores` returns; the module's exploration passes follow it."""
+    if not hasattr(module, "samples_actions"):
+        module._forward_exploration = partial(_explore_if_set, module, module._forward_exploration)
+    module.samples_actions = value
+
+
+@contextmanager
+def following(module: Any, explore: bool | None) -> Iterator[None]:
+    """Lets a module follow a caller's `explore` instead of its policy's own setting."""
+    changed = bool(explore) and not explores(module)
+    if changed:
+        module.samples_actions = True
+    try:
+        yield
+    finally:
+        if changed:
+            module.samples_actions = False
+
+
+def _explore_if_set(module: Any, first: Any, batch: Mapping[str, Any], **given: Any) -> Any:
+    return first(batch, **given) if module.samples_actions else module._forward_inference(batch)
 
 
 def unmask_zero_q_values(module: RLModule) -> None:

@@ -55,6 +55,15 @@ def prepare_modules_for_sampling(runner: EnvRunner) -> None:
         getattr(module, "eval", lambda: None)()
 
 
+def set_own_exploration(runner: EnvRunner) -> None:
+    """Lets modules act as the configs of their policies say: `explore` may be a policy's own."""
+    overrides = runner.config.algorithm_config_overrides_per_module
+    if overrides and hasattr(runner.module, "keys"):
+        for policy_id in set(overrides) & set(runner.module.keys()):
+            if (own := overrides[policy_id].get("explore")) is not None:
+                modules.set_explores(runner.module[policy_id], bool(own))
+
+
 def _modules_of(runner: EnvRunner) -> list[Any]:
     made = runner.module
     return [m for m in (made.values() if hasattr(made, "values") else [made]) if m is not None]
@@ -135,6 +144,7 @@ def act(
 
     Inputs make a distribution of each row `[B, n]`, or of each step `[B, T, n]`.
     """
+    explore = explore and modules.explores(module)
     which = "exploration" if explore else "inference"
     kind = getattr(module, f"get_{which}_action_dist_cls")()
     if explore and in_numpy and (found := draw(kind, to_array(inputs))) is not None:

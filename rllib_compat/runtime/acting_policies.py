@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from rllib_compat.ray_versions.types import AlgorithmConfig, Learner, RLModule
     from rllib_compat.runtime.models import LegacyModel
+
+logger = logging.getLogger(__name__)
 
 
 def _refuse_state(*_: object, **__: object) -> None:
@@ -79,6 +82,40 @@ class PolicyOwner(Protocol):
         """Notes that the learner's weights have changed."""
 
 
+class PolicyConfig(dict[str, Any]):
+    """A policy's config: `explore` can be set, and a warning names what has no effect.
+
+    Args:
+        config: The config.
+        module: The policy's module.
+    """
+
+    def __init__(self, config: Mapping[str, Any], module: RLModule) -> None:
+        super().__init__(config)
+        self._module = module
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        super().__setitem__(key, value)
+        if key == "explore":
+            modules.set_explores(self._module, bool(value))
+        else:
+            logger.warning(
+                "policy.config[%r] was set, which changes nothing: the learner has its own "
+                "settings. To change it: trainer.reset_config({**trainer.config, %r: …})",
+                key,
+                key,
+            )
+
+    def update(self, *more: Any, **keys: Any) -> None:
+        """Sets keys as `dict.update` does."""
+        for key, value in dict(*more, **keys).items():
+            self[key] = value
+
+    def __reduce__(self) -> Any:
+        """Is copied and pickled as a dict."""
+        return dict, (dict(self),)
+
+
 class ActingPolicy:
     """A policy that acts with its module, without a learner.
 
@@ -129,11 +166,12 @@ class ActingPolicy:
 
     # Attributes
 
-    @property
-    def config(self) -> dict[str, Any]:
+    @cached_property
+    def config(self) -> PolicyConfig:
         """The legacy config with its Ray's defaults, and the installed Ray's other keys."""
         known = dict(self._config.to_dict())
-        return known | dict(self._owner.config_of(self.policy_id)) if self._owner else known
+        own = dict(self._owner.config_of(self.policy_id)) if self._owner else {}
+        return PolicyConfig(known | own, self.module)
 
     @property
     def observation_space(self) -> Any:
@@ -242,7 +280,7 @@ class ActingPolicy:
     @property
     def explore(self) -> bool:
         """The default of `explore` in calls."""
-        return bool(self._config.explore)
+        return bool(self._config.explore) and modules.explores(self.module)
 
     def variables(self) -> list[Any]:
         """Returns the weights of its network."""
@@ -309,10 +347,10 @@ class ActingPolicy:
 
         if self._owner:
             self._owner.refresh()
-        explore = self._config.explore if explore is None else explore
+        asked, explore = explore, self.explore if explore is None else explore
         timestep = self.global_timestep if timestep is None else timestep
         batch = self._inputs.batch(obs_batch, state_batches, prev_action_batch, prev_reward_batch)
-        with torch.no_grad():
+        with torch.no_grad(), modules.following(self.module, asked):
             if explore:
                 out = dict(self.module.forward_exploration(batch, t=timestep))
             else:

@@ -118,8 +118,8 @@ class MultiAgentPlaceholder(MultiAgentEnv):  # type: ignore[misc]  # Ray has no 
 
 
 def _missing(name: str | None) -> NoReturn:
-    needs = "an environment, which is not stored in the checkpoint"
-    fix = "pass it: rllib_compat.load(CHECKPOINT, env=MyEnv)"
+    needs = "an environment: the config names none, and a checkpoint does not store it"
+    fix = "pass it: rllib_compat.load(CHECKPOINT, env=MyEnv), or env=MyEnv of a trainer"
     if name:
         why = why_not_importable(name)
         found = f"cannot be created ({why.rstrip('.')})" if why else "is not registered"

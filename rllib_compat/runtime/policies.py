@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from rllib_compat.neutral.errors import CompatError
+from rllib_compat.neutral.errors import CompatError, GoneError
 from rllib_compat.ray_versions import learners, modules, policy_parts
 from rllib_compat.ray_versions.modules import copy_with_critics, names_acted_with
 from rllib_compat.registry.legacy_api import missing
@@ -142,6 +142,15 @@ class LegacyPolicy(ActingPolicy):
         self._learner = learner
         self._critics = critics
         self._buffers: dict[int, Any] = {}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(of_class := getattr(type(self), name, None), property) and not of_class.fset:
+            raise GoneError(
+                f"`policy.{name}` can be read and not set: the learner has its own.",
+                where=f"policy.{name}",
+                fix="train with another config: trainer.reset_config({**trainer.config, KEY: …})",
+            )
+        super().__setattr__(name, value)
 
     # Training state
 

@@ -10,6 +10,7 @@ from rllib_compat import registry
 from rllib_compat.config import Translation, translate
 from rllib_compat.networks import fresh
 from rllib_compat.neutral import spaces
+from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import algorithms, configs, old_stack, tune
 from rllib_compat.registry.keys import TODAY
@@ -204,13 +205,25 @@ class AlgorithmBuilder:
         return specs[policy_id], dict(overrides or {})
 
     def _set_placeholder_env(self, config: AlgorithmConfig) -> None:
-        """Gives a config that only learns from recordings an environment with their spaces.
+        """Gives a config without an environment one with its spaces.
 
-        Env runners compute actions and hold weights, but never step it.
+        Env runners compute actions and hold weights; a step raises an error.
+
+        Raises:
+            ConfigError: The spaces are not known, and nothing but an environment has them.
         """
-        both = config.observation_space, config.action_space
-        if registry.of(self.translation.algorithm).offline and None not in both:
-            seen, acts = (spaces.from_object(space) for space in both)
-            if seen is not None and acts is not None:
-                env, env_config = placeholder_env(None, seen, acts, config.env_config)
-                config.environment(env, env_config=env_config, disable_env_checking=True)
+        if config.observation_space is None or config.action_space is None:
+            if not (
+                registry.of(self.translation.algorithm).offline or configs.is_multi_agent(config)
+            ):
+                raise ConfigError(
+                    "There is neither an environment nor spaces.",
+                    where="$.env",
+                    fix="Pass env=…; to compute actions only, set observation_space and "
+                    "action_space in the config.",
+                )
+            return
+        seen, acts = map(spaces.from_object, (config.observation_space, config.action_space))
+        if seen is not None and acts is not None:
+            env, env_config = placeholder_env(None, seen, acts, config.env_config)
+            config.environment(env, env_config=env_config, disable_env_checking=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from rllib_compat.neutral.errors import CompatError, ObservationError, UnknownPolicyError
 from rllib_compat.neutral.frozen import frozen
-from rllib_compat.ray_versions import configs, connectors
+from rllib_compat.ray_versions import configs, connectors, modules
 from rllib_compat.runtime.policy_inputs import nest_state, state_after_step
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, resolve_policy_id
 from rllib_compat.trainer.running import RunningAlgorithm
@@ -282,8 +282,9 @@ class Inference:
         if timestep is None:
             steps = ("env_runners", "num_env_steps_sampled_lifetime")
             timestep = int(algorithm.metrics.peek(steps, default=0))
-        explore = config.explore if explore is None else explore
-        computed = _compute(runner, requests, policy_id, explore=explore, timestep=timestep)
+        with modules.following(_module(runner, policy_id), explore):
+            explore = config.explore if explore is None else explore
+            computed = _compute(runner, requests, policy_id, explore=explore, timestep=timestep)
         unsquash = bool(config.normalize_actions if unsquash is None else unsquash)
         clip = bool(config.clip_actions if clip is None else clip)
         if (unsquash, clip) == (bool(config.normalize_actions), bool(config.clip_actions)):
@@ -384,14 +385,14 @@ def _compute(
 
 def _module(env_runner: EnvRunner, policy_id: str) -> RLModule:
     module = env_runner.module
-    modules = module if configs.is_multi_agent(env_runner.config) else {ONLY_POLICY: module}
-    if policy_id not in modules:
+    known = module if configs.is_multi_agent(env_runner.config) else {ONLY_POLICY: module}
+    if policy_id not in known:
         raise UnknownPolicyError(
             f"There is no policy {policy_id!r}.",
             where=f"compute_action(policy_id={policy_id!r})",
-            fix=f"the policies are {', '.join(map(repr, modules.keys()))}",
+            fix=f"the policies are {', '.join(map(repr, known.keys()))}",
         )
-    return modules[policy_id]
+    return known[policy_id]
 
 
 def _episode(

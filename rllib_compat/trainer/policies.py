@@ -11,7 +11,14 @@ from packaging.version import Version
 from rllib_compat.formats.paths import local_path
 from rllib_compat.neutral import spaces
 from rllib_compat.neutral.errors import CompatError, GoneError
-from rllib_compat.ray_versions import configs, connectors, env_runners, metrics, old_stack
+from rllib_compat.ray_versions import (
+    configs,
+    connectors,
+    env_runners,
+    metrics,
+    modules,
+    old_stack,
+)
 from rllib_compat.ray_versions.learners import local_learner
 from rllib_compat.registry.legacy_api import missing
 from rllib_compat.runtime.policies import LegacyPolicies, LegacyPolicy
@@ -217,6 +224,8 @@ class Policies:
             new_should_module_be_updated=policies_to_train,
             add_to_eval_env_runners=evaluation_workers,
         )
+        if (explores := overrides.get("explore")) is not None:
+            self._call_in_runners(partial(_set_explores, policy_id, bool(explores)))
         self.update_workers(mapping, policies_to_train)
         state = policy_state or (policy.get_state() if policy is not None else None)
         if state is not None:
@@ -259,11 +268,14 @@ class Policies:
         """Updates the configs of all env runners; some Rays update only a part of them."""
         new = {"policy_mapping_fn": mapping, "policies_to_train": to_train}
         new = {name: value for name, value in new.items() if value is not None}
+        self._call_in_runners(partial(_set_multi_agent, new))
+        self._running.mark_weights_stale()
+
+    def _call_in_runners(self, function: Callable[[EnvRunner], None]) -> None:
         algorithm = self._algorithm
         for group in (algorithm.env_runner_group, algorithm.eval_env_runner_group):
             if group is not None:
-                env_runners.foreach_env_runner(group, partial(_set_multi_agent, new))
-        self._running.mark_weights_stale()
+                env_runners.foreach_env_runner(group, function)
 
     # Exports
 
@@ -361,6 +373,10 @@ class Policies:
             if pipeline.input_observation_space[agent_of(runner, other)] == observation:
                 return module.observation_space, action
         return _flat(observation), action
+
+
+def _set_explores(policy_id: str, value: bool, env_runner: EnvRunner) -> None:
+    modules.set_explores(env_runner.module[policy_id], value)
 
 
 def _set_multi_agent(new: Mapping[str, object], env_runner: EnvRunner) -> None:

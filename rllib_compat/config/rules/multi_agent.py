@@ -203,7 +203,7 @@ def _take_config(
         elif method == "training" and (not tail or head == "model"):
             _nest(flat, argument, value)
         elif method == "env_runners" and head in ("explore", "exploration_config"):
-            if context.stack == "old":
+            if context.stack == "old" or head == "explore":
                 _nest(flat, argument, value)
         else:
             message = f"{setting} can't differ between policies"

@@ -53,10 +53,13 @@ class TestPolicies:
 
     def test_own_configs_go_to_their_modules(self):
         translation = policies(
-            {"a": (None, OBS, ACT, {"lr": 0.1, "model": {"fcnet_hiddens": [4]}}), "b": ()}
+            {
+                "a": (None, OBS, ACT, {"lr": 0.1, "model": {"fcnet_hiddens": [4]}}),
+                "b": (None, OBS, ACT, {"explore": False}),
+            }
         )
         overrides = setting(translation, "rl_module.algorithm_config_overrides_per_module")
-        assert overrides == {"a": {"lr": 0.1}}
+        assert overrides == {"a": {"lr": 0.1}, "b": {"explore": False}}
         spec = setting(translation, "rl_module.rl_module_spec")
         assert spec.models == {"a": {"fcnet_hiddens": [4]}, "b": {}}
 

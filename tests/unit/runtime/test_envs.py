@@ -462,7 +462,7 @@ class TestPlaceholders:
         assert isinstance(env, MultiAgentEnv)
         assert env.possible_agents == ["a"]
         assert not isinstance(env, Placeholder)
-        with pytest.raises(LegacyEnvError, match="which is not stored in the checkpoint"):
+        with pytest.raises(LegacyEnvError, match="a checkpoint does not store it"):
             env.step({})
 
 

@@ -323,3 +323,23 @@ def test_an_episode_becomes_arrays_once(monkeypatch):
     episodes = CompatMultiAgentEnvRunner(config=ppo()).sample(num_timesteps=12)
     assert made == [episode.id_ for episode in episodes]
     assert all(episode.is_numpy for episode in episodes)
+
+
+class Still(Meeting):
+    """Observes the same in each step."""
+
+    def look(self):
+        return {agent: np.zeros(2, np.float32) for agent in self.calls(self.time)}
+
+
+@pytest.mark.parametrize("goes", [CompatMultiAgentEnvRunner, GoesRaysWay])
+def test_a_policy_that_does_not_explore_takes_its_best_action(goes):
+    config = ppo(Still, actions=WIDE)
+    config.rl_module(algorithm_config_overrides_per_module={"two": {"explore": False}})
+    runner = goes(config=config)
+    taken = {"one": set(), "two": set()}
+    for episode in runner.sample(num_timesteps=20, random_actions=False):
+        for agent in episode.agent_episodes.values():
+            taken[agent.module_id] |= {tuple(action) for action in agent.get_actions()}
+    assert len(taken["one"]) > 1
+    assert len(taken["two"]) == 1
