@@ -104,6 +104,7 @@ exploration_curiosity.py           11639                                        
 exploration_noise.py               10828                                          1.13.0 1.13.0
 exploration_own.py                 27669                                          1.13.0 1.13.0
 exploration_soft_q.py              ray-project/ray/pull/7155                      1.9.2  1.13.0
+exploration_turned_off.py          8189                                           0.8.5  1.13.0
 export_for_serving.py              10733                                          1.0.1  1.13.0
 gym_discrete_env.py                openai/gym/issues/3099                         1.13.0 1.13.0
 gym_vector.py                      openai/gym/pull/1513                           1.13.0 1.13.0
