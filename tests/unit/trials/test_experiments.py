@@ -220,7 +220,7 @@ def test_trials_of_old_rays_without_a_checkpoint_say_that_they_start_from_zero(
     monkeypatch.setattr("ray.init", lambda: None)
     monkeypatch.setattr("ray.tune.run", lambda *_, **__: RayAnalysis(str(folder)))
     trials = tune.run("PPO", folder.name, local_dir=str(tmp_path), resume=True).trials
-    assert [trial.checkpoint for trial in trials] == [None] * 3
+    assert [trial.checkpoint.value for trial in trials] == [None] * 3
     assert caplog.text.count("starts from zero: it has no checkpoint") == 1, "one has ended"
 
 
