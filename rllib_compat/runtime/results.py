@@ -361,10 +361,9 @@ class LearnerThreadStatistics:
         info, found = result["info"], _get(result, "learners/__all_modules__")
         if not isinstance(found, Mapping):
             return
-        length = float(found.get("queue_size_learner_thread_queue", 0))
-        self._lengths.append(0.0 if length != length else length)  # NaN: nothing was measured
+        self._lengths.append(_measured(found.get("queue_size_learner_thread_queue")))
         self._count += 1
-        self._broadcasts += int(result.get("num_weight_broadcasts", 0))
+        self._broadcasts += int(_measured(result.get("num_weight_broadcasts")))
         info["num_weight_broadcasts"] = info["num_weight_syncs"] = self._broadcasts
         info["learner_queue"] = {
             "size_count": self._count,
@@ -376,6 +375,11 @@ class LearnerThreadStatistics:
             f"learner_{name}_time_ms": _ms(found.get(timer, 0.0))
             for name, timer in THREAD_TIMES.items()
         } | {"optimizer_step_time_ms": _ms(_get(result, "timers/training_step") or 0.0)}
+
+
+def _measured(value: Any) -> float:
+    """A number of a result; 0 where nothing was measured: Ray leaves it out, or has NaN."""
+    return 0.0 if value is None or value != value else float(value)
 
 
 def complete_evaluation(result: dict[str, Any], config: AlgorithmConfig) -> dict[str, Any]:
