@@ -90,7 +90,7 @@ class A2CTorchLearner(PolicyGradientLearner):
         self, module_id: str, config: AlgorithmConfig, batch: Batch, out: Batch
     ) -> Loss:
         """The policy's and the critic's losses, less the entropy."""
-        valid = batch[Columns.LOSS_MASK]
+        valid = batch.get(Columns.LOSS_MASK, ...)
         distribution = self.action_distribution(module_id, out)
         logp = distribution.logp(batch[Columns.ACTIONS])
         values, targets = self.values(module_id, batch, out), batch[Postprocessing.VALUE_TARGETS]
@@ -104,14 +104,14 @@ class A2CTorchLearner(PolicyGradientLearner):
         # Without a critic it gets gradients of zero: see `pg`.
         weight = config.vf_loss_coeff if config.use_critic else 0.0
         entropy_coeff = self.entropy_coeff_schedulers_per_module[module_id].get_current_value()
-        logged = {
+        loss = policy_loss + weight * vf_loss - entropy_coeff * entropy
+        return loss, lambda: {
             "policy_loss": policy_loss,
             "vf_loss": vf_loss,
             "policy_entropy": entropy,
             "vf_explained_var": explained_variance(targets[valid], values[valid].detach()),
             "var_gnorm": norm_of(self.module[module_id].unwrapped()),
         }
-        return policy_loss + weight * vf_loss - entropy_coeff * entropy, logged
 
     def apply_gradients(self, gradients_dict: Mapping[Any, torch.Tensor]) -> None:
         """Applies gradients; those of microbatches once they are a train batch, summed."""

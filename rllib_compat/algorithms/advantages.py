@@ -15,7 +15,6 @@ from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.evaluation.postprocessing import Postprocessing
-from ray.rllib.utils.numpy import convert_to_numpy
 from ray.rllib.utils.postprocessing.zero_padding import (
     split_and_zero_pad_n_episodes,
     unpad_data_if_necessary,
@@ -61,22 +60,29 @@ class Advantages(ConnectorV2):  # type: ignore[misc]  # Ray has no types
 
     def add(self, module: Any, module_id: str, columns: dict[str, Any], lengths: list[int]) -> None:
         """Adds both columns to those of a module, in which chunks have such lengths."""
-        config = self._config.get_config_for_module(module_id)
-        computed = None
-        if getattr(config, "use_critic", False):
-            computed = values(module, columns, config.minibatch_size or _STEPS)
-        for name, column in _columns(config, columns, lengths, computed).items():
+        for name, column in self.columns(module, module_id, columns, lengths).items():
             if module.is_stateful():
                 column = _pad(column, lengths, module)
             device = columns[Columns.REWARDS].device
             columns[name] = torch.as_tensor(column, dtype=torch.float32, device=device)
 
+    def columns(
+        self, module: Any, module_id: str, columns: Mapping[str, Any], lengths: list[int]
+    ) -> dict[str, Array]:
+        """Both columns of all chunks, one after the other, by the columns of a module."""
+        config = self._config.get_config_for_module(module_id)
+        computed = None
+        if getattr(config, "use_critic", False):
+            computed = values(module, columns, config.minibatch_size or _STEPS)
+        return _columns(config, columns, lengths, computed)
+
 
 class TrainBatches:
     """Makes batches of episodes for a learner, with advantages: in the place of its pipeline.
 
-    Steps of one agent that are arrays become columns at once. What else there is goes through the
-    pipeline, which takes as long as an update of a small network.
+    Steps of one agent that are arrays become columns at once, without those that were added for
+    their values. What else there is goes through the pipeline, which takes as long as an update of
+    a small network.
     """
 
     def __init__(self, pipeline: Any, config: AlgorithmConfig) -> None:
@@ -96,8 +102,11 @@ class TrainBatches:
         if columns is None or (module := rl_module[DEFAULT_MODULE_ID].unwrapped()).is_stateful():
             return self._pipeline(rl_module=rl_module, batch=batch, episodes=episodes, **more)
         device = connectors.device_of_tensors(self._pipeline)
-        made = {name: as_tensor(column, device) for name, column in columns.items()}
-        self._advantages.add(module, DEFAULT_MODULE_ID, made, [len(e) + 1 for e in episodes])
+        seen = {name: as_tensor(column, device) for name, column in columns.items()}
+        lengths = [len(episode) + 1 for episode in episodes]
+        columns |= self._advantages.columns(module, DEFAULT_MODULE_ID, seen, lengths)
+        real = columns.pop(Columns.LOSS_MASK)
+        made = {name: as_tensor(column[real], device) for name, column in columns.items()}
         return {DEFAULT_MODULE_ID: made}
 
 
@@ -130,12 +139,12 @@ def values(module: Any, columns: Mapping[str, Any], steps: int) -> torch.Tensor:
 
 
 def _columns(
-    config: AlgorithmConfig, columns: Mapping[str, Any], lengths: list[int], computed: object
+    config: AlgorithmConfig, columns: Mapping[str, Any], lengths: list[int], computed: Any
 ) -> dict[str, Array]:
     """Both columns of all chunks, one after the other."""
 
-    def flat(column: object) -> Array:
-        found: Array = unpad_data_if_necessary(lengths, convert_to_numpy(column))
+    def flat(column: torch.Tensor) -> Array:
+        found: Array = unpad_data_if_necessary(lengths, column.detach().cpu().numpy())
         return found
 
     rewards, ended = flat(columns[Columns.REWARDS]), flat(columns[Columns.TERMINATEDS])

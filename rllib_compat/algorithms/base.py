@@ -248,8 +248,8 @@ class GradientFreeLearner(TorchLearner):  # type: ignore[misc]  # Ray has no typ
 
 #: What a learner gets of a module: columns of a batch, or what its forward pass gave.
 Batch: TypeAlias = Mapping[str, Any]
-#: A loss, and what is logged of it by name.
-Loss: TypeAlias = tuple[torch.Tensor, Mapping[str, Any]]
+#: A loss, and what is logged of it by name, or a function that computes that when it is reported.
+Loss: TypeAlias = tuple[torch.Tensor, Mapping[str, Any] | Callable[[], Mapping[str, Any]]]
 
 
 class LossLearner:
@@ -267,8 +267,8 @@ class LossLearner:
         self, *, module_id: str, config: AlgorithmConfig, batch: Batch, fwd_out: Batch
     ) -> Any:
         """The loss of a module; Ray calls it."""
-        loss, logged = self.module_loss(module_id, config, batch, fwd_out)
-        self.metrics.log_dict(logged, key=module_id, window=1)
+        loss, terms = self.module_loss(module_id, config, batch, fwd_out)
+        learners.log_terms(self, module_id, terms)
         return loss
 
 

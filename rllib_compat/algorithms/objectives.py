@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import torch
-from torch.nn import functional
 
 
 def td_targets(
@@ -19,7 +18,7 @@ def td_targets(
     discounts: torch.Tensor | float,
 ) -> torch.Tensor:
     """What critics should have said: rewards, and what is expected after them, discounted."""
-    return rewards + discounts * (1.0 - terminateds.float()) * next_values
+    return rewards + discounts * torch.where(terminateds.bool(), 0.0, next_values)
 
 
 def least(values: Iterable[torch.Tensor]) -> torch.Tensor:
@@ -28,9 +27,13 @@ def least(values: Iterable[torch.Tensor]) -> torch.Tensor:
 
 
 def huber(errors: torch.Tensor, threshold: float = 1.0) -> torch.Tensor:
-    """Huber's loss of each error: half its square, and linear beyond the threshold."""
-    zeros = torch.zeros_like(errors)
-    return functional.huber_loss(errors, zeros, reduction="none", delta=threshold)
+    """Huber's loss of each error: half its square, and linear beyond the threshold.
+
+    `torch.nn.functional` takes as long to expand both arguments to one shape as to compute it.
+    """
+    each = 0
+    losses: torch.Tensor = torch.ops.aten.huber_loss(errors, errors.new_zeros(()), each, threshold)
+    return losses
 
 
 def summed_actor_critic_terms(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import torch
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.connectors.learner import AddOneTsToEpisodesAndTruncate
 from ray.rllib.core.columns import Columns
@@ -129,11 +130,12 @@ class PGTorchLearner(PolicyGradientLearner):
 
         What pads sequences to the longest one counts, as a step with a return of 0.
         """
-        valid = batch[Columns.LOSS_MASK]
+        gains = batch[Postprocessing.ADVANTAGES]
+        valid = batch.get(Columns.LOSS_MASK, torch.ones_like(gains, dtype=torch.bool))
         logp = self.action_distribution(module_id, out).logp(batch[Columns.ACTIONS])
         lengths = valid.reshape(len(valid), -1).sum(dim=1)
         count = lengths.count_nonzero() * lengths.max()
-        loss = -(logp * batch[Postprocessing.ADVANTAGES])[valid].sum() / count
+        loss = -(logp * gains)[valid].sum() / count
         logged = {"policy_loss": loss}
         if not isinstance(self.module[module_id].unwrapped(), ValueFunctionAPI):
             return loss, logged  # a network of an old Ray, where PG had no critic

@@ -97,7 +97,7 @@ class R2D2TorchLearner(SequenceLearner):
         )
         errors = torch.where(learned, taken - goals, 0.0)
         loss = (batch[WEIGHTS][:, :-1] * huber(errors)).sum() / count
-        self.td_errors[module_id] = errors.detach().mean(-1).cpu().numpy()
+        self.sequence_errors[module_id] = errors.detach().mean(-1).cpu().numpy()
         return loss, {
             "total_loss": loss,
             "mean_q": taken[learned].mean(),

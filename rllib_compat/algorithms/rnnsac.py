@@ -92,7 +92,7 @@ class RNNSACTorchLearner(SequenceLearner, ActorCriticLearner):
         losses = [torch.where(learned, term, 0.0).sum((-2, -1)) / count for term in terms]
         critic_losses, actor_loss, alpha_loss = losses
         td_errors = torch.where(learned, errors.detach().abs().mean(0), 0.0)
-        self.td_errors[module_id] = td_errors.mean(-1).cpu().numpy()
+        self.sequence_errors[module_id] = td_errors.mean(-1).cpu().numpy()
         return actor_loss + critic_losses.sum() + alpha_loss, {
             "actor_loss": actor_loss,
             "critic_loss": critic_losses.mean(),

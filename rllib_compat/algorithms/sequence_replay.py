@@ -197,20 +197,20 @@ def _sequences(config: AlgorithmConfig, episodes: list[Any]) -> list[tuple[str, 
 
 def _errors(learner: Any, *_: object) -> Any:
     """The TD errors of a learner's last batch."""
-    return learner.td_errors
+    return learner.sequence_errors
 
 
 class SequenceLearner(learners.ArrayBatchLearner, TargetNetworkLearner):
     """A learner of sequences.
 
     Attributes:
-        td_errors: One a sequence of the last batch, by module, from which priorities are made.
+        sequence_errors: One a sequence of the last batch, by module, for priorities.
     """
 
     def build(self) -> None:
         """Builds the learner."""
         super().build()
-        self.td_errors: dict[str, Any] = {}
+        self.sequence_errors: dict[str, Any] = {}
 
 
 class SequenceReplayConfig(RemovedAlgorithmConfig):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,8 @@ def to_numpy(episode: object) -> Any:
     return episode
 
 
-#: The attributes of an episode of one agent of which `cut` knows what becomes.
-_CUT = frozenset(
+#: The attributes of an episode of one agent of which `add_steps` and `cut` know what becomes.
+_KNOWN = frozenset(
     (
         *("id_", "agent_id", "module_id", "multi_agent_episode_id", "t", "t_started"),
         *("observations", "actions", "rewards", "infos", "extra_model_outputs"),
@@ -32,17 +32,80 @@ _CUT = frozenset(
 )
 
 
+def _is_known(episode: Any) -> bool:
+    """Whether an episode has the known attributes, and no others."""
+    return {*getattr(type(episode), "__slots__", ()), *getattr(episode, "__dict__", ())} == _KNOWN
+
+
+class VectorStep(NamedTuple):
+    """What came of a step of several environments, a row for each.
+
+    Attributes:
+        observations: What was observed after it.
+        actions: What was done.
+        rewards: What came of it.
+        infos: What the environments say of it.
+        outputs: What the module said beside the actions, by name.
+        time: When it was over.
+    """
+
+    observations: Sequence[Any]
+    actions: Sequence[Any]
+    rewards: Sequence[Any]
+    infos: Sequence[Any]
+    outputs: Mapping[str, Sequence[Any]]
+    time: float
+
+    def row(self, index: int) -> dict[str, Any]:
+        """The step of one environment, as the arguments of an episode's `add_env_step`."""
+        return {
+            "observation": self.observations[index],
+            "action": self.actions[index],
+            "reward": self.rewards[index],
+            "infos": self.infos[index],
+            "extra_model_outputs": {name: rows[index] for name, rows in self.outputs.items()},
+        }
+
+
+def add_steps(episode: Any, index: int, steps: Sequence[VectorStep]) -> None:
+    """Adds an environment's rows of steps, none of which ends it, to its episode.
+
+    For each of them, Ray's `add_env_step` takes as long as the step of a small environment.
+    """
+    from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
+
+    if not _is_known(episode) or episode.is_numpy:
+        for step in steps:
+            episode.add_env_step(**step.row(index))
+        return
+    last = steps[-1]
+    episode.observations.data += [step.observations[index] for step in steps]
+    episode.actions.data += [step.actions[index] for step in steps]
+    episode.rewards.data += [step.rewards[index] for step in steps]
+    episode.infos.data += [step.infos[index] or {} for step in steps]
+    for name in last.outputs:
+        column = [step.outputs[name][index] for step in steps]
+        if name in episode.extra_model_outputs:
+            episode.extra_model_outputs[name].data += column
+        else:
+            episode.extra_model_outputs[name] = InfiniteLookbackBuffer(column)
+    episode.t += len(steps)
+    episode._last_added_observation = episode.observations.data[-1]
+    episode._last_added_infos = episode.infos.data[-1]
+    episode._last_step_time = last.time
+    episode._start_time = episode._start_time or steps[0].time
+
+
 def cut(episode: Any, lookback: int) -> Any:
     """The chunk that continues an episode, which looks back so far.
 
     Ray's `cut` makes a new episode with new lists, and looks at their spaces: for a fragment of
     five steps that takes longer than a step.
     """
-    kind = type(episode)
-    if {*getattr(kind, "__slots__", ()), *getattr(episode, "__dict__", ())} != _CUT:
+    if not _is_known(episode):
         return episode.cut(len_lookback_buffer=lookback)
-    after, kept = object.__new__(kind), min(lookback, len(episode.rewards.data))
-    for name in _CUT:
+    after, kept = object.__new__(type(episode)), min(lookback, len(episode.rewards.data))
+    for name in _KNOWN:
         setattr(after, name, getattr(episode, name))
     after.t_started = episode.t
     after._start_time = after._last_step_time = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import renames
 from rllib_compat.ray_versions.configs import is_multi_agent
 from rllib_compat.ray_versions.metrics import add_up, log_directly, log_item
+from rllib_compat.ray_versions.modules import have_hooks, training_pass
 from rllib_compat.ray_versions.releases import at_least
 from rllib_compat.ray_versions.tensors import as_tensor, target_of
 
@@ -43,11 +45,57 @@ def add_next_observations(pipeline: ConnectorPipeline) -> None:
         pipeline.insert_after(AddObservationsFromEpisodesToBatch, NextObservations())
 
 
-def log_td_errors(learner: Learner, module_id: str, errors: object) -> None:
+def learns_directly(learner: Any) -> bool:
+    """Whether `learn_directly` does what `update` does: no subclass has another."""
+    from ray.rllib.core.learner.learner import Learner
+
+    names = ("update", "_create_iterator_if_necessary", "_log_metrics")
+    direct = isinstance(learner, DirectLearner) and at_least("2.53")
+    return direct and _has_methods_of(learner, Learner, names)
+
+
+def batch_of_episodes(learner: Any, episodes: list[Any]) -> MultiAgentBatch:
+    """What a learner's connectors make of episodes, which they change."""
+    from ray.rllib.core.learner.training_data import TrainingData
+
+    data = TrainingData(episodes=episodes)
+    batch: MultiAgentBatch = learner._make_batch_if_necessary(training_data=data)
+    return batch
+
+
+def batch_of_arrays(learner: Any, batches: Mapping[str, Mapping[str, Any]], steps: int) -> Any:
+    """The columns of each module's batch as tensors, on the learner's device."""
+    from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+
+    device = device_of(learner)
+    tensors = {
+        module_id: SampleBatch({name: as_tensor(v, device) for name, v in columns.items()})
+        for module_id, columns in batches.items()
+    }
+    return MultiAgentBatch(tensors, steps)
+
+
+def log_td_errors(learner: Any, module_id: str, errors: object) -> None:
     """Logs the TD errors of a batch, one a transition, from which priorities are made."""
     from ray.rllib.utils.metrics import TD_ERROR_KEY
 
-    log_item(learner.metrics, (module_id, TD_ERROR_KEY), errors)
+    if getattr(learner, "reports_later", False):
+        learner.td_errors[module_id] = errors
+    else:
+        log_item(learner.metrics, (module_id, TD_ERROR_KEY), errors)
+
+
+def log_terms(
+    learner: Any, module_id: str, terms: Mapping[str, Any] | Callable[[], Mapping[str, Any]]
+) -> None:
+    """Logs what a loss is made of, or what a function computes of it.
+
+    A learner that reports later logs what was last, and only then is it computed.
+    """
+    if getattr(learner, "reports_later", False):
+        learner.last_terms[module_id] = terms
+    else:
+        learner.metrics.log_dict(terms() if callable(terms) else terms, key=module_id, window=1)
 
 
 class GradientClippingLearner:
@@ -93,9 +141,14 @@ def clip_gradients(
         return torch_utils.clip_gradients(
             gradients_dict, grad_clip=grad_clip, grad_clip_by=grad_clip_by
         )
+    norms = torch.stack(torch._foreach_norm(gradients))
+    norm = torch.linalg.vector_norm(norms)
+    if norm.is_cpu and math.isfinite(norm):
+        if norm + 1e-6 > grad_clip:
+            torch._foreach_mul_(gradients, grad_clip / (norm + 1e-6))
+        return norm
     finite = {"neginf": -10e8, "posinf": 10e8}
-    norms = torch.stack(torch._foreach_norm(gradients)).nan_to_num(**finite)
-    norm = torch.linalg.vector_norm(norms).nan_to_num(**finite)
+    norm = torch.linalg.vector_norm(norms.nan_to_num(**finite)).nan_to_num(**finite)
     torch._foreach_mul_(gradients, (grad_clip / (norm + 1e-6).clamp(min=grad_clip)).clamp(max=1.0))
     return norm
 
@@ -109,13 +162,65 @@ class DirectLearner(GradientClippingLearner):
     _grad_scalers: Any
     _params: dict[Any, Any]
     _temp_losses: dict[Any, Any]
+    #: Whether it is in an update that reports nothing yet.
+    reports_later = False
 
     def build(self) -> None:
         """Builds the learner."""
         super().build()  # type: ignore[misc]  # of the real learner
         log_directly(self.metrics)
-        #: Module → all modules in it, and itself.
-        self._modules_in: dict[Any, list[Any]] = {}
+        #: Module → all modules in it, and itself; and what computes its training pass.
+        self._passes: dict[Any, tuple[list[Any], Any]] = {}
+        #: Module → what its last loss is made of, its TD errors, and the loss: not yet logged.
+        self.last_terms: dict[str, Any] = {}
+        self.td_errors: dict[str, Any] = {}
+        self._losses: dict[str, Any] = {}
+        #: The steps that were learned from, and of modules: not yet counted for Prometheus.
+        self._env_steps = self._module_steps = 0
+
+    def learn_directly(
+        self, make_batch: Callable[[], MultiAgentBatch], timesteps: Mapping[str, int]
+    ) -> None:
+        """Learns once from a batch of tensors, and reports nothing until `report`.
+
+        It is what `update` does, without looking for what else it may have been given.
+        """
+        self._check_is_built()  # type: ignore[attr-defined]
+        self.before_gradient_based_update(timesteps=timesteps)  # type: ignore[attr-defined]
+        self._weights_seq_no += 1  # type: ignore[attr-defined]
+        batch = make_batch()
+        for module_id in list(batch.policy_batches):
+            if not self.should_module_be_updated(module_id, batch):  # type: ignore[attr-defined]
+                del batch.policy_batches[module_id]
+        self.td_errors.clear()
+        self.reports_later = True
+        try:
+            if batch.policy_batches:
+                _, losses, _ = self._update(batch.policy_batches)
+                self._losses.update(losses)
+                self._env_steps += batch.env_steps()
+                self._module_steps += batch.agent_steps()
+                self._log_steps_trained_metrics(batch)  # type: ignore[attr-defined]
+            self.after_gradient_based_update(timesteps=timesteps)  # type: ignore[attr-defined]
+        finally:
+            self.reports_later = False
+
+    def report(self) -> Any:
+        """What was measured in updates since the last report."""
+        import torch
+
+        with torch.no_grad():
+            for module_id, terms in self.last_terms.items():
+                log_terms(self, module_id, terms)
+        for module_id, loss in self._losses.items():
+            self.metrics.log_value((module_id, "total_loss"), loss, window=1)
+        self.last_terms.clear()
+        self._losses.clear()
+        for name, steps in (("env", self._env_steps), ("module", self._module_steps)):
+            if steps:
+                getattr(self, f"_metrics_all_modules_num_{name}_steps_trained").inc(value=steps)
+        self._env_steps = self._module_steps = 0
+        return self.metrics.reduce()
 
     def _update(self, batch: Mapping[str, Any], **kwargs: object) -> Any:
         """One update; Ray puts every layer into training mode before each, where it is already."""
@@ -180,10 +285,11 @@ class DirectLearner(GradientClippingLearner):
             module = self.module[module_id]
             forward = module.forward_train
             if _has_methods_of(module, TorchRLModule, ("forward_train",)):
-                if module not in self._modules_in:
-                    self._modules_in[module] = list(module.modules())
-                if all(part.training for part in self._modules_in[module]):
-                    forward = module._forward_train
+                if module not in self._passes:
+                    self._passes[module] = list(module.modules()), training_pass(module)
+                parts, through_layers = self._passes[module]
+                if all(part.training for part in parts) and not have_hooks(parts):
+                    forward = through_layers
             outputs[module_id] = forward(batch[module_id])
         return outputs
 
@@ -236,46 +342,6 @@ class ArrayBatchLearner(OptimizerStepLearner):
         batch = super()._make_batch_if_necessary(training_data=training_data)  # type: ignore[misc]
         return batch if at_least("2.48") else self._convert_batch_type(batch)  # type: ignore[attr-defined]
 
-    def takes_arrays(self) -> bool:
-        """Whether `learn_from_arrays` does what `update` does: no subclass has another."""
-        from ray.rllib.core.learner.learner import Learner
-
-        names = ("update", "_create_iterator_if_necessary", "_log_metrics")
-        return at_least("2.53") and _has_methods_of(self, Learner, names)
-
-    def learn_from_arrays(
-        self,
-        batches: Mapping[str, Mapping[str, Any]],
-        steps: int,
-        timesteps: Mapping[str, int],
-    ) -> None:
-        """Learns once from the columns of each module's batch, and reports nothing yet.
-
-        It is what `update` does with a batch, without looking for what else it may have been given.
-        """
-        from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
-
-        self._check_is_built()  # type: ignore[attr-defined]
-        self.before_gradient_based_update(timesteps=timesteps)  # type: ignore[attr-defined]
-        self._weights_seq_no += 1  # type: ignore[attr-defined]
-        device = device_of(self)
-        tensors = {
-            module_id: SampleBatch({k: as_tensor(v, device) for k, v in columns.items()})
-            for module_id, columns in batches.items()
-        }
-        batch = MultiAgentBatch(tensors, steps)
-        for module_id in batches:
-            if not self.should_module_be_updated(module_id, batch):  # type: ignore[attr-defined]
-                del batch.policy_batches[module_id]
-        losses: Mapping[str, Any] = {}
-        if batch.policy_batches:
-            _, losses, _ = self._update(batch.policy_batches)
-            self._log_metrics(batch)  # type: ignore[attr-defined]
-            self._log_steps_trained_metrics(batch)  # type: ignore[attr-defined]
-        for module_id, loss in losses.items():
-            self.metrics.log_value((module_id, "total_loss"), loss, window=1)
-        self.after_gradient_based_update(timesteps=timesteps)
-
     def after_gradient_based_update(self, *, timesteps: Any) -> None:
         """Lets targets follow, when it is time.
 
@@ -296,33 +362,81 @@ class ArrayBatchLearner(OptimizerStepLearner):
 
 
 def make_step(optimizer: torch.optim.Optimizer) -> None:
-    """Lets an optimizer make a step, if it has gradients.
+    """Lets an optimizer make a step, if it has gradients; Adam goes through its numbers once."""
+    import torch
 
-    Adam goes through its numbers once, if it is asked to. Then torch takes them as they lie in
-    memory, whatever the strides say, so all have to lie there in the same order. It also takes no
-    setting that is a tensor, as restored ones are on Ray 2.44 – 2.52.
+    moved = [[p for p in group["params"] if p.grad is not None] for group in optimizer.param_groups]
+    if not any(moved):
+        return
+    if not _is_plain_adam(optimizer, moved):
+        optimizer.step()
+        return
+    for group, parameters in zip(optimizer.param_groups, moved, strict=True):
+        slots = [optimizer.state[parameter] for parameter in parameters]
+        steps = [slot["step"] for slot in slots]
+        first, second = group["betas"]
+        with torch.no_grad():
+            torch._foreach_add_(steps, 1.0)
+            torch._fused_adam_(
+                parameters,
+                [parameter.grad for parameter in parameters],
+                [slot["exp_avg"] for slot in slots],
+                [slot["exp_avg_sq"] for slot in slots],
+                [],
+                steps,
+                lr=group["lr"],
+                beta1=first,
+                beta2=second,
+                weight_decay=group["weight_decay"],
+                eps=group["eps"],
+                amsgrad=False,
+                maximize=False,
+            )
+
+
+#: Settings of Adam that change what a step computes.
+_SPECIAL = ("amsgrad", "maximize", "capturable", "differentiable", "decoupled_weight_decay")
+
+
+def _is_plain_adam(optimizer: torch.optim.Optimizer, moved: list[list[Any]]) -> bool:
+    """Whether torch's function that goes through Adam's numbers once makes an optimizer's step.
+
+    It takes them as they lie in memory, whatever the strides say, so all have to lie there in the
+    same order. It takes no setting that is a tensor, as restored ones are on Ray 2.44 – 2.52. The
+    first step makes the numbers, and hooks are called by the optimizer alone.
     """
     import torch
 
-    groups = optimizer.param_groups
-    moved = [p for group in groups for p in group["params"] if p.grad is not None]
-    if not moved:
-        return
-    fused = type(optimizer) is torch.optim.Adam and all(
-        part.is_contiguous() and part.dtype == torch.float32 and part.is_cpu
-        for parameter in moved
-        for part in (parameter, parameter.grad, *optimizer.state[parameter].values())
+    if type(optimizer) is not torch.optim.Adam or not _fuses_on_cpu() or _has_hooks(optimizer):
+        return False
+    for group in optimizer.param_groups:
+        settings = (*group.values(), *group["betas"])
+        if any(isinstance(value, torch.Tensor) for value in settings):
+            return False
+        if any(group.get(name) for name in _SPECIAL):
+            return False
+    return all(
+        len(slots := optimizer.state.get(parameter, ())) == 3
+        and all(
+            part.is_contiguous() and part.dtype is torch.float32 and part.is_cpu
+            for part in (parameter, parameter.grad, *slots.values())
+        )
+        for parameters in moved
+        for parameter in parameters
     )
-    settings = (value for group in groups for value in (*group.values(), *group["betas"]))
-    fused = fused and not any(isinstance(value, torch.Tensor) for value in settings)
-    if not (fused and _fuses_on_cpu()):
-        optimizer.step()
-        return
-    for group in groups:
-        group["fused"] = True
-    optimizer.step()
-    for group in groups:
-        group["fused"] = None  # as checkpoints had it
+
+
+def _has_hooks(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether somebody hears of an optimizer's steps, or has put a method in their place."""
+    from torch.optim import optimizer as of_all
+
+    return bool(
+        "step" in vars(optimizer)
+        or optimizer._optimizer_step_pre_hooks
+        or optimizer._optimizer_step_post_hooks
+        or of_all._global_optimizer_pre_hooks
+        or of_all._global_optimizer_post_hooks
+    )
 
 
 @cache
@@ -369,10 +483,10 @@ def follow_targets(learner: Any, timesteps: Mapping[str, int]) -> None:
 
 
 @cache
-def array_batch_learner(learner_class: type) -> type:
-    """A learner class of Ray's that is given batches of arrays."""
+def array_batch_learner(learner_class: type, *before: type) -> type:
+    """A learner class of Ray's that is given batches of arrays, with bases before it."""
     name = f"Arrays{learner_class.__name__}"
-    return type(name, (ArrayBatchLearner, learner_class), {"__module__": __name__})
+    return type(name, (*before, ArrayBatchLearner, learner_class), {"__module__": __name__})
 
 
 @public("rllib_compat.adapters")

@@ -166,24 +166,67 @@ def q_outputs(module: object, batch: Mapping[str, Any]) -> Any:
 
 def acting_layers(module: Any) -> list[Any] | None:
     """The layers that a module's distribution of actions comes from; None: it does more."""
+    names = ("_forward", "_forward_exploration", "_forward_inference")
+    if not _is_plain_actor_critic(module, names):
+        return None
+    shared = getattr(module.encoder, "encoder", None)
+    return layers_of(module.encoder.actor_encoder if shared is None else shared, module.pi)
+
+
+def _is_plain_actor_critic(module: Any, names: Iterable[str]) -> bool:
+    """Whether a module has the encoder of Ray's default for PPO, and its methods of some names."""
     from ray.rllib.core.models.torch.encoder import TorchActorCriticEncoder
 
     base: Any = renames.resolve("DefaultPPOTorchRLModule")
-    names = ("_forward", "_forward_exploration", "_forward_inference")
     own = vars(module)
-    encoder: Any = getattr(module, "encoder", None)
-    if type(encoder) is not TorchActorCriticEncoder or any(
-        n in own or getattr(type(module), n) is not getattr(base, n) for n in names
-    ):
-        return None
-    shared = getattr(encoder, "encoder", None)
-    return layers_of(encoder.actor_encoder if shared is None else shared, module.pi)
+    return type(getattr(module, "encoder", None)) is TorchActorCriticEncoder and all(
+        name not in own and getattr(type(module), name) is getattr(base, name) for name in names
+    )
 
 
-def _q_layers(module: Any) -> list[Any] | None:
-    """The layers that a module's Q-values come from; None: it does more."""
+def _q_layers(module: Any, prefix: str = "") -> list[Any] | None:
+    """The layers that a module's Q-values come from, or its target's; None: it does more."""
     plain = type(module) is dqn_module() and not module.uses_dueling and module.num_atoms == 1
-    return layers_of(module.encoder, module.af) if plain else None
+    models = (getattr(module, f"{prefix}{name}", None) for name in ("encoder", "af"))
+    return layers_of(*models) if plain else None
+
+
+def training_pass(module: Any) -> Any:
+    """What computes a module's training pass: its own function, or its layers alone."""
+    found = None
+    if _is_plain_actor_critic(module, ("_forward_train",)):
+        encoder, head = module.encoder, layers_of(module.pi)
+        shared = getattr(encoder, "encoder", None)
+        models = (encoder.actor_encoder, encoder.critic_encoder) if shared is None else (shared,)
+        bodies = [layers for model in models if (layers := layers_of(model))]
+        if head and len(bodies) == len(models):
+            found = partial(_train_actor_critic, bodies, head)
+    elif "_forward_train" not in vars(module):
+        layers, targets = _q_layers(module), _q_layers(module, "_target_")
+        if layers and targets:
+            found = partial(_train_q_values, layers, targets, double=module.uses_double_q)
+    return found or module._forward_train
+
+
+def _train_actor_critic(
+    bodies: list[list[Any]], head: list[Any], batch: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a policy and a critic, which may share layers, make of a batch."""
+    features = [through(body, batch["obs"]) for body in bodies]
+    return {"action_dist_inputs": through(head, features[0]), "embeddings": features[-1]}
+
+
+def _train_q_values(
+    layers: list[Any], targets: list[Any], batch: Mapping[str, Any], *, double: bool
+) -> dict[str, Any]:
+    """The Q-values of a batch, and those of the next observations, which have no gradient."""
+    import torch
+
+    with torch.no_grad():
+        found = {"qf_target_next_preds": through(targets, batch["new_obs"])}
+        if double:
+            found["qf_next_preds"] = through(layers, batch["new_obs"])
+    return found | {"qf_preds": through(layers, batch["obs"])}
 
 
 def layers_of(*models: Any) -> list[Any] | None:
@@ -201,9 +244,12 @@ def layers_of(*models: Any) -> list[Any] | None:
         ):
             return None
         found += list(model.net.mlp)
-    if any(part._forward_hooks or part._forward_pre_hooks for part in (*models, *found)):
-        return None
-    return [layer.forward for layer in found]
+    return None if have_hooks((*models, *found)) else [layer.forward for layer in found]
+
+
+def have_hooks(layers: Iterable[Any]) -> bool:
+    """Whether something hears of what layers compute when they are called."""
+    return any(layer._forward_hooks or layer._forward_pre_hooks for layer in layers)
 
 
 def through(layers: Iterable[Callable[[Any], Any]], value: Any) -> Any:
@@ -294,16 +340,25 @@ def explore(
     values = out["qf_preds"]
     # In numpy each draw takes a tenth of the time that it takes in torch.
     rows = values.cpu().numpy().reshape(-1, values.shape[-1])
-    module.epsilon_schedule.update(t)
     chosen = rows.argmax(-1)
     if temperature is not None:  # the largest of logits with Gumbel noise is a draw by them
         chosen = (rows / temperature + np.random.gumbel(size=rows.shape)).argmax(-1)
-    explores = np.random.random(len(rows)) < float(module.epsilon_schedule.get_current_value())
+    explores = np.random.random(len(rows)) < _value_at(module.epsilon_schedule, t)
     if explores.any():
         chances = np.random.random(rows.shape) * (rows > _MASKED)
         chosen = np.where(explores, chances.argmax(-1), chosen)
-    actions = torch.from_numpy(chosen.reshape(values.shape[:-1])).to(values.device)
+    actions = torch.from_numpy(chosen.reshape(values.shape[:-1]))
+    actions = actions if values.is_cpu else actions.to(values.device)
     return {"actions": actions} | {k: v for k, v in out.items() if k == "state_out"}
+
+
+def _value_at(schedule: Any, t: int) -> float:
+    """What a schedule is at a step; it is there afterwards. Ray makes a tensor for each step."""
+    if not schedule.use_schedule:
+        return float(schedule.get_current_value())
+    value = float(schedule._schedule.value(t=t))
+    schedule._curr_value.fill_(value)
+    return value
 
 
 def action_distribution(action_space: Space[Any]) -> Any:

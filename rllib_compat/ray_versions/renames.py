@@ -34,6 +34,10 @@ PLACES = {
         "ray.rllib.algorithms.dqn.torch.dqn_rainbow_torch_rl_module:DQNRainbowTorchRLModule",
         "2.40",
     ),
+    "ray.rllib.algorithms.dqn.torch.dqn_torch_learner:DQNTorchLearner": (
+        "ray.rllib.algorithms.dqn.torch.dqn_rainbow_torch_learner:DQNRainbowTorchLearner",
+        "2.40",
+    ),
     "ray.rllib.algorithms.ppo.torch.default_ppo_torch_rl_module:DefaultPPOTorchRLModule": (
         "ray.rllib.algorithms.ppo.torch.ppo_torch_rl_module:PPOTorchRLModule",
         "2.40",

@@ -9,6 +9,7 @@ samples (Ray 2.40 - 2.60). There, a `Rollout` goes past it; elsewhere, Ray sampl
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,14 @@ from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import sampling
 from rllib_compat.ray_versions.connectors import needs_no_batch
 from rllib_compat.ray_versions.env_runners import advance_exploration_timestep
-from rllib_compat.ray_versions.episodes import callback_class, callbacks_of, cut, to_numpy
+from rllib_compat.ray_versions.episodes import (
+    VectorStep,
+    add_steps,
+    callback_class,
+    callbacks_of,
+    cut,
+    to_numpy,
+)
 from rllib_compat.ray_versions.get_actions import rays_to_env
 from rllib_compat.ray_versions.legacy_runner import LegacyRunner
 from rllib_compat.ray_versions.sampling import map_structure, stack
@@ -42,6 +50,8 @@ if TYPE_CHECKING:
 
 #: The key of the infos of all environments of a vector.
 _WHOLE = "infos of each"
+#: So many steps at most are added to an episode at once: observations may be large.
+_MOST_STEPS = 32
 #: Spaces of which a batch is one array.
 _ARRAYS = ("Box", "Discrete", "MultiBinary", "MultiDiscrete")
 
@@ -55,6 +65,8 @@ class CompatEnvRunner(LegacyRunner, SingleAgentEnvRunner):  # type: ignore[misc]
     """
 
     direct_steps = 0
+    #: Calls of the environment, steps and episodes that Ray's counters do not have yet.
+    _uncounted: tuple[int, ...] = (0, 0, 0)
 
     _needs_initial_reset: bool  # of Ray's, as are pipelines
     _env_to_module: Any
@@ -71,6 +83,31 @@ class CompatEnvRunner(LegacyRunner, SingleAgentEnvRunner):  # type: ignore[misc]
         episodes: list[Any] = super().sample(**asked)
         advance_exploration_timestep(self, episodes)
         return episodes
+
+    def count(self, calls: int, steps: int, episodes: int) -> None:
+        """Counts steps of the environment and their calls, and episodes: later, if that may be.
+
+        Ray's counters take as long as a step, those for Prometheus (since Ray 2.52) even longer.
+        """
+        added = zip(self._uncounted, (calls, steps, episodes), strict=True)
+        self._uncounted = tuple(before + now for before, now in added)
+        replaced = "_increase_sampled_metrics" in vars(self)
+        if replaced or not hasattr(self, "num_env_steps_sampled_lifetime"):  # since Ray 2.54
+            self._count_now()
+
+    def _count_now(self) -> None:
+        calls, steps, episodes = self._uncounted
+        self._uncounted = (0, 0, 0)
+        for name, count in (("try_env_step", calls), ("env_steps_sampled", steps)):
+            if count and hasattr(self, "_log_env_steps"):
+                self._log_env_steps(metric=getattr(self, f"_metrics_num_{name}"), num_steps=count)
+        self._increase_sampled_metrics(steps, episodes)
+
+    def get_metrics(self) -> Any:
+        """What was counted and timed since the last call."""
+        if any(self._uncounted):
+            self._count_now()
+        return super().get_metrics()
 
     def bypass(self) -> Bypass | None:
         """How steps go past the connectors now; None where only Ray's pipelines know it."""
@@ -216,6 +253,13 @@ class Rollout:
         self._forward = sampling.forward_of(runner.module, explore=explore)
         self._state = _initial_state(runner.module)
         self._time: Callable[[Any], AbstractContextManager[Any]] = _no_timer
+        #: The last steps, and how many of them each episode has.
+        self._taken: list[VectorStep] = []
+        self._added = [0] * runner.num_envs
+        #: The environments whose next step is a reset.
+        self._waiting: set[int] = set()
+        #: Whether episodes are looked at after each step.
+        self._looks = bypass.calls_back or bool(bypass.connectors)
 
     @property
     def _episodes(self) -> list[Any]:
@@ -232,19 +276,24 @@ class Rollout:
 
     def collect_steps(self, count: int) -> list[Any]:
         """At least so many steps, in episodes that have ended and chunks of those that continue."""
-        while self._steps < count:
-            self._step()
-        self._count()
+        self._collect(lambda: self._steps >= count)
         return self._done + self._cut()
 
     def collect_episodes(self, count: int) -> list[Any]:
         """So many episodes; no further one is looked at once they have ended."""
-        while len(self._done) < count:
-            self._step(count)
-        self._count()
+        self._collect(lambda: len(self._done) >= count, count)
         return self._done
 
-    def _step(self, most: int | None = None) -> None:
+    def _collect(self, is_over: Callable[[], bool], most: int | None = None) -> None:
+        self._waiting = {i for i, episode in enumerate(self._episodes) if not episode.is_reset}
+        try:
+            while not is_over():
+                self._step(most)
+        finally:
+            self._complete_all()
+        self._count()
+
+    def _step(self, most: int | None) -> None:
         """Takes a step in each environment, or resets it where its episode is over."""
         runner = self._runner
         runner.direct_steps += 1
@@ -260,11 +309,11 @@ class Rollout:
         else:
             results = runner.env.step(for_env)
             self._calls += 1
-        begun = self._add(actions, outputs, *results)
+        begun, ended = self._add(actions, outputs, *results)
         with self._time(("env_to_module_connector", "connector_pipeline_timer")):
             states = outputs.get(Columns.STATE_OUT)
             runner._cached_to_module = self._batch(results[0], states, begun)
-        self._call_back(begun, most)
+        self._call_back(begun, ended, most)
 
     def _act(self) -> dict[str, Any]:
         """What the module says of the last observations, as arrays: actions, and what is extra."""
@@ -296,29 +345,46 @@ class Rollout:
         outputs: dict[str, Any],
         observations: Sequence[Any],
         rewards: Sequence[Any],
-        terminateds: Sequence[Any],
-        truncateds: Sequence[Any],
-        infos: Sequence[object],
-    ) -> set[int]:
-        """Adds a step to each episode; returns the indices of those that have begun with it."""
-        begun, number = set(), {WEIGHTS_SEQ_NO: self._runner._weights_seq_no}
-        rows = self._bypass.rows(observations)
-        for index, episode in enumerate(self._episodes):
-            if not episode.is_reset:
-                episode.add_env_reset(observation=rows[index], infos=infos[index])
-                begun.add(index)
-                continue
-            self._steps += 1
-            episode.add_env_step(
-                observation=rows[index],
-                action=actions[index],
-                reward=rewards[index],
-                infos=infos[index],
-                terminated=terminateds[index],
-                truncated=truncateds[index],
-                extra_model_outputs={k: v[index] for k, v in outputs.items()} | number,
+        terminateds: Any,
+        truncateds: Any,
+        infos: Sequence[Any],
+    ) -> tuple[set[int], set[int]]:
+        """Adds a step to each episode; returns the indices of those that begin and end with it.
+
+        Others may get theirs later, many at once.
+        """
+        rows, episodes = self._bypass.rows(observations), self._episodes
+        outputs = {**outputs, WEIGHTS_SEQ_NO: [self._runner._weights_seq_no] * len(rows)}
+        step = VectorStep(rows, actions, rewards, infos, outputs, time.perf_counter())
+        begun, self._waiting = self._waiting, set()
+        over = (*np.flatnonzero(terminateds).tolist(), *np.flatnonzero(truncateds).tolist())
+        ended = {*over} - begun
+        for index in begun:
+            episodes[index].add_env_reset(observation=rows[index], infos=infos[index])
+        for index in ended:
+            self._complete(index)
+            episodes[index].add_env_step(
+                **step.row(index), terminated=terminateds[index], truncated=truncateds[index]
             )
-        return begun
+        self._taken.append(step)
+        for index in begun | ended:
+            self._added[index] = len(self._taken)
+        if self._looks or len(self._taken) == _MOST_STEPS:
+            self._complete_all()
+        self._steps += len(rows) - len(begun)
+        return begun, ended
+
+    def _complete(self, index: int) -> None:
+        """Adds the steps to an episode that it does not have yet."""
+        if missing := self._taken[self._added[index] :]:
+            add_steps(self._episodes[index], index, missing)
+            self._added[index] = len(self._taken)
+
+    def _complete_all(self) -> None:
+        for index in range(len(self._added)):
+            self._complete(index)
+        self._taken.clear()
+        self._added = [0] * len(self._added)
 
     def _batch(self, observations: Any, states: Any, begun: set[int]) -> dict[str, Any]:
         """What the module gets; one with states also these, and its observations a time axis."""
@@ -347,33 +413,26 @@ class Rollout:
             observations = np.stack([e.get_observations(-1) for e in self._episodes])
         return as_tensor(observations)
 
-    def _call_back(self, begun: set[int], most: int | None) -> None:
+    def _call_back(self, begun: set[int], ended: set[int], most: int | None) -> None:
         """Calls callbacks, and takes out the episodes that have ended."""
-        runner, episodes = self._runner, self._episodes
-        for index, episode in enumerate(episodes):
+        runner, episodes, calls_back = self._runner, self._episodes, self._bypass.calls_back
+        for index in range(len(episodes)) if calls_back else sorted(begun | ended):
             if index in begun:
                 runner._make_on_episode_callback("on_episode_start", index, episodes)
-            elif self._bypass.calls_back:
+            elif calls_back:
                 runner._make_on_episode_callback("on_episode_step", index, episodes)
-            if episode.is_done:
+            if index in ended:
                 runner._make_on_episode_callback("on_episode_end", index, episodes)
-                self._done.append(_finish_episode(runner, episode))
+                self._done.append(_finish_episode(runner, episodes[index]))
                 runner._new_episode(index, episodes)
+                self._waiting.add(index)
                 if len(self._done) == most:
                     return
 
     def _count(self) -> None:
         """Lets the runner count what was sampled."""
-        runner, counted = self._runner, getattr(self._runner, "_log_env_steps", None)
-        runner._done_episodes_for_metrics.extend(self._done)
-        if counted is not None:  # for Prometheus, since Ray 2.52
-            for metric, count in (
-                (runner._metrics_num_try_env_step, self._calls),
-                (runner._metrics_num_env_steps_sampled, self._steps),
-            ):
-                if count:
-                    counted(metric=metric, num_steps=count)
-        runner._increase_sampled_metrics(self._steps, len(self._done))
+        self._runner._done_episodes_for_metrics.extend(self._done)
+        self._runner.count(self._calls, self._steps, len(self._done))
 
     def _cut(self) -> list[Any]:
         """The chunks of unfinished episodes; the runner continues with what follows them."""

@@ -25,11 +25,13 @@ def as_tensor(value: Any, device: Any = None) -> Any:
     import torch
     from ray.rllib.utils.torch_utils import convert_to_torch_tensor
 
+    if isinstance(value, np.ndarray) and value.dtype == np.float64:
+        value = value.astype(np.float32)
     if (
         isinstance(value, np.ndarray)
         and value.dtype in _SAME
         and value.flags.writeable
-        and str(device or "cpu") == "cpu"
+        and (device is None or torch.device(device).type == "cpu")
     ):
         return torch.from_numpy(value)
     return convert_to_torch_tensor(value, device=device)
@@ -59,8 +61,7 @@ class Follower:
         import torch
 
         with torch.no_grad():
-            torch._foreach_mul_(self.tensors, 1.0 - tau)
-            torch._foreach_add_(self.tensors, self.followed, alpha=tau)
+            torch._foreach_lerp_(self.tensors, self.followed, tau)
 
 
 #: What follows → what it looked for, and what it found.

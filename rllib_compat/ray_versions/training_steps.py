@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from rllib_compat.ray_versions.env_runners import (
     has_only_a_local_one,
     is_in_this_process,
 )
+from rllib_compat.ray_versions.learners import batch_of_arrays, batch_of_episodes, learns_directly
 from rllib_compat.ray_versions.metrics import count_once
 from rllib_compat.ray_versions.releases import at_least
 from rllib_compat.ray_versions.types import Algorithm, Learner
@@ -68,7 +69,9 @@ def log_measurements(algorithm: Algorithm) -> None:
     """Logs what the env runner and the learner of this process have measured."""
     log_of_env_runners(algorithm, [algorithm.env_runner_group.local_env_runner.get_metrics()])
     learner = algorithm.learner_group._learner
-    if _may_tell_later(learner):
+    if learns_directly(learner):
+        _log_of_updates(algorithm, [learner.report()])
+    elif _may_tell_later(learner):
         _log_of_updates(algorithm, [learner.metrics.reduce()])
 
 
@@ -79,7 +82,11 @@ def update_learners(
 
     Schedules are at the step `now`; None: as many of the environment as were sampled.
     """
-    _update(algorithm, "episodes", episodes, now, reported=reported)
+    learner = None if reported else algorithm.learner_group._learner
+    if now is not None and learns_directly(learner):
+        _learn(algorithm, partial(batch_of_episodes, learner, episodes), now)
+    else:
+        _update(algorithm, "episodes", episodes, now, reported=reported)
 
 
 def agent_steps_sampled(algorithm: Algorithm) -> int:
@@ -120,19 +127,27 @@ def update_learners_with_arrays(
         The TD errors of each module whose learner logs them, one a transition.
     """
     from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+
+    learner = None if reported else algorithm.learner_group._learner
+    if now is not None and learns_directly(learner):
+        _learn(algorithm, partial(batch_of_arrays, learner, batches, steps), now)
+        return _td_errors_in(learner)
+    columns = {module_id: SampleBatch(dict(batch)) for module_id, batch in batches.items()}
+    return _update(algorithm, "batch", MultiAgentBatch(columns, steps), now, reported=reported)
+
+
+def _learn(algorithm: Algorithm, make_batch: Callable[[], Any], now: int) -> None:
+    """Lets the learner of this process learn once from a batch, and report later."""
     from ray.rllib.utils.metrics import (
         LEARNER_UPDATE_TIMER,
         NUM_ENV_STEPS_SAMPLED_LIFETIME,
         TIMERS,
     )
 
-    learner = None if reported else algorithm.learner_group._learner
-    if learner is not None and now is not None and learner.takes_arrays():
-        with algorithm.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
-            learner.learn_from_arrays(batches, steps, {NUM_ENV_STEPS_SAMPLED_LIFETIME: now})
-        return _td_errors_in(learner)
-    columns = {module_id: SampleBatch(dict(batch)) for module_id, batch in batches.items()}
-    return _update(algorithm, "batch", MultiAgentBatch(columns, steps), now, reported=reported)
+    with algorithm.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
+        algorithm.learner_group._learner.learn_directly(
+            make_batch, {NUM_ENV_STEPS_SAMPLED_LIFETIME: now}
+        )
 
 
 def _update(
@@ -175,12 +190,14 @@ def _log_of_updates(algorithm: Algorithm, results: list[Any]) -> dict[str, Any]:
     return errors
 
 
-def _td_errors_in(learner: Learner) -> dict[str, Any]:
+def _td_errors_in(learner: Any) -> dict[str, Any]:
     """Takes the TD errors of an update out of what a learner has measured but not reported."""
     from ray.rllib.utils.metrics import TD_ERROR_KEY
 
-    found = {}
-    for module_id in learner.module.keys():  # noqa: SIM118 - it is no dict
+    kept = getattr(learner, "td_errors", {})
+    found = {module_id: _array(errors) for module_id, errors in kept.items()}
+    kept.clear()
+    for module_id in learner.module.keys() - found.keys():
         key = (module_id, TD_ERROR_KEY)
         logged = learner.metrics.peek(key, default=())
         if len(logged):

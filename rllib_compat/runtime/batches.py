@@ -486,12 +486,12 @@ def advantages(
     Returns:
         An advantage for each step, in float32.
     """
-    after = np.append(values[1:], last_value)
-    td_errors = rewards.astype(np.float64) + gamma * after - values
-    found, ahead = np.empty(len(rewards)), 0.0
-    for step in reversed(range(len(rewards))):
-        found[step] = ahead = td_errors[step] + gamma * lambda_ * ahead
-    return found.astype(np.float32)
+    found, ahead, after = [], 0.0, last_value
+    for reward, value in zip(rewards.tolist()[::-1], values.tolist()[::-1], strict=True):
+        ahead = reward + gamma * after - value + gamma * lambda_ * ahead
+        found.append(ahead)
+        after = value
+    return np.array(found[::-1], np.float32)
 
 
 def postprocess(

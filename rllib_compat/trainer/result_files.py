@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rllib_compat.formats.paths import local_path
+from rllib_compat.ray_versions import tune
 
 
 @dataclass(eq=False)  # Tune's loggers keep their open files by trial
@@ -41,16 +42,11 @@ class UnifiedLogger:
         loggers: Sequence[type] | None = None,
         trial: object = None,
     ) -> None:
-        from ray.tune.logger import (
-            CSVLoggerCallback,
-            JsonLoggerCallback,
-            LoggerCallback,
-            TBXLoggerCallback,
-        )
+        from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, LoggerCallback
 
         self.logdir = str(local_path(logdir))
         self._trial = _Trial(dict(config), self.logdir)
-        kinds = loggers or (JsonLoggerCallback, CSVLoggerCallback, TBXLoggerCallback)
+        kinds = loggers or (JsonLoggerCallback, CSVLoggerCallback, tune.tensorboard_logger())
         callbacks = [kind for kind in kinds if issubclass(kind, LoggerCallback)]
         self._loggers = [kind() for kind in callbacks]
         self._old = [

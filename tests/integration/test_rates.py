@@ -22,15 +22,20 @@ RECORDED = json.loads(Path("tests/legacy/losses/1.13.0/rates.json").read_text())
 
 @pytest.fixture
 def used(monkeypatch):
-    """The rates of optimizers' steps."""
+    """The rates of optimizers' steps, and of those that go past the optimizer."""
     found = []
-    step = torch.optim.Adam.step
+    step, at_once = torch.optim.Adam.step, torch._fused_adam_
 
     def noting(optimizer, *args, **kwargs):
         found.append(optimizer.param_groups[0]["lr"])
         return step(optimizer, *args, **kwargs)
 
+    def noting_at_once(*tensors, lr, **kwargs):
+        found.append(lr)
+        return at_once(*tensors, lr=lr, **kwargs)
+
     monkeypatch.setattr(torch.optim.Adam, "step", noting)
+    monkeypatch.setattr(torch, "_fused_adam_", noting_at_once)
     return found
 
 

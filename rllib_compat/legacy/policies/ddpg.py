@@ -18,7 +18,7 @@ from ray.rllib.utils.error import UnsupportedSpaceException
 from ray.rllib.utils.spaces.simplex import Simplex
 from torch import nn
 
-from rllib_compat.algorithms.ddpg import add_target_noise, ddpg_losses
+from rllib_compat.algorithms.ddpg import add_target_noise, critics_loss
 from rllib_compat.algorithms.objectives import least, td_targets
 from rllib_compat.legacy.policies.mixins import (
     ComputeTDErrorMixin,
@@ -336,10 +336,10 @@ def ddpg_actor_critic_loss(policy: Policy, model: Any, _: object, train_batch: A
         next_value = least(_critics(target, following, actions, twin)).squeeze(-1)
         ended, discount = train_batch["terminateds"], config["gamma"] ** config["n_step"]
         targets = td_targets(train_batch["rewards"], ended, next_value, discount)
-    actor_loss, critic_loss = ddpg_losses(
+    actor_loss = -model.get_q_values(features, model.get_policy_output(features)).mean()
+    critic_loss = critics_loss(
         [value.squeeze(-1) for value in values],
         targets,
-        model.get_q_values(features, model.get_policy_output(features)),
         train_batch["weights"],
         config["huber_threshold"] if config["use_huber"] else None,
     )

@@ -123,6 +123,8 @@ class DeterministicModule(Perturbed, CriticsModule):
 
     algorithm = "DDPG"
     sees_parts = True
+    #: Whether a training pass computes what the actor's loss is made of.
+    trains_actor = True
 
     def setup(self) -> None:
         super().setup()
@@ -164,8 +166,11 @@ class DeterministicModule(Perturbed, CriticsModule):
         return {Columns.ACTIONS: actions, Columns.ACTION_DIST_INPUTS: actions}
 
     def _forward_train(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:
-        own = {**batch, Columns.ACTIONS: self.actions_of(batch)}
-        return {**self.critics(batch), Q_OF_POLICY: self._through_critic(self._inputs(own))}
+        out = self.critics(batch)
+        if self.trains_actor:
+            own = {**batch, Columns.ACTIONS: self.actions_of(batch)}
+            out[Q_OF_POLICY] = self._through_critic(self._inputs(own))
+        return out
 
 
 def _is_bias(name: str) -> bool:

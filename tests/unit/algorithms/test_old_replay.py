@@ -11,7 +11,6 @@ pytest.importorskip("ray")
 import gymnasium
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
-from ray.rllib.utils.schedules.scheduler import Scheduler
 
 from rllib_compat import translate
 from rllib_compat.algorithms import make_replay_buffer, replay_columns, use_legacy_learners
@@ -94,7 +93,7 @@ class Walk(gymnasium.Env):
     observation_space = gymnasium.spaces.Box(-100.0, 100.0, (2,), np.float32)
     action_space = gymnasium.spaces.Discrete(3)
 
-    epsilon, explored = None, []
+    schedule, explored = None, []
 
     def __init__(self, _=None):
         self.explored.clear()
@@ -105,23 +104,17 @@ class Walk(gymnasium.Env):
 
     def step(self, action):
         self.at += 1
-        self.explored.append(Walk.epsilon)
+        self.explored.append(float(Walk.schedule.get_current_value()))
         return np.full(2, self.at, np.float32), 1.0, self.at == 7, False, {}
 
 
-def test_epsilon_falls_step_by_step_as_it_did(monkeypatch):
+def test_epsilon_falls_step_by_step_as_it_did():
     recorded = Recording(HERE / "epsilon.npz")
     exploration = {n: v for n, v in recorded.told().items() if n != "type"}
     config = config_of(exploration_config={"type": "EpsilonGreedy", **exploration})
     use_compat_env_runners(config.environment(Walk))
     runner = config.env_runner_cls(config=config, worker_index=0)
-    update = Scheduler.update
-
-    def see(schedule, timestep):
-        Walk.epsilon = float(update(schedule, timestep))
-        return Walk.epsilon
-
-    monkeypatch.setattr(Scheduler, "update", see)
+    Walk.schedule = runner.module.epsilon_schedule
     for steps in recorded.found["fragments"]:
         runner.sample(num_timesteps=int(steps))
         runner.get_metrics()

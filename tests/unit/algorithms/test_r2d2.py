@@ -132,7 +132,7 @@ def recorded(request):
 def test_loss_errors_and_gradients_are_those_of_ray_1_13(recorded):
     learner = local_learner(recorded)
     told, gradients = updated(learner, recorded.batch())
-    recordings.same_losses(recorded, TERMS, told, learner.td_errors[MODULE], gradients)
+    recordings.same_losses(recorded, TERMS, told, learner.sequence_errors[MODULE], gradients)
 
 
 def test_an_update_gives_the_weights_that_ray_1_13_had_after_it(recorded):

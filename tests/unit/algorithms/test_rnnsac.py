@@ -107,7 +107,7 @@ def test_losses_errors_and_gradients_are_those_of_ray_1_13(recorded):
     learner = local_learner(recorded)
     batch = recorded.batch()
     told, gradients = recordings.updated(learner, MODULE, batch, steps=len(batch["obs"]))
-    recordings.same_losses(recorded, TERMS, told, learner.td_errors[MODULE], gradients)
+    recordings.same_losses(recorded, TERMS, told, learner.sequence_errors[MODULE], gradients)
 
 
 def test_an_update_gives_the_weights_and_targets_that_ray_1_13_had_after_it(recorded):
