@@ -584,8 +584,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/runtime/test_single_agent_runner.py",),
         (
             "callbacks no longer hear of steps",
-            "            elif self._bypass.calls_back:",
-            "            elif not self._bypass.calls_back:",
+            "            elif calls_back:",
+            "            elif not calls_back:",
         ),
         (
             "an episode's chunks are lost to its return",
@@ -696,8 +696,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
         (
             "targets go the other part of the way",
-            "            torch._foreach_mul_(self.tensors, 1.0 - tau)",
-            "            torch._foreach_mul_(self.tensors, tau)",
+            "            torch._foreach_lerp_(self.tensors, self.followed, tau)",
+            "            torch._foreach_lerp_(self.tensors, self.followed, 1.0 - tau)",
         ),
         (
             "a module's own kind of state is lost",
@@ -710,8 +710,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/algorithms/test_losses.py",),
         (
             "A2C is rewarded for being certain",
-            "        return policy_loss + weight * vf_loss - entropy_coeff * entropy",
-            "        return policy_loss + weight * vf_loss + entropy_coeff * entropy",
+            "        loss = policy_loss + weight * vf_loss - entropy_coeff * entropy",
+            "        loss = policy_loss + weight * vf_loss + entropy_coeff * entropy",
         ),
         (
             "padding is learned from",
@@ -1261,7 +1261,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/unit/algorithms/test_ppo.py", "tests/unit/algorithms/test_ddpg_losses.py"),
         (
             "optimizers make steps without gradients",
-            "    if not moved:\n        return\n",
+            "    if not any(moved):\n        return\n",
             "",
         ),
     ),
