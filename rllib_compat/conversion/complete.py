@@ -57,7 +57,7 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
         ConfigError: No RLlib ever had the algorithm that the caller gave.
     """
     config = given.config
-    if config is None and not has_config(checkpoint):
+    if config is None and not checkpoint.has_config:
         config = given.config_if_none
     if config is not None:
         checkpoint = replace(checkpoint, config=config, config_is_complete=False)
@@ -72,13 +72,6 @@ def complete(checkpoint: LegacyCheckpoint, given: Given) -> LegacyCheckpoint:
         checkpoint = replace(checkpoint, config={**checkpoint.config, "env": env})
         checkpoint = checkpoint.with_findings([derived])
     return complete_policies(checkpoint, given)
-
-
-def has_config(checkpoint: LegacyCheckpoint) -> bool:
-    """Whether a checkpoint has a config, which may be empty, beside it or in it."""
-    known = checkpoint.config.keys() - {"env"}  # which may come from the name of a folder
-    beside = any(f.rule == "params" for f in checkpoint.findings)
-    return beside or bool(known) or any(p.config for p in checkpoint.policies.values())
 
 
 @frozen

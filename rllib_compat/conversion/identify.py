@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rllib_compat import registry
-from rllib_compat.conversion.complete import algorithm_of_arrays, candidates, has_config
+from rllib_compat.conversion.complete import algorithm_of_arrays, candidates
 from rllib_compat.conversion.given import Given
 from rllib_compat.formats.layouts.configs import NEIGHBOUR
 from rllib_compat.networks import (
@@ -96,7 +96,7 @@ def _require_config(checkpoint: LegacyCheckpoint, given: Given) -> None:
         MissingInformationError: There is none.
     """
     callers = given.config is not None or given.config_if_none is not None
-    if not (callers or has_config(checkpoint)):
+    if not (callers or checkpoint.has_config):
         damaged = [
             f"{f.path} was {f.message}"
             for f in checkpoint.findings

@@ -246,6 +246,13 @@ class LegacyCheckpoint:
         """Whether it has other policies than the one of a single agent."""
         return not self.policies.keys() <= {"default_policy"}
 
+    @property
+    def has_config(self) -> bool:
+        """Whether there is a config, which may be empty, beside it or in it."""
+        known = self.config.keys() - {"env"}  # which may come from the name of a folder
+        beside = any(finding.rule == "params" for finding in self.findings)
+        return beside or bool(known) or any(p.config for p in self.policies.values())
+
     def with_policies(self, policies: Iterable[PolicyState]) -> LegacyCheckpoint:
         """The same checkpoint with other policies, by their ids."""
         return replace(self, policies={policy.policy_id: policy for policy in policies})
