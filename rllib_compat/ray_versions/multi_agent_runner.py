@@ -78,14 +78,17 @@ class CompatMultiAgentEnvRunner(LegacyRunner, MultiAgentEnvRunner):  # type: ign
     def _sample(self, **asked: object) -> list[Any]:
         """Samples; episodes become arrays at the end, once.
 
-        Ray (2.41 - 2.60) makes arrays of all that have ended again after each step.
+        Ray makes arrays of all that have ended again after each step. Ray 2.60 asks the runner
+        whether to; the first that sample so ask the config, which can't be changed.
         """
-        as_arrays, self.episodes_to_numpy = self.episodes_to_numpy, False
+        if not getattr(self, "episodes_to_numpy", False):
+            return super()._sample(**asked)  # type: ignore[no-any-return]
+        self.episodes_to_numpy = False
         try:
             episodes: list[Any] = super()._sample(**asked)
         finally:
-            self.episodes_to_numpy = as_arrays
-        return [*map(to_numpy, episodes)] if as_arrays else episodes
+            self.episodes_to_numpy = True
+        return [*map(to_numpy, episodes)]
 
     @contextmanager
     def _shorter_forward(self) -> Iterator[None]:

@@ -311,7 +311,7 @@ def test_a_filter_sees_the_last_observation_of_a_whole_episode_once():
     assert seen["num_pushes"] == 12
 
 
-@pytest.mark.skipif(not configs.vectorizes_multi_agent_envs(), reason="another method of Ray 2.40")
+@pytest.mark.newest
 def test_an_episode_becomes_arrays_once(monkeypatch):
     made, convert = [], MultiAgentEpisode.to_numpy
 
