@@ -107,7 +107,7 @@ def _ms(seconds: float) -> float:
 
 def _total(by_agent: Mapping[Any, Any]) -> int:
     counts = by_agent.values()
-    return int(sum(count for count in counts if count == count))  # NaN: nothing was counted
+    return int(sum(map(_measured, counts)))
 
 
 _TRAINED = "learners/__all_modules__/num_env_steps_trained"
@@ -341,7 +341,7 @@ def _count_agents_of_recordings(result: dict[str, Any]) -> None:
     steps, learned = result.get("num_env_steps_sampled"), _get(result, _TRAINED)
     if steps is None:
         return
-    result.setdefault("num_env_steps_sampled_this_iter", int(learned or 0))
+    result.setdefault("num_env_steps_sampled_this_iter", int(_measured(learned)))
     result.setdefault("agent_timesteps_total", steps)
     for place in ("info/", "", "counters/"):
         if _get(result, path := f"{place}num_agent_steps_sampled") is None:
@@ -390,7 +390,7 @@ def complete_evaluation(result: dict[str, Any], config: AlgorithmConfig) -> dict
         summary = summarize(episodes, len(episodes), keep_metrics=keep)
         result.update(_summary_of_old_stack(result) or summary)
     steps = _get(result, "env_runners/num_env_steps_sampled")
-    result.setdefault("timesteps_this_iter", 0 if steps is None or steps != steps else int(steps))
+    result.setdefault("timesteps_this_iter", int(_measured(steps)))
     for name in ("off_policy_estimator", "sampler_perf", "timers"):
         result.setdefault(name, {})
     _rename(result, SAMPLER_PERF)

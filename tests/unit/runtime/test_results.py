@@ -326,3 +326,12 @@ def test_the_old_stacks_own_times_of_sampling_are_where_old_rays_had_them():
     LegacyResults().complete(legacy, CONFIG)
     assert legacy["sampler_perf"]["mean_inference_ms"] == 2.5
     assert legacy["sampler_results"]["sampler_perf"] == legacy["sampler_perf"]
+
+
+def test_an_iteration_that_learned_nothing_of_a_recording_has_a_result():
+    config = SimpleNamespace(**{**vars(CONFIG), "input_": "recording"})
+    learned = {"__all_modules__": {"num_env_steps_trained": math.nan}}
+    today = result(learners=learned, num_env_steps_sampled=5)
+    LegacyResults().complete(today, config)
+    assert today["num_env_steps_sampled_this_iter"] == 0
+    assert today["agent_timesteps_total"] == 5
