@@ -73,9 +73,9 @@ def add_legacy_trial_names(path_of: Callable[[Any], str]) -> None:
     """Lets trials and their checkpoints answer to names that raise today, or have no owner.
 
     `trial.logdir` and `trial.init_logdir()` raise since Ray 2.7; `trial.local_path` has neither
-    checkpoints nor results. A checkpoint was its path until Ray 1.13, or had it as `value`;
-    `os.path` and `open` take it for its path again. A trial without a checkpoint had one without a
-    `value`, not None. Results had a `log_dir` until Ray 2.6.
+    checkpoints nor results. A checkpoint was its path until Ray 1.13, or had it as `value`, in Ray
+    2.0 as `dir_or_data`; `os.path` and `open` take it for its path again. A trial without a
+    checkpoint had one without a `value`, not None. Results had a `log_dir` until Ray 2.6.
 
     Args:
         path_of: The path that a checkpoint had as `value`.
@@ -91,7 +91,7 @@ def add_legacy_trial_names(path_of: Callable[[Any], str]) -> None:
     Trial.init_logdir = Trial.init_local_path
     Trial.logdir = property(_folder_of_trial)
     Result.log_dir = property(lambda result: Path(result.path))
-    Checkpoint.value = property(path_of)
+    Checkpoint.value = Checkpoint.dir_or_data = property(path_of)
     Checkpoint.__fspath__ = lambda checkpoint: str(checkpoint.path)
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ray.tune.analysis import ExperimentAnalysis as RayAnalysis
-from ray.tune.experiment import Trial
 
 from rllib_compat.formats.paths import local_path, storage_path
 from rllib_compat.ray_versions import tune
 from rllib_compat.ray_versions.tune import checkpoint_class
 from rllib_compat.trainer.checkpoints import named_as_by_code
 from rllib_compat.trials.experiments import read_old_experiment
+
+if TYPE_CHECKING:
+    from ray.tune.experiment import Trial
 
 
 class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
@@ -39,18 +41,17 @@ class ExperimentAnalysis(RayAnalysis):  # type: ignore[misc]  # Ray has no types
         default_mode: str | None = None,
         **more: Any,
     ) -> None:
+        tune.add_legacy_trial_names(path_of)
         defaults = {"default_metric": default_metric, "default_mode": default_mode}
         place = storage_path(experiment_checkpoint_path)
         elsewhere = "://" in place or more.get("storage_filesystem") is not None
         old = None if trials or elsewhere else read_old_experiment(local_path(place))
         if old is None:
             super().__init__(place, trials=trials, **defaults, **more)
-        else:
-            folder = Path(place) if Path(place).is_dir() else Path(place).parent
-            tune.begin_analysis(self, folder, [tune.finished_trial(one, folder) for one in old])
-            self.default_metric, self.default_mode = default_metric, default_mode
-        for trial in self.trials:
-            trial.__class__ = FinishedTrial
+            return
+        folder = Path(place) if Path(place).is_dir() else Path(place).parent
+        tune.begin_analysis(self, folder, [tune.finished_trial(one, folder) for one in old])
+        self.default_metric, self.default_mode = default_metric, default_mode
 
     def get_best_logdir(
         self, metric: str | None = None, mode: str | None = None, scope: str = "last"
@@ -170,21 +171,6 @@ def path_of(checkpoint: Any) -> str:
     return str(file) if of_a_file else named_as_by_code(str(checkpoint.path))
 
 
-class FinishedTrial(Trial):  # type: ignore[misc]  # Ray has no types
-    """Ray's trial with the attributes that it had until Ray 2.6."""
-
-    @property
-    def logdir(self) -> str:
-        """The folder of the trial."""
-        return str(self.path)
-
-    @property
-    def checkpoint(self) -> TrialCheckpoint | None:
-        """The last checkpoint, whose `value` is the path, as `str()` of it is."""
-        last = super().checkpoint
-        return last and TrialCheckpoint.of(last)
-
-
 class TrialCheckpoint(str, checkpoint_class()):  # type: ignore[misc]  # Ray has no types
     """Ray's checkpoint, which is also the string of its path.
 
@@ -202,13 +188,6 @@ class TrialCheckpoint(str, checkpoint_class()):  # type: ignore[misc]  # Ray has
     def __init__(self, local_path: str | None = None, cloud_path: str | None = None) -> None:
         checkpoint_class().__init__(self, local_path or cloud_path or "")
         self.local_path, self.cloud_path = local_path, cloud_path
-
-    @property
-    def value(self) -> str:
-        """The path, as old code asks a trial's checkpoint for it (Ray 0.7 – 2.0)."""
-        return str(self)
-
-    dir_or_data = value
 
     @classmethod
     def of(cls, checkpoint: Any) -> TrialCheckpoint:

@@ -102,6 +102,9 @@ def test_an_analysis_tells_what_the_files_hold(experiment):
         (trial,) = analysis.trials
         assert trial.status == "TERMINATED"
         assert trial.trial_id == rows[0]["trial_id"]
+        assert trial.logdir == str(folder)
+        assert trial.checkpoint.value == trial.checkpoint.dir_or_data
+        assert trial.checkpoint.value == f"{folder}/checkpoint_000002{file.format(2)}"
         paths = analysis.get_trial_checkpoints_paths(trial)
         assert [(Path(path).relative_to(folder).as_posix(), value) for path, value in paths] == [
             (f"checkpoint_00000{number}{file.format(number)}", number) for number in (1, 2)
