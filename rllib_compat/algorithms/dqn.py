@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 from ray.rllib.algorithms import dqn, sac
 from ray.rllib.core.columns import Columns
 
-from rllib_compat.algorithms.base import OwnEnvRunnersConfig
+from rllib_compat.algorithms.base import Batch, OwnEnvRunnersConfig
 from rllib_compat.algorithms.objectives import huber, td_targets
 from rllib_compat.algorithms.off_policy import OffPolicyAlgorithm, reason_in_config
 from rllib_compat.algorithms.sac import SAC
@@ -49,12 +48,7 @@ class ExpectedValueLearner:
     """
 
     def compute_loss_for_module(
-        self,
-        *,
-        module_id: str,
-        config: AlgorithmConfig,
-        batch: Mapping[str, Any],
-        fwd_out: Mapping[str, Any],
+        self, *, module_id: str, config: AlgorithmConfig, batch: Batch, fwd_out: Batch
     ) -> Any:
         """The loss of a module; that of distributions and of sequences is Ray's."""
         rays = super().compute_loss_for_module  # type: ignore[misc]  # of the real learner

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,6 +11,7 @@ from ray.rllib.evaluation.postprocessing import Postprocessing
 from rllib_compat.algorithms.objectives import explained_variance
 
 if TYPE_CHECKING:
+    from rllib_compat.algorithms.base import Batch
     from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
@@ -26,12 +26,7 @@ class LegacyMARWILLearner:
     moving_avg_sqd_adv_norms_per_module: Any
 
     def compute_loss_for_module(
-        self,
-        *,
-        module_id: str,
-        config: AlgorithmConfig,
-        batch: Mapping[str, Any],
-        fwd_out: Mapping[str, Any],
+        self, *, module_id: str, config: AlgorithmConfig, batch: Batch, fwd_out: Batch
     ) -> Any:
         """Ray's loss, or with `bc_logstd_coeff` what `marwil_loss` computed."""
         if not config.bc_logstd_coeff:

@@ -26,6 +26,7 @@ from rllib_compat.algorithms.objectives import clipped_surrogate, explained_vari
 from rllib_compat.ray_versions import configs, connectors, learners, training_steps
 
 if TYPE_CHECKING:
+    from rllib_compat.algorithms.base import Batch
     from rllib_compat.ray_versions.types import AlgorithmConfig
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -110,12 +111,7 @@ class LegacyPPOLearner(learners.OptimizerStepLearner):
         return outputs, losses, logged
 
     def compute_loss_for_module(
-        self,
-        *,
-        module_id: str,
-        config: AlgorithmConfig,
-        batch: Mapping[str, Any],
-        fwd_out: Mapping[str, Any],
+        self, *, module_id: str, config: AlgorithmConfig, batch: Batch, fwd_out: Batch
     ) -> Any:
         """The loss of a minibatch: what `ppo_surrogate_loss` computed."""
         module = self.module[module_id].unwrapped()
@@ -200,12 +196,7 @@ class SharingPPOLearner:
         return outputs, {of: self._last_losses.get(of, loss) for of, loss in losses.items()}, logged
 
     def compute_loss_for_module(
-        self,
-        *,
-        module_id: str,
-        config: AlgorithmConfig,
-        batch: Mapping[str, Any],
-        fwd_out: Mapping[str, Any],
+        self, *, module_id: str, config: AlgorithmConfig, batch: Batch, fwd_out: Batch
     ) -> Any:
         """The loss of a minibatch: Ray's, or 0 of all that it is computed from."""
         if Columns.LOSS_MASK not in batch or batch[Columns.LOSS_MASK].any():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ray.rllib.algorithms import sac
@@ -14,6 +13,7 @@ from rllib_compat.ray_versions import learners
 from rllib_compat.runtime.learners import DiscreteSACLearner
 
 if TYPE_CHECKING:
+    from rllib_compat.algorithms.base import Batch
     from rllib_compat.ray_versions.types import AlgorithmConfig
 
 
@@ -48,12 +48,7 @@ class LegacySACLearner(DiscreteSACLearner):
         return not self.legacy.huber_loss
 
     def compute_loss_for_module(
-        self,
-        *,
-        module_id: str,
-        config: AlgorithmConfig,
-        batch: Mapping[str, Any],
-        fwd_out: Mapping[str, Any],
+        self, *, module_id: str, config: AlgorithmConfig, batch: Batch, fwd_out: Batch
     ) -> Any:
         """The losses; of critics of vectors Ray's, unless errors were squared.
 

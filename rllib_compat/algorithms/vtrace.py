@@ -29,6 +29,7 @@ from rllib_compat.algorithms.ppo import real_rows
 from rllib_compat.ray_versions import configs, connectors, modules
 
 if TYPE_CHECKING:
+    from rllib_compat.algorithms.base import Batch
     from rllib_compat.ray_versions.types import AlgorithmConfig, RLModule
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -96,12 +97,7 @@ class LegacyVTraceLearner:
         return super()._update(padded, **kwargs)  # type: ignore[misc]  # of the real learner
 
     def compute_loss_for_module(
-        self,
-        *,
-        module_id: str,
-        config: AlgorithmConfig,
-        batch: Mapping[str, Any],
-        fwd_out: Mapping[str, Any],
+        self, *, module_id: str, config: AlgorithmConfig, batch: Batch, fwd_out: Batch
     ) -> Any:
         """The loss over the steps that were learned from."""
         module = self.module[module_id].unwrapped()
