@@ -12,9 +12,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.vector import SyncVectorEnv
+from gymnasium.vector.utils import iterate
 from gymnasium.wrappers.vector import DictInfoToList
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.torch import TorchRLModule
@@ -29,6 +32,7 @@ from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import sampling
 from rllib_compat.ray_versions.connectors import needs_no_batch
 from rllib_compat.ray_versions.env_runners import advance_exploration_timestep
+from rllib_compat.ray_versions.environments import resets_at_the_next_step
 from rllib_compat.ray_versions.episodes import (
     VectorStep,
     add_steps,
@@ -77,6 +81,7 @@ class CompatEnvRunner(LegacyRunner, SingleAgentEnvRunner):  # type: ignore[misc]
         """Makes the environments, whose infos arrive as they are."""
         super().make_env()
         _hand_on_infos(self.env)
+        step_in_one_loop(self.env)
 
     def sample(self, **asked: object) -> list[Any]:
         """Samples; what explores less and less knows of each step that was."""
@@ -171,6 +176,40 @@ def _hand_on_infos(env: object) -> None:
 
     vector._add_info = add_info
     joined._convert_info_to_list = lambda infos: infos.get(_WHOLE) or take_apart(infos)
+
+
+def step_in_one_loop(env: object) -> None:
+    """Has environments of one process step with little around them, if they return arrays.
+
+    gymnasium asks for each space how its arrays are joined, copies them again, and has a condition
+    for each way of starting a new episode: for a small environment, that takes as long as its step.
+    """
+    if not isinstance(env, DictInfoToList) or type(vector := env.env) is not SyncVectorEnv:
+        return
+    is_known = resets_at_the_next_step().items() <= vector.metadata.items()
+    if is_known and isinstance(vector._observations, np.ndarray):
+        env.step = partial(_step_all, vector)  # type: ignore[method-assign]
+
+
+def _step_all(vector: Any, actions: object) -> tuple[Any, Any, Any, Any, list[dict[str, Any]]]:
+    """A step of each environment, or the reset of one whose episode is over."""
+    count, over = vector.num_envs, vector._autoreset_envs.tolist()
+    observations, infos = [], []
+    rewards, terminateds, truncateds = np.zeros(count), *np.zeros((2, count), bool)
+    for index, (env, action) in enumerate(
+        zip(vector.envs, iterate(vector.action_space, actions), strict=True)
+    ):
+        if over[index]:
+            observation, info = env.reset()
+        else:
+            observation, rewards[index], terminateds[index], truncateds[index], info = env.step(
+                action
+            )
+        observations.append(observation)
+        infos.append({**info})  # an environment may go on writing into its own
+    vector._autoreset_envs = terminateds | truncateds
+    seen = np.stack(observations, out=np.empty_like(vector._observations))
+    return seen, rewards, terminateds, truncateds, infos
 
 
 @frozen

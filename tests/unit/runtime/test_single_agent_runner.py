@@ -1,9 +1,14 @@
 """An env runner that goes past its connectors samples what it would sample through them."""
 
+import copy
+from functools import partial
+
 import gymnasium
 import numpy as np
 import pytest
 import torch
+from gymnasium.vector import SyncVectorEnv
+from gymnasium.wrappers.vector import DictInfoToList
 from ray.rllib.algorithms.dqn import DQNConfig
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.connectors.connector_v2 import ConnectorV2
@@ -23,6 +28,7 @@ from rllib_compat.ray_versions import (
     get_actions,
     modules,
     sampling,
+    single_agent_runner,
     startup,
 )
 from rllib_compat.ray_versions.sampling import TIMED
@@ -440,3 +446,55 @@ def test_infos_arrive_as_the_environment_gave_them(kind):
     infos = [info for e in runner.sample(num_timesteps=6) for info in e.get_infos()]
     assert {str(info) for info in infos} == {"{}", "{3: {4: 'x'}, '_own': None}"}
     runner.stop()
+
+
+class KeepsItsInfo(gymnasium.Env):
+    """Ends each third episode by its limit; writes what it says into one dict again and again."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, space):
+        self.observation_space, self.info, self.episode = space, {}, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.episode += 1
+        self.info["steps"] = 0
+        return self.observation_space.sample(), self.info
+
+    def step(self, action):
+        self.info["steps"] += 1
+        over = self.info["steps"] == 2 + self.episode % 3
+        ended = bool(over and self.episode % 3)
+        return self.observation_space.sample(), float(action), ended, over and not ended, self.info
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        gymnasium.spaces.Box(-1, 1, (2, 3)),
+        gymnasium.spaces.MultiDiscrete([3, 4]),
+        gymnasium.spaces.Discrete(5),
+        gymnasium.spaces.Dict(a=gymnasium.spaces.Discrete(5)),
+    ],
+    ids=lambda space: type(space).__name__,
+)
+def test_environments_of_one_process_step_as_gymnasiums_do(space):
+    ours, theirs = (
+        DictInfoToList(SyncVectorEnv([partial(KeepsItsInfo, copy.deepcopy(space))] * 2))
+        for _ in range(2)
+    )
+    single_agent_runner.step_in_one_loop(ours)
+    for vector in (ours, theirs):
+        for number, env in enumerate(vector.env.envs):
+            env.observation_space.seed(number)
+        vector.reset()
+    kept = []
+    for _ in range(20):
+        found, expected = (vector.step(np.array([0, 1])) for vector in (ours, theirs))
+        check(found[0], expected[0])
+        for mine, gymnasiums in zip(found[1:4], expected[1:4], strict=True):
+            np.testing.assert_array_equal(mine, gymnasiums, strict=True)
+        assert found[4] == expected[4]
+        kept += [found[4], copy.deepcopy(found[4])]
+    assert kept[::2] == kept[1::2]
