@@ -62,7 +62,7 @@ class ExpectedValueLearner:
             batch[Columns.REWARDS],
             batch[Columns.TERMINATEDS],
             _values_of(following, chosen_next),
-            config.gamma ** batch["n_step"],
+            torch.pow(config.gamma, batch["n_step"]),
         ).detach()
         errors = values - targets
         losses = huber(errors) if config.td_error_loss_fn == "huber" else errors.square()

@@ -104,6 +104,9 @@ class GradientClippingLearner:
     Those are frozen, or their agents were not there; they have an optimizer, and no gradient.
     """
 
+    #: In an update: how many gradients clipping has found finite.
+    _finite: int | None = None
+
     def postprocess_gradients(self, gradients_dict: Mapping[Any, Any]) -> dict[Any, Any]:
         """Clips gradients; where a Ray clips none, some releases give none back."""
         there = {ref: grad for ref, grad in gradients_dict.items() if grad is not None}
@@ -125,32 +128,41 @@ class GradientClippingLearner:
 
         function = super()._get_clip_function  # type: ignore[misc]
         rays = function is TorchLearner._get_clip_function and at_least("2.60")
-        return clip_gradients if rays else function()
+        return self._clip if rays else function()
+
+    def _clip(self, gradients_dict: dict[Any, Any], **how: Any) -> Any:
+        norm, finite = clip_gradients(gradients_dict, **how)
+        if finite and self._finite is not None:
+            self._finite += len(gradients_dict)
+        return norm
 
 
 def clip_gradients(
     gradients_dict: dict[Any, Any], *, grad_clip: float | None = None, grad_clip_by: str = "value"
-) -> Any:
-    """Clips gradients in place, as Ray's function does; returns their norm if it is limited."""
+) -> tuple[Any, bool]:
+    """Clips gradients in place, as Ray's function does.
+
+    Returns:
+        Their norm, if that is limited, and whether all their numbers are known to be finite.
+    """
     import torch
     from ray.rllib.utils import torch_utils
 
     gradients = list(gradients_dict.values())
     plain = all(isinstance(gradient, torch.Tensor) for gradient in gradients)
     if grad_clip is None or grad_clip_by != "global_norm" or not gradients or not plain:
-        return torch_utils.clip_gradients(
-            gradients_dict, grad_clip=grad_clip, grad_clip_by=grad_clip_by
-        )
+        how = {"grad_clip": grad_clip, "grad_clip_by": grad_clip_by}
+        return torch_utils.clip_gradients(gradients_dict, **how), False
     norms = torch.stack(torch._foreach_norm(gradients))
     norm = torch.linalg.vector_norm(norms)
     if norm.is_cpu and math.isfinite(norm):
         if norm + 1e-6 > grad_clip:
-            torch._foreach_mul_(gradients, grad_clip / (norm + 1e-6))
-        return norm
+            torch._foreach_mul_(gradients, (norm + 1e-6).reciprocal() * grad_clip)
+        return norm, True
     finite = {"neginf": -10e8, "posinf": 10e8}
     norm = torch.linalg.vector_norm(norms.nan_to_num(**finite)).nan_to_num(**finite)
     torch._foreach_mul_(gradients, (grad_clip / (norm + 1e-6).clamp(min=grad_clip)).clamp(max=1.0))
-    return norm
+    return norm, False
 
 
 class DirectLearner(GradientClippingLearner):
@@ -175,6 +187,8 @@ class DirectLearner(GradientClippingLearner):
         self.last_terms: dict[str, Any] = {}
         self.td_errors: dict[str, Any] = {}
         self._losses: dict[str, Any] = {}
+        #: What was last learned from, whose age is not yet logged.
+        self._last_batch: Mapping[str, Any] = {}
         #: The steps that were learned from, and of modules: not yet counted for Prometheus.
         self._env_steps = self._module_steps = 0
 
@@ -212,10 +226,12 @@ class DirectLearner(GradientClippingLearner):
         with torch.no_grad():
             for module_id, terms in self.last_terms.items():
                 log_terms(self, module_id, terms)
+        self._compute_off_policyness(self._last_batch)  # type: ignore[attr-defined]
         for module_id, loss in self._losses.items():
             self.metrics.log_value((module_id, "total_loss"), loss, window=1)
         self.last_terms.clear()
         self._losses.clear()
+        self._last_batch = {}
         for name, steps in (("env", self._env_steps), ("module", self._module_steps)):
             if steps:
                 getattr(self, f"_metrics_all_modules_num_{name}_steps_trained").inc(value=steps)
@@ -235,11 +251,18 @@ class DirectLearner(GradientClippingLearner):
             or self.config.num_learners > 1
         ):
             return rays(batch, **kwargs)
-        self._compute_off_policyness(batch)  # type: ignore[attr-defined]
+        if self.reports_later:
+            self._last_batch = batch
+        else:
+            self._compute_off_policyness(batch)  # type: ignore[attr-defined]
         out = self._forward_train(batch)
         losses = self.compute_losses(fwd_out=out, batch=batch)  # type: ignore[attr-defined]
         gradients = self.compute_gradients(losses)
-        self.apply_gradients(self.postprocess_gradients(gradients))  # type: ignore[attr-defined]
+        self._finite = 0
+        try:
+            self.apply_gradients(self.postprocess_gradients(gradients))  # type: ignore[attr-defined]
+        finally:
+            self._finite = None
         return out, losses, {}
 
     def compute_gradients(self, loss_per_module: Mapping[str, Any], **kwargs: object) -> Any:
@@ -306,7 +329,8 @@ class OptimizerStepLearner(DirectLearner):
     def apply_gradients(self, gradients_dict: Any) -> None:
         """One step of each optimizer; Ray looks at every number of every gradient twice before.
 
-        Where one is not finite, or more than a step is to be done, Ray does it.
+        Where one is not finite, or more than a step is to be done, Ray does it. What was clipped
+        was looked at.
         """
         import torch
         from ray.rllib.core.learner.torch.torch_learner import TorchLearner
@@ -319,8 +343,10 @@ class OptimizerStepLearner(DirectLearner):
             and self._lr_scheduler_classes is None  # type: ignore[attr-defined]
             and self._grad_scalers is None
         )
-        norms = torch._foreach_norm(list(gradients_dict.values())) if plain else ()
-        if not norms or not torch.isfinite(torch.stack(norms)).all():
+        if plain and (self._finite or 0) < len(gradients_dict):
+            norms = torch._foreach_norm(list(gradients_dict.values()))
+            plain = bool(torch.isfinite(torch.stack(norms)).all())
+        if not plain:
             rays(gradients_dict)
             return
         for key, gradient in gradients_dict.items():
