@@ -151,18 +151,16 @@ def _columns(
     values = np.zeros_like(rewards) if computed is None else flat(computed)
     gae = computed is not None and config.use_gae
     lambda_ = config.lambda_ if gae else 1.0
-    made, begin = np.zeros(len(rewards), np.float32), 0
+    # Numbers of Python: chunks may be a few steps long, and numpy takes longer to cut one out.
+    gains, expected, over = rewards.tolist(), values.tolist(), ended.tolist()
+    found: list[float] = []
     for length in lengths:
-        last = begin + length - 1  # the step that was added
-        goes_on = gae and not ended[begin:last].any()
-        made[begin:last] = advantages(
-            rewards[begin:last],
-            values[begin:last],
-            float(values[last]) if goes_on else 0.0,
-            config.gamma,
-            lambda_,
-        )
-        begin += length
+        begin, last = len(found), len(found) + length - 1  # the step that was added
+        goes_on = gae and True not in over[begin:last]
+        after = expected[last] if goes_on else 0.0
+        steps = gains[begin:last], expected[begin:last]
+        found += *advantages(*steps, after, config.gamma, lambda_), 0.0
+    made = np.array(found, np.float32)
     targets = np.zeros_like(made) if computed is None else made + values
     return {Postprocessing.ADVANTAGES: made, Postprocessing.VALUE_TARGETS: targets}
 

@@ -11,6 +11,25 @@ from collections.abc import Iterable
 import torch
 
 
+class Choices:
+    """One of `n` choices by each row of logits `[…, n]`.
+
+    Ray's distribution of them takes twice as long to say how likely they are.
+    """
+
+    def __init__(self, logits: torch.Tensor) -> None:
+        self._logps = logits.log_softmax(-1)
+
+    def logp(self, choices: torch.Tensor) -> torch.Tensor:
+        """The logarithm of the probability of a choice of each row `[…]`."""
+        return self._logps.gather(-1, choices.long().unsqueeze(-1)).squeeze(-1)
+
+    def entropy(self) -> torch.Tensor:
+        """The entropy of each row `[…]`; what can't be chosen adds nothing."""
+        least = torch.finfo(self._logps.dtype).min
+        return -(self._logps.exp() * self._logps.clamp(min=least)).sum(-1)
+
+
 def td_targets(
     rewards: torch.Tensor,
     terminateds: torch.Tensor,

@@ -26,11 +26,14 @@ from rllib_compat.algorithms.base import (
     register,
 )
 from rllib_compat.algorithms.catalogs import ActorCriticCatalog
+from rllib_compat.algorithms.objectives import Choices
 from rllib_compat.algorithms.rounds import begin_rounds
-from rllib_compat.ray_versions import configs, learners, old_policies, training_steps
+from rllib_compat.ray_versions import configs, learners, modules, old_policies, training_steps
 
 if TYPE_CHECKING:
     from rllib_compat.ray_versions.types import AlgorithmConfig
+
+_CATEGORICAL = modules.torch_distributions().TorchCategorical
 
 
 class SynchronousConfig(RemovedAlgorithmConfig):
@@ -92,7 +95,8 @@ class PolicyGradientLearner(LossLearner, learners.OptimizerStepLearner, TorchLea
     def action_distribution(self, module_id: str, out: Batch) -> Any:
         """The distributions that a module's forward pass has given, one a step."""
         made = self.module[module_id].unwrapped().get_train_action_dist_cls()
-        return made.from_logits(out[Columns.ACTION_DIST_INPUTS])
+        inputs = out[Columns.ACTION_DIST_INPUTS]
+        return Choices(inputs) if made is _CATEGORICAL else made.from_logits(inputs)
 
     def values(self, module_id: str, batch: Batch, out: Batch) -> Any:
         """What a module expects before each step of a batch."""

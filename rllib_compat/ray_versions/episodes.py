@@ -127,6 +127,12 @@ def _last(buffer: Any, count: int, lookback: int) -> Any:
     return made
 
 
+def return_of(episode: Any) -> float:
+    """The sum of an episode's rewards; Ray adds up an array item by item."""
+    rewards = episode.get_rewards()
+    return float(np.sum(rewards, dtype=float) if isinstance(rewards, np.ndarray) else sum(rewards))
+
+
 def columns_with_last_values(episodes: Iterable[Any]) -> dict[str, Any] | None:
     """The steps of episodes of one agent, or of chunks of them, as columns for a learner.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -201,11 +202,11 @@ def _categorical(logits: Any) -> tuple[Any, Any] | None:
     scaled = logits - logits.max(-1, keepdims=True)
     sums = np.exp(scaled).cumsum(-1)
     total = sums[:, -1:]
-    if not np.isfinite(total).all():
+    if not math.isfinite(total.sum()):
         return None  # torch says what is wrong
     actions = (sums <= np.random.random(total.shape) * total).sum(-1)
-    chosen = np.take_along_axis(scaled, actions[:, None], -1)
-    return actions, (chosen - np.log(total))[:, 0]
+    chosen = scaled[np.arange(len(scaled)), actions]
+    return actions, chosen - np.log(total[:, 0])
 
 
 def _diagonal_gaussian(inputs: torch.Tensor) -> tuple[Any, Any]:

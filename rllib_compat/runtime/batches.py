@@ -472,8 +472,12 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def advantages(
-    rewards: Array, values: Array, last_value: float, gamma: float, lambda_: float
-) -> Array:
+    rewards: Sequence[float],
+    values: Sequence[float],
+    last_value: float,
+    gamma: float,
+    lambda_: float,
+) -> list[float]:
     """Computes the advantages of one chunk of an episode (GAE).
 
     Args:
@@ -484,14 +488,14 @@ def advantages(
         lambda_: The weight of later steps; 1 gives the discounted return minus `values`.
 
     Returns:
-        An advantage for each step, in float32.
+        An advantage for each step.
     """
     found, ahead, after = [], 0.0, last_value
-    for reward, value in zip(rewards.tolist()[::-1], values.tolist()[::-1], strict=True):
+    for reward, value in zip(rewards[::-1], values[::-1], strict=True):
         ahead = reward + gamma * after - value + gamma * lambda_ * ahead
         found.append(ahead)
         after = value
-    return np.array(found[::-1], np.float32)
+    return found[::-1]
 
 
 def postprocess(
@@ -517,7 +521,8 @@ def postprocess(
         values = np.asarray(batch["vf_preds"]) if critic else np.zeros(len(rewards))
         gae = critic and bool(getattr(config, "use_gae", True))
         lambda_, last = (float(config.lambda_), value_after(batch)) if gae else (1.0, 0.0)
-        made = advantages(rewards, values, last, config.gamma, lambda_)
+        steps = advantages(rewards.tolist(), values.tolist(), last, config.gamma, lambda_)
+        made = np.array(steps, np.float32)
         targets = (made + values).astype(np.float32) if critic else np.zeros_like(made)
         batch["advantages"], batch["value_targets"] = made, targets
     elif hasattr(config, "n_step"):

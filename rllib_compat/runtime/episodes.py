@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat.neutral.errors import GoneError
+from rllib_compat.ray_versions.episodes import return_of
 from rllib_compat.registry.legacy_api import GONE, missing, names_with
 from rllib_compat.runtime.batches import BatchBuilder, batch_builder_of, extra_episodes
 from rllib_compat.runtime.policy_inputs import flatten_state
@@ -110,7 +111,7 @@ class LegacyEpisode:
         settled = next((returns for known, returns in self._kept_rewards if known is chunk), None)
         if settled is not None:
             return settled
-        return {agent: float(part.get_return()) for agent, part in _by_agent(chunk).items()}
+        return {agent: return_of(part) for agent, part in _by_agent(chunk).items()}
 
     @property
     def batch_builder(self) -> Any:
