@@ -344,9 +344,10 @@ class ObservationCaster:
             raise self._misfit(obs, f"does not fit it (there is no {error})") from error
         except (AttributeError, TypeError, ValueError) as error:
             raise self._misfit(obs, f"does not fit it ({error})") from error
-        is_array = isinstance(self._space, gymnasium.spaces.Discrete) and np.ndim(obs) > 0
-        if self._check.is_due() and (is_array or not self._space.contains(made)):
-            raise self._misfit(obs, "is outside of it")
+        if self._check.is_due():
+            is_array = isinstance(self._space, gymnasium.spaces.Discrete) and np.ndim(obs) > 0
+            if is_array or not self._space.contains(made):
+                raise self._misfit(obs, "is outside of it")
         return made
 
     def _misfit(self, obs: object, how: str) -> ObservationError:
