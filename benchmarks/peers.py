@@ -1,13 +1,14 @@
 """Training beside what a user would pick instead: Stable-Baselines3, Ray's own, and Ray 1.13.0.
 
 All sides of a row have the same environment, network sizes, batches and number of updates per
-step. Each trains in a process of its own, on `--cores` cores with as many threads, without workers;
-sides take turns, and rows share the machine, one for each `--cores`. What counts is steps a second
-of CPU time of all processes, after a warm-up that fills buffers; the peak memory of all processes
-stands beside it. The limit of a row is what `env.step` and the network's forward and backward
-passes cost alone, in plain torch::
+step. Each trains in a process of its own, on `--cores` cores with as many threads; sides take
+turns, and rows share the machine, one for each `--cores`. What counts is steps a second of CPU time
+of all processes, after a warm-up that fills buffers; where workers sample on several cores, it is
+steps a second. The peak memory of all processes stands beside it. The limit of a row is what
+`env.step` and the network's forward and backward passes cost alone, in plain torch::
 
     python benchmarks/peers.py --all --write --old-python old/bin/python --sb3-python sb3/bin/python
+    python benchmarks/peers.py --all --cores 2 …      # the rows with workers
     python benchmarks/peers.py --write    # the table and the picture of what was recorded
 
 Stable-Baselines3's environment needs `stable-baselines3`, `sb3-contrib` and `psutil`.
@@ -74,7 +75,8 @@ class Row:
         runners: Those of `env_runners()`.
         model: Ray's own `DefaultModelConfig`.
         sb3: The arguments of Stable-Baselines3's class; none where it has no such thing.
-        envs: How many environments there are.
+        envs: How many environments each process that samples has.
+        workers: How many processes sample; 0: the one that learns.
         networks: What is computed, where the limit is measured.
     """
 
@@ -87,6 +89,7 @@ class Row:
     runners: dict[str, Any] = field(default_factory=dict)
     model: dict[str, Any] = field(default_factory=dict)
     envs: int = 1
+    workers: int = 0
     networks: tuple[Network, ...] = ()
 
     @property
@@ -97,7 +100,8 @@ class Row:
 
 def _ppo(env: str, envs: int, model: dict[str, Any], steps: tuple[int, int], **more: Any) -> Row:
     batch, minibatch, epochs = more.pop("batch", (2048, 64, 10))
-    sizes = {"n_steps": batch // envs, "batch_size": minibatch, "n_epochs": epochs}
+    fragment = batch // envs // max(more.get("workers", 0), 1)
+    sizes = {"n_steps": fragment, "batch_size": minibatch, "n_epochs": epochs}
     own = more.pop("sb3", {})
     new_names = {"vf_share_layers": model.get("vf_share_layers", False), **model}
     return Row(
@@ -106,7 +110,7 @@ def _ppo(env: str, envs: int, model: dict[str, Any], steps: tuple[int, int], **m
         steps,
         old={
             "train_batch_size": batch,
-            "rollout_fragment_length": batch // envs,
+            "rollout_fragment_length": fragment,
             "sgd_minibatch_size": minibatch,
             "num_sgd_iter": epochs,
             "num_envs_per_worker": envs,
@@ -121,7 +125,7 @@ def _ppo(env: str, envs: int, model: dict[str, Any], steps: tuple[int, int], **m
             "use_kl_loss": False,
         },
         sb3={} if own is None else {**sizes, **own},
-        runners={"rollout_fragment_length": batch // envs},
+        runners={"rollout_fragment_length": fragment},
         model=new_names,
         envs=envs,
         **more,
@@ -168,6 +172,14 @@ ROWS = {
         (512, 1024),
         batch=(512, 128, 4),
         sb3={"policy": "CnnPolicy"},
+    ),
+    "PPO, CartPole, networks of 50 MB": _ppo(
+        "CartPole-v1",
+        1,
+        {"fcnet_hiddens": [2500, 2500], "fcnet_activation": "tanh"},
+        (512, 1024),
+        batch=(512, 128, 4),
+        sb3={"policy_kwargs": {"net_arch": [2500, 2500]}},
     ),
     "DQN, CartPole": Row(
         "DQN",
@@ -274,6 +286,12 @@ ROWS = {
     "PPO, four agents, two policies": _ppo(
         "FourCartPoles", 1, _SMALL, (2048, 4096), sb3=None, networks=4 * _ACTOR_CRITIC
     ),
+    **{
+        f"PPO, CartPole, {count} workers": _ppo(
+            "CartPole-v1", 1, _SMALL, (2048, 16_384), workers=count
+        )
+        for count in (2, 8)
+    },
 }
 
 
@@ -300,7 +318,7 @@ def trainer(row: Row, side: str, seed: int) -> Callable[[], int]:
     import ray
     from ray.tune.registry import get_trainable_cls, register_env
 
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    ray.init(num_cpus=1 + row.workers, include_dashboard=False, log_to_driver=False)
     register_env(row.env, make)
     agents = {}
     if row.env == "FourCartPoles":
@@ -309,7 +327,7 @@ def trainer(row: Row, side: str, seed: int) -> Callable[[], int]:
         config = get_trainable_cls(row.algorithm).get_default_config()
         config.environment(row.env).debugging(seed=seed)
         config.env_runners(
-            num_env_runners=0, num_envs_per_env_runner=row.envs, **row.runners
+            num_env_runners=row.workers, num_envs_per_env_runner=row.envs, **row.runners
         ).training(**row.training).rl_module(model_config=row.model)
         config.reporting(
             min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=row.iteration
@@ -318,7 +336,7 @@ def trainer(row: Row, side: str, seed: int) -> Callable[[], int]:
         return lambda: int(algorithm.train()["num_env_steps_sampled_lifetime"])
     config = {
         "env": row.env,
-        "num_workers": 0,
+        "num_workers": row.workers,
         "framework": "torch",
         "seed": seed,
         "min_time_s_per_reporting": 0,
@@ -346,16 +364,19 @@ def _stable_baselines(row: Row, make: Any, seed: int) -> Callable[[], int]:
     import sb3_contrib
     import stable_baselines3
     from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
     settings = dict(row.sb3)
     policy = settings.pop("policy", "MlpPolicy")
     kind = getattr(stable_baselines3, row.algorithm)
     if policy == "MlpLstmPolicy":
         kind = sb3_contrib.RecurrentPPO
-    model = kind(policy, make_vec_env(make, row.envs, seed), device="cpu", seed=seed, **settings)
+    count, vector = row.envs * max(row.workers, 1), SubprocVecEnv if row.workers else DummyVecEnv
+    envs = make_vec_env(make, count, seed, vec_env_cls=vector)
+    model = kind(policy, envs, device="cpu", seed=seed, **settings)
 
     def train() -> int:
-        steps = max(row.iteration, settings.get("n_steps", 0) * row.envs)
+        steps = max(row.iteration, settings.get("n_steps", 0) * count)
         model.learn(steps, reset_num_timesteps=False)
         return int(model.num_timesteps)
 
@@ -408,11 +429,12 @@ def measure(name: str, side: str, seed: int, cores: int) -> dict[str, float]:
     steps = train()
     while steps < warm:
         steps = train()
-    began, computed = steps, usage.seconds()
+    began, computed, clock = steps, usage.seconds(), time.perf_counter()
     while steps < began + measured:
         steps = train()
     return {
         "cpu": (steps - began) / (usage.seconds() - computed),
+        "wall": (steps - began) / (time.perf_counter() - clock),
         "memory": usage.peak / 2**20,
     }
 
@@ -513,16 +535,20 @@ def median(runs: list[dict[str, float]], what: str) -> float:
 
 
 def table(results: dict[str, dict[str, Any]]) -> str:
-    """A line for each row: what ours makes, and how many times that of each peer."""
+    """A line for each row: what ours makes, and how many times that of each peer.
+
+    With workers, it is steps a second; without them, a second of CPU time.
+    """
     peers = [side for side in SIDES if side != "ours"]
     names = ["training", "ours", *(f"ours / {SIDES[side]}" for side in peers), "limit / ours"]
     memory = ["memory, MiB: ours", *(SIDES[side] for side in peers)]
     lines = ["| " + " | ".join([*names, *memory]) + " |"]
     lines.append("|---|" + "--:|" * (len(names) + len(memory) - 1))
     for name, sides in results.items():
-        ours = median(sides["ours"], "cpu")
+        what = "wall" if ROWS[name].workers else "cpu"
+        ours = median(sides["ours"], what)
         cells = [name, f"{ours:,.0f}"]
-        cells += [f"{ours / median(sides[s], 'cpu'):.2f}" if s in sides else "–" for s in peers]
+        cells += [f"{ours / median(sides[s], what):.2f}" if s in sides else "–" for s in peers]
         limit = sides.get("limit")
         cells.append(f"{limit_of(limit) / ours:.1f}" if limit else "–")
         cells += [f"{median(sides[s], 'memory'):,.0f}" if s in sides else "–" for s in SIDES]
@@ -585,7 +611,9 @@ def main() -> None:
     """Measures the rows that were named, and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", nargs="*", help="their names; without any, only the table is made")
-    parser.add_argument("--all", action="store_true", help="all rows")
+    parser.add_argument(
+        "--all", action="store_true", help="all rows; with several cores, those with workers"
+    )
     parser.add_argument("--old-python", help="of an environment with Ray 1.13.0 and torch")
     parser.add_argument("--sb3-python", help="of an environment with Stable-Baselines3")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
@@ -602,7 +630,9 @@ def main() -> None:
         print("\n" + json.dumps(measure(name, side, int(seed), len(cores))))
         return
     results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
-    if names := [*ROWS] if given.all else given.rows:
+    workers = given.cores > 1
+    every = [name for name, row in ROWS.items() if bool(row.workers) == workers]
+    if names := every if given.all else given.rows:
         kept = results.setdefault(str(given.cores), {"rows": {}})
         kept["machine"] = f"{os.cpu_count()} × {platform.processor() or platform.machine()}"
         for name, figures in run_all(names, given):
