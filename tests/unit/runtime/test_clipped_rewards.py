@@ -69,5 +69,5 @@ def test_rewards_that_are_not_clipped_are_those_of_the_episode():
     env = make_env(EnvSettings(OneAgent), {})
     env.reset()
     assert env.step(0)[1] == 5.0
-    chunk = SimpleNamespace(id_="x", get_return=lambda: 3.0)
+    chunk = SimpleNamespace(id_="x", get_rewards=lambda: [1.0, 2.0])
     assert rewards_of(env, chunk) == {(ONLY_AGENT, "default_policy"): 3.0}
