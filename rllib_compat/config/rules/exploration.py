@@ -110,7 +110,7 @@ def _epsilon_schedule(config: Mapping[str, Any]) -> list[list[float]]:
 
 
 def exploration_config(value: Any, context: Context) -> Outcome:
-    """Epsilon for DQN, random first steps for SAC; what else it says is dropped with a note."""
+    """Epsilon for DQN; what else it says is dropped with a note."""
     asked = type_name(value)
     if any(asked in kinds for kinds in _BANDITS.values()):
         return _explore_as_a_bandit(asked, value, context)
@@ -143,11 +143,7 @@ def exploration_config(value: Any, context: Context) -> Outcome:
         k in value for k in (*_SCHEDULE, "warmup_timesteps")
     ):
         settings = {EPSILON: _epsilon_schedule(value)}
-    if context.algorithm == "SAC" and value.get("random_timesteps"):
-        settings = _random_start(value["random_timesteps"], context)
     used = {*_SCHEDULE, "warmup_timesteps"} if EPSILON in settings else set()
-    if settings and context.algorithm == "SAC":
-        used.add("random_timesteps")
     for key in value:
         if key not in used and key != "type":
             idle = is_off(value[key]) or was_default(
@@ -179,13 +175,6 @@ def _explore_as_a_bandit(asked: str | None, value: Any, context: Context) -> Out
     settings: dict[str, Any] = {EPSILON: 0.0} if by_q else {EXPLORE: False}
     message = "without a bandit's model, it took the best action each time"
     return Outcome(settings, Verdict.CONVERTED, message)
-
-
-def _random_start(steps: int, context: Context) -> dict[str, Any]:
-    starts = ("learning_starts", "num_steps_sampled_before_learning_starts")
-    if any(context.get(key) is not None for key in starts):
-        return {}
-    return {"training.num_steps_sampled_before_learning_starts": steps}
 
 
 def exploration_config_of_q(value: Any, context: Context) -> Outcome:
