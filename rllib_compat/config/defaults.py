@@ -76,6 +76,20 @@ IMPLIED_DEFAULTS = (
         but=registry.family("SAC"),
     ),
     ImpliedDefault(
+        "moving_average_sqd_adv_norm_update_rate",
+        1e-7,
+        "1.4.1",
+        "the mean of squared advantages moved ten times as fast as since Ray 1.5",
+        only=("MARWIL",),
+    ),
+    ImpliedDefault(
+        "moving_average_sqd_adv_norm_update_rate",
+        1e-6,
+        "1.3.0",
+        "the mean of squared advantages moved a hundred times as fast as since Ray 1.5",
+        only=("MARWIL",),
+    ),
+    ImpliedDefault(
         "target_network_update_freq",
         1,
         "2.3.1",

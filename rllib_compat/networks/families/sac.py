@@ -195,7 +195,7 @@ _MODULES = {"SAC": "SACModule", "CQL": "CQLModule"}
 #: Ray 0.7 and 0.8.0 (`SCALE_DIAG_MIN_MAX`, and tensorflow-probability's `FillScaleTriL`).
 _SOFTPLUS = {"low": -20.0, "high": 2.0, "shift": 1e-5}
 
-#: The least log standard deviation (`MIN_LOG_NN_OUTPUT`), until Ray 1.2 and later.
+#: The least log standard deviation (`MIN_LOG_NN_OUTPUT`), until Ray 1.3 and later.
 _LEAST_LOG_STD = {True: -20.0, False: -5.0}
 
 
@@ -336,6 +336,7 @@ def _distribution(named: Named, graph: Graph) -> dict[str, Any]:
     if not config.get("normalize_actions", True):
         return {"kind": "normal"}
     old = any("sequential" in row.theirs or ".action_" in row.theirs for row in named.table)
+    old = old or not since(named.settings, "1.4")
     return {"kind": "squashed", "low": -1.0, "high": 1.0, "least_log_std": _LEAST_LOG_STD[old]}
 
 

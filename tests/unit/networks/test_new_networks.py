@@ -494,3 +494,9 @@ def test_a_policy_has_the_network_that_it_asks_for_by_whichever_key(named):
         for name, spec in modules.changed_specs(config).items()
     }
     assert told == {"one": None, "two": [5]}
+
+
+@pytest.mark.parametrize(("ray", "least"), [("1.0.1", -20.0), ("1.13.0", -5.0)])
+def test_deviations_of_sac_are_as_small_as_they_could_be(ray, least):
+    network = draw_network(*told(ray, "SAC default"), np.random.default_rng(3))
+    assert network.target.model_config["distribution"]["least_log_std"] == least
