@@ -46,7 +46,7 @@ def sample_at_least(env_runner: EnvRunner, least: int) -> list[Any]:
         return list(env_runner.sample(num_timesteps=least))
     episodes: list[Any] = []
     while sum(episode.env_steps() for episode in episodes) < least:
-        episodes += env_runner.sample(num_episodes=1)
+        episodes += env_runner.sample()
     return episodes
 
 

@@ -69,6 +69,10 @@ class CompatEnvRunner(LegacyRunner, SingleAgentEnvRunner):  # type: ignore[misc]
     """
 
     direct_steps = 0
+    #: Whether it is asked for a fragment of whole episodes, not for a number of them.
+    _wants_fragment = False
+    #: Whole episodes that have ended, and are for the next fragment.
+    left_over: Sequence[Any] = ()
     #: Calls of the environment, steps and episodes that Ray's counters do not have yet.
     _uncounted: tuple[int, ...] = (0, 0, 0)
 
@@ -85,6 +89,8 @@ class CompatEnvRunner(LegacyRunner, SingleAgentEnvRunner):  # type: ignore[misc]
 
     def sample(self, **asked: object) -> list[Any]:
         """Samples; what explores less and less knows of each step that was."""
+        whole = self.config.batch_mode == "complete_episodes"
+        self._wants_fragment = whole and not asked.keys() & {"num_timesteps", "num_episodes"}
         episodes: list[Any] = super().sample(**asked)
         advance_exploration_timestep(self, episodes)
         return episodes
@@ -140,22 +146,40 @@ class CompatEnvRunner(LegacyRunner, SingleAgentEnvRunner):  # type: ignore[misc]
         random_actions: bool = False,
         force_reset: bool = False,
     ) -> list[Any]:
-        """Samples steps or episodes; the method has this name and form in every supported Ray."""
+        """Samples steps or episodes; the method has this name and form in every supported Ray.
+
+        A fragment of whole episodes has as many steps as any other at least. Those that go on when
+        it has them continue in the next one: Ray begins new ones in all environments each time, and
+        of several the short ones would come more often than they are.
+        """
+        least = self._fragment_steps() if self._wants_fragment else 0
         if random_actions or (bypass := self.bypass()) is None:
-            return super()._sample(  # type: ignore[no-any-return]
+            sample = partial(
+                super()._sample,
                 num_timesteps=num_timesteps,
                 num_episodes=num_episodes,
                 explore=explore,
                 random_actions=random_actions,
                 force_reset=force_reset,
             )
+            episodes: list[Any] = sample()
+            while sum(map(len, episodes)) < least:
+                episodes += sample()
+            return episodes
         rollout = Rollout(self, bypass, explore=explore)
-        if force_reset or num_episodes is not None or self._needs_initial_reset:
+        resets = num_episodes is not None and not least
+        if force_reset or resets or self._needs_initial_reset:
             rollout.reset()
+        if least:
+            return rollout.collect_whole_episodes(least)
         if num_episodes is None:
             return rollout.collect_steps(num_timesteps or 0)
         self._needs_initial_reset = True
         return rollout.collect_episodes(num_episodes)
+
+    def _fragment_steps(self) -> int:
+        length = self.config.get_rollout_fragment_length(self.worker_index)
+        return int(length) * int(self.num_envs)
 
 
 def _hand_on_infos(env: object) -> None:
@@ -316,11 +340,24 @@ class Rollout:
     def collect_steps(self, count: int) -> list[Any]:
         """At least so many steps, in episodes that have ended and chunks of those that continue."""
         self._collect(lambda: self._steps >= count)
+        self._count(self._steps)
         return self._done + self._cut()
 
     def collect_episodes(self, count: int) -> list[Any]:
         """So many episodes; no further one is looked at once they have ended."""
         self._collect(lambda: len(self._done) >= count, count)
+        self._count(self._steps)
+        return self._done
+
+    def collect_whole_episodes(self, steps: int) -> list[Any]:
+        """Episodes that have ended, and no more of them than have so many steps."""
+        ended = [*self._runner.left_over]
+        self._done = ended
+        self._collect(lambda: sum(map(len, ended)) >= steps)
+        lengths = np.cumsum([len(episode) for episode in ended])
+        count = int(np.searchsorted(lengths, steps)) + 1
+        self._done, self._runner.left_over = ended[:count], ended[count:]
+        self._count(int(lengths[count - 1]))
         return self._done
 
     def _collect(self, is_over: Callable[[], bool], most: int | None = None) -> None:
@@ -330,7 +367,6 @@ class Rollout:
                 self._step(most)
         finally:
             self._complete_all()
-        self._count()
 
     def _step(self, most: int | None) -> None:
         """Takes a step in each environment, or resets it where its episode is over."""
@@ -468,10 +504,10 @@ class Rollout:
                 if len(self._done) == most:
                     return
 
-    def _count(self) -> None:
+    def _count(self, steps: int) -> None:
         """Lets the runner count what was sampled."""
         self._runner._done_episodes_for_metrics.extend(self._done)
-        self._runner.count(self._calls, self._steps, len(self._done))
+        self._runner.count(self._calls, steps, len(self._done))
 
     def _cut(self) -> list[Any]:
         """The chunks of unfinished episodes; the runner continues with what follows them."""
