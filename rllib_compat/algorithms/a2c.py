@@ -151,4 +151,17 @@ class AveragingLearner:
         return policy_loss, errors.pow(2.0).mean(), entropies.mean()
 
 
+class ExpectingLearner:
+    """The first base of an A2C's or A3C's learner, as policies learned before Ray 1.2.
+
+    Without `use_gae`, too, the critic said what was expected after the end of a fragment.
+    """
+
+    def build(self: Any) -> None:
+        """Builds the learner."""
+        super().build()  # type: ignore[misc]  # of the real learner
+        if hasattr(self._learner_connector, "advantages"):
+            self._learner_connector.advantages.expects_without_gae = True
+
+
 register(A2C, A2CConfig, A2CTorchLearner)

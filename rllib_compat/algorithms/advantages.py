@@ -41,12 +41,13 @@ class Advantages(ConnectorV2):  # type: ignore[misc]  # Ray has no types
     Episodes have one step more at their end (`AddOneTsToEpisodesAndTruncate`), whose value is what
     was expected after the last real one. A config without `use_critic` (or where it is False) has
     no values: advantages are discounted returns. Without `use_gae`, it is taken that nothing
-    follows a chunk; so it was in the old Rays.
+    follows a chunk, unless it `expects_without_gae`; so it was in the old Rays.
     """
 
     def __init__(self, config: AlgorithmConfig) -> None:
         super().__init__()
         self._config = config
+        self.expects_without_gae = False
 
     def __call__(
         self, *, rl_module: Any, batch: Mapping[str, Any], episodes: list[Any], **_: object
@@ -74,7 +75,9 @@ class Advantages(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         computed = None
         if getattr(config, "use_critic", False):
             computed = values(module, columns, config.minibatch_size or _STEPS)
-        return _columns(config, columns, lengths, computed)
+        gae = computed is not None and config.use_gae
+        expects = gae or (computed is not None and self.expects_without_gae)
+        return _columns(config, columns, lengths, computed, gae=gae, expects=expects)
 
 
 class TrainBatches:
@@ -86,8 +89,8 @@ class TrainBatches:
     """
 
     def __init__(self, pipeline: Any, config: AlgorithmConfig) -> None:
-        self._pipeline, self._advantages = pipeline, Advantages(config)
-        pipeline.append(self._advantages)
+        self._pipeline, self.advantages = pipeline, Advantages(config)
+        pipeline.append(self.advantages)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._pipeline, name)
@@ -104,7 +107,7 @@ class TrainBatches:
         device = connectors.device_of_tensors(self._pipeline)
         seen = {name: as_tensor(column, device) for name, column in columns.items()}
         lengths = [len(episode) + 1 for episode in episodes]
-        columns |= self._advantages.columns(module, DEFAULT_MODULE_ID, seen, lengths)
+        columns |= self.advantages.columns(module, DEFAULT_MODULE_ID, seen, lengths)
         real = columns.pop(Columns.LOSS_MASK)
         made = {name: as_tensor(column[real], device) for name, column in columns.items()}
         return {DEFAULT_MODULE_ID: made}
@@ -139,9 +142,24 @@ def values(module: Any, columns: Mapping[str, Any], steps: int) -> torch.Tensor:
 
 
 def _columns(
-    config: AlgorithmConfig, columns: Mapping[str, Any], lengths: list[int], computed: Any
+    config: AlgorithmConfig,
+    columns: Mapping[str, Any],
+    lengths: list[int],
+    computed: Any,
+    *,
+    gae: bool,
+    expects: bool,
 ) -> dict[str, Array]:
-    """Both columns of all chunks, one after the other."""
+    """Both columns of all chunks, one after the other.
+
+    Args:
+        config: The config.
+        columns: The batch.
+        lengths: The lengths of the chunks, each with the step that was added.
+        computed: The values; None: there is no critic.
+        gae: Whether advantages are estimated with `lambda_`.
+        expects: Whether the last value stands for what follows a chunk.
+    """
 
     def flat(column: torch.Tensor) -> Array:
         found: Array = unpad_data_if_necessary(lengths, column.detach().cpu().numpy())
@@ -149,14 +167,13 @@ def _columns(
 
     rewards, ended = flat(columns[Columns.REWARDS]), flat(columns[Columns.TERMINATEDS])
     values = np.zeros_like(rewards) if computed is None else flat(computed)
-    gae = computed is not None and config.use_gae
     lambda_ = config.lambda_ if gae else 1.0
     # Numbers of Python: chunks may be a few steps long, and numpy takes longer to cut one out.
     gains, expected, over = rewards.tolist(), values.tolist(), ended.tolist()
     found: list[float] = []
     for length in lengths:
         begin, last = len(found), len(found) + length - 1  # the step that was added
-        goes_on = gae and True not in over[begin:last]
+        goes_on = expects and True not in over[begin:last]
         after = expected[last] if goes_on else 0.0
         steps = gains[begin:last], expected[begin:last]
         found += *advantages(*steps, after, config.gamma, lambda_), 0.0

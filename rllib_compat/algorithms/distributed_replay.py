@@ -24,13 +24,9 @@ from ray.rllib.utils.checkpoints import Checkpointable
 
 from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig
 from rllib_compat.algorithms.local_learners import sync_local_env_runner
-from rllib_compat.algorithms.off_policy import (
-    LEGACY_REPLAY,
-    OffPolicyAlgorithm,
-    replay_settings,
-)
+from rllib_compat.algorithms.off_policy import OffPolicyAlgorithm, replay_settings
 from rllib_compat.algorithms.replay import DrawnRows, TransitionReplayBuffer, count_of
-from rllib_compat.algorithms.rounds import begin_rounds
+from rllib_compat.algorithms.rounds import begin_rounds, legacy_replay
 from rllib_compat.algorithms.sampling import explore_as_worker, steps_sampled
 from rllib_compat.algorithms.transitions import Array, NStepTransitions
 from rllib_compat.neutral.errors import CompatError, ConfigError
@@ -535,7 +531,7 @@ def _chunks_of(env_runner: Any) -> NStepTransitions:
             config.n_step,
             config.gamma,
             patience=config.replay_buffer_config["capacity"],
-            waits=not config.learner_config_dict.get(LEGACY_REPLAY),
+            waits=legacy_replay(config) is None,
         )
     found: NStepTransitions = env_runner.waiting_transitions
     return found

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ray.rllib.algorithms import appo, bc, cql, impala, marwil, ppo, sac
 
-from rllib_compat.algorithms.a2c import A2CTorchLearner, AveragingLearner
+from rllib_compat.algorithms.a2c import A2CTorchLearner, AveragingLearner, ExpectingLearner
 from rllib_compat.algorithms.cql import LegacyCQLLearner
 from rllib_compat.algorithms.dqn import REPLAYING
 from rllib_compat.algorithms.legacy_training import LegacyTraining
 from rllib_compat.algorithms.marwil import LegacyMARWILLearner
-from rllib_compat.algorithms.off_policy import LEGACY_REPLAY, OffPolicyAlgorithm
+from rllib_compat.algorithms.off_policy import OffPolicyAlgorithm
 from rllib_compat.algorithms.ppo import PPO, LegacyPPOLearner, SharingPPOLearner
+from rllib_compat.algorithms.rounds import LEGACY_REPLAY
 from rllib_compat.algorithms.sac import LegacySACLearner
+from rllib_compat.algorithms.sequence_replay import SequenceReplayAlgorithm
 from rllib_compat.algorithms.vtrace import LegacyAPPOLearner, LegacyIMPALALearner
 from rllib_compat.ray_versions import learners
 from rllib_compat.runtime.learners import prepend_learner_class
@@ -56,8 +58,10 @@ def use_legacy_learners(config: AlgorithmConfig, legacy: LegacyTraining) -> None
     A learner class of the user's own stays what it is. Several learners of PPO make today's passes:
     they have to make equally many minibatches.
     """
-    if config.algo_class in REPLAYING or issubclass(config.algo_class, OffPolicyAlgorithm):
-        config.learner_config_dict = {**config.learner_config_dict, LEGACY_REPLAY: True}
+    replaying = (OffPolicyAlgorithm, SequenceReplayAlgorithm)
+    if config.algo_class in REPLAYING or issubclass(config.algo_class, replaying):
+        replay = {**config.learner_config_dict, LEGACY_REPLAY: dict(legacy.replay)}
+        config.learner_config_dict = replay
     homes = {part.__module__.partition(".")[0] for part in config.learner_class.__mro__}
     if not homes <= _OURS:
         return
@@ -65,6 +69,8 @@ def use_legacy_learners(config: AlgorithmConfig, legacy: LegacyTraining) -> None
         prepend_learner_class(InitialRateLearner, "InitialRate", config, legacy=legacy)
     if legacy.averages_errors and issubclass(config.learner_class, A2CTorchLearner):
         prepend_learner_class(AveragingLearner, "Averaging", config)
+    if legacy.expects_without_gae and issubclass(config.learner_class, A2CTorchLearner):
+        prepend_learner_class(ExpectingLearner, "Expecting", config)
     first = LEARNERS.get(config.algo_class)
     if first is LegacyPPOLearner and config.num_learners > 1:
         prepend_learner_class(SharingPPOLearner, "Sharing", config)

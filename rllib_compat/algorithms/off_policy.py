@@ -11,11 +11,11 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
+import numpy as np
 from ray.rllib.core.columns import Columns
 
 from rllib_compat.algorithms.replay import MultiAgentReplayBuffer, ToTrain
-from rllib_compat.algorithms.rounds import Rounds, begin_rounds
+from rllib_compat.algorithms.rounds import Rounds, begin_rounds, legacy_replay, round_weights
 from rllib_compat.ray_versions import (
     checkpoints,
     configs,
@@ -39,9 +39,6 @@ REPLAY = "replay"
 #: hundreds of times less, while the optimizer still expects the gradients of before.
 OFFSET = 1e-6
 
-#: The key of `learner_config_dict` of configs whose steps are replayed as the old Rays did it.
-LEGACY_REPLAY = "legacy_replay"
-
 
 class OffPolicyAlgorithm:
     """The first base of a subclass of Ray's DQN whose learner class is an `ArrayBatchLearner`.
@@ -58,6 +55,8 @@ class OffPolicyAlgorithm:
     replay: Any = None
     #: Those of its training step.
     rounds: Rounds
+    #: How many steps it has learned from until now.
+    _learned_from = 0
 
     def setup(self, config: AlgorithmConfig) -> None:
         """Builds env runners, learner and replay buffer."""
@@ -77,24 +76,34 @@ class OffPolicyAlgorithm:
         if self.replay is None:
             super().training_step()  # type: ignore[misc]
             return
-        samples, updates = calculate_rr_weights(self.config)
+        samples, updates = round_weights(self.config)
         rounds = begin_rounds(self)
+        self._learned_from = training_steps.steps_trained(self)
         while rounds.start_next():
             for _ in range(samples):
                 self.replay.add(rounds.sample(), self._to_train)
             if not len(self.replay) or rounds.is_warming_up():
                 continue
-            for _ in range(updates):
+            for _ in range(updates()):
                 self._learn()
             training_steps.send_new_weights(self)
         rounds.log_metrics()
 
     def _learn(self) -> None:
         """Draws transitions, learns from them, and gives them other priorities."""
-        config = self.config
-        count, beta = config.total_train_batch_size, config.replay_buffer_config.get("beta") or 0.0
-        if batches := self.replay.sample(count, beta, self._to_train):
+        count = self.config.total_train_batch_size
+        if batches := self.replay.sample(count, self._beta(), self._to_train):
             self.replay.prioritize(self.learn_from(batches))
+            self._learned_from += count
+
+    def _beta(self) -> float:
+        """How far weights make up for priorities now."""
+        schedule = (legacy_replay(self.config) or {}).get("beta")
+        if schedule is None:
+            beta: float = self.config.replay_buffer_config.get("beta") or 0.0
+            return beta
+        steps, betas = np.asarray(schedule, float).T
+        return float(np.interp(self._learned_from, steps, betas))
 
     def learn_from(self, batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Learns from columns of each module; returns the TD errors of those that learn."""
@@ -159,16 +168,17 @@ def _whole_settings(config: AlgorithmConfig) -> dict[str, Any]:
 
 def replay_settings(config: AlgorithmConfig) -> dict[str, Any]:
     """What `TransitionReplayBuffer` takes beside its capacity, as a config has it."""
-    buffer = config.replay_buffer_config
-    offset = getattr(config, "prioritized_replay_eps", OFFSET)
-    before = bool(config.learner_config_dict.get(LEGACY_REPLAY))
+    buffer, before = config.replay_buffer_config, legacy_replay(config)
+    offset = getattr(config, "prioritized_replay_eps", -1)
+    if offset < 0:  # of Ray's own configs it is -1: unset
+        offset = (before or {}).get("offset", OFFSET)
     return {
         "alpha": buffer.get("alpha", 1.0) if "Prioritized" in buffer["type"] else 0.0,
         "n_step": config.n_step,
         "gamma": config.gamma,
-        "offset": offset if offset >= 0 else OFFSET,  # of Ray's own configs it is -1: unset
-        "first": 1.0 if before else None,  # the weight that policies gave each step
-        "waits": not before,
+        "offset": offset,
+        "first": (before or {}).get("first"),
+        "waits": before is None,
     }
 
 

@@ -43,7 +43,11 @@ class PPO(ppo.PPO):  # type: ignore[misc]  # Ray has no types
 
     def training_step(self) -> None:
         """Samples a train batch, learns from it, and sends the weights."""
-        episodes = training_steps.sample_episodes(self, self.config.total_train_batch_size)
+        steps = self.config.learner_class.legacy.collected_steps
+        if steps is None:
+            episodes = training_steps.sample_episodes(self, self.config.total_train_batch_size)
+        else:
+            episodes = training_steps.sample_fragments(self, steps)
         if episodes:  # else every env runner has failed
             several = configs.is_multi_agent(self.config)
             by_agents = several and self.config.learner_class.legacy.schedules_count_agent_steps

@@ -13,6 +13,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
+
 from rllib_compat.algorithms.sampling import (
     explore_as_worker,
     on_env_runners,
@@ -24,9 +27,30 @@ from rllib_compat.ray_versions import env_runners, training_steps
 if TYPE_CHECKING:
     from ray.rllib.algorithms.algorithm import Algorithm
 
+    from rllib_compat.ray_versions.types import AlgorithmConfig
 
 #: A training step has at most so many: what was measured is kept until its end.
 MAX_ROUNDS = 100
+#: The key of `learner_config_dict` under which a config says how its Ray replayed steps.
+LEGACY_REPLAY = "legacy_replay"
+
+
+def legacy_replay(config: AlgorithmConfig) -> Mapping[str, Any] | None:
+    """How the config's Ray replayed steps (`replay_of`); None: as the installed Ray does."""
+    found = config.learner_config_dict.get(LEGACY_REPLAY)
+    return {"first": 1.0} if found is True else found  # True in older checkpoints
+
+
+def round_weights(config: AlgorithmConfig) -> tuple[int, Callable[[], int]]:
+    """How often a round samples, and what says how often it then learns."""
+    unit = (legacy_replay(config) or {}).get("intensity_of")
+    if unit is None or not config.training_intensity:
+        samples, updates = calculate_rr_weights(config)
+        return samples, lambda: updates
+    workers = config.num_envs_per_env_runner * max(config.num_env_runners, 1)
+    steps = config.get_rollout_fragment_length() * (workers if unit == "all" else 1)
+    mean = config.training_intensity * steps / config.total_train_batch_size
+    return 1, lambda: int(mean) + int(np.random.random() < mean % 1)
 
 
 def begin_rounds(algorithm: Algorithm) -> Rounds:
@@ -109,7 +133,8 @@ class Rounds:
             How many steps each env runner has sampled, and what was made of them; none where every
             one of them has failed.
         """
-        algorithm, least = self._algorithm, self._config.get_rollout_fragment_length()
+        algorithm, config = self._algorithm, self._config
+        least = config.get_rollout_fragment_length() * config.num_envs_per_env_runner
         if not self.in_process:
             reported = on_env_runners(
                 algorithm, partial(_sample_with_metrics, make=make, least=least)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tree
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.algorithms.dqn.dqn import calculate_rr_weights
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
@@ -24,7 +23,7 @@ from rllib_compat.algorithms.replay import (
     ReplayBuffer,
     parts_of,
 )
-from rllib_compat.algorithms.rounds import Rounds, begin_rounds
+from rllib_compat.algorithms.rounds import Rounds, begin_rounds, round_weights
 from rllib_compat.algorithms.sampling import set_epsilon_of_worker
 from rllib_compat.algorithms.transitions import Array, n_step_returns, stack_steps
 from rllib_compat.neutral.errors import ConfigError
@@ -150,14 +149,14 @@ class SequenceReplayAlgorithm(RemovedAlgorithm, Algorithm):  # type: ignore[misc
 
     def training_step(self) -> None:
         """Samples and learns, each as often as the config says; sends the weights."""
-        samples, updates = calculate_rr_weights(self.config)
+        samples, updates = round_weights(self.config)
         rounds = begin_rounds(self)
         while rounds.start_next():
             for _ in range(samples):
                 self._sample(rounds)
             if not len(self._kept) or rounds.is_warming_up():
                 continue
-            for _ in range(updates):
+            for _ in range(updates()):
                 self._learn(rounds)
             training_steps.send_new_weights(self)
         rounds.log_metrics()

@@ -10,7 +10,13 @@ from typing import Any, Literal, get_args
 from packaging.version import Version
 
 from rllib_compat import registry
-from rllib_compat.algorithms.legacy_training import LegacyTraining, uses_simple_optimizer
+from rllib_compat.algorithms.legacy_training import (
+    LegacyTraining,
+    collected_steps,
+    framework_of,
+    replay_of,
+    uses_simple_optimizer,
+)
 from rllib_compat.config import completion, engine
 from rllib_compat.config.completion import CompletedConfig, complete
 from rllib_compat.config.defaults import TODAY
@@ -39,6 +45,8 @@ Stack = Literal["auto", "new", "old"]
 _ONLY_OLD = r"model\.no_final_linear|sac\.Q_model\..*"
 _ATTENTION = r"|model\.(use_attention|attention_\w+)"
 
+#: What an environment of evaluation shares with that of training, whatever the evaluation changes.
+_OF_POLICIES = ("multi_agent", "policy_spaces", "policy_mapping_fn", "observation_fn", "old_stack")
 #: The algorithms whose torch policies made their optimizer with `lr`, before a schedule was asked.
 _LR_FIRST = (*registry.family("PPO"), "A2C", "A3C", "PG")
 
@@ -141,6 +149,7 @@ def translate(
     if stack == "old":
         wrapping["old_stack"] = True
     wrapping |= ray_of_env(completed.config, ray)
+    _tell_evaluation_of_agents(settings, wrapping)
     return Translation(
         target,
         legacy_algorithm,
@@ -281,6 +290,15 @@ def _agents(settings: Settings) -> Settings:
     return found
 
 
+def _tell_evaluation_of_agents(settings: Settings, wrapping: Mapping[str, Any]) -> None:
+    """Gives an evaluation's own environment, in place, what policies and API stack ask for."""
+    config = settings.get("evaluation.evaluation_config")
+    if isinstance(config, Mapping) and isinstance(env := config.get("env"), AdaptedEnv):
+        shared = {name: wrapping[name] for name in _OF_POLICIES if name in wrapping}
+        adapted = AdaptedEnv({**shared, **env.settings})
+        settings["evaluation.evaluation_config"] = {**config, "env": adapted}
+
+
 def _calls(
     settings: Settings, wrapping: Mapping[str, Any], stack: str
 ) -> dict[str, dict[str, Any]]:
@@ -310,11 +328,14 @@ def _legacy_training(
         release = NEWEST_WITHOUT_VTRACE
     if release is None or Version(release) >= Version(TODAY):
         return None
-    framework = _framework(config)
+    framework = framework_of(config)
     return LegacyTraining.of_release(
         release,
         framework,
         simple_optimizer=uses_simple_optimizer(release, framework, config.get("simple_optimizer")),
+        shuffles=config.get("shuffle_sequences") is not False,
+        replay=replay_of(release, algorithm, config),
+        collected_steps=collected_steps(release, config),
         vtrace_drops_last_step=config.get("vtrace_drop_last_ts", True) is not False,
         vtrace=config.get("vtrace", True) not in (False, None),
         initial_lr=_first_lr(config, release, algorithm) if framework == "torch" else None,
@@ -326,15 +347,6 @@ def _first_lr(config: Mapping[str, Any], release: str, algorithm: str) -> float 
         return None
     lr = {**table.default_config(algorithm, release), **config}.get("lr")
     return float(lr) if isinstance(lr, (int, float)) else None
-
-
-def _framework(config: Mapping[str, Any]) -> str:
-    name = config.get("framework", config.get("framework_str"))
-    if isinstance(name, str):
-        return name
-    if config.get("eager"):
-        return "tfe"
-    return "torch" if config.get("use_pytorch") else "tf"
 
 
 def _old_network_rules(algorithm: str, config: Mapping[str, Any]) -> re.Pattern[str] | None:

@@ -12,7 +12,9 @@ import numpy as np
 from rllib_compat.ray_versions import renames
 from rllib_compat.ray_versions.env_runners import (
     copy_weights,
+    foreach_env_runner,
     has_only_a_local_one,
+    healthy_indices,
     is_in_this_process,
 )
 from rllib_compat.ray_versions.learners import batch_of_arrays, batch_of_episodes, learns_directly
@@ -43,6 +45,38 @@ def sample_episodes(algorithm: Algorithm, steps: int | None = None) -> list[Any]
     if episodes:
         log_of_env_runners(algorithm, results)
     return list(episodes or ())
+
+
+def sample_fragments(algorithm: Algorithm, steps: int) -> list[Any]:
+    """Samples fragments until there are so many steps, of some env runners one more than of others.
+
+    With whole episodes, or without remote env runners, it samples as `sample_episodes` does.
+
+    Returns:
+        Episodes, or chunks of them; none where every env runner has failed.
+    """
+    config, group = algorithm.config, algorithm.env_runner_group
+    workers = healthy_indices(group)
+    if (
+        not workers
+        or config.batch_mode != "truncate_episodes"
+        or config.count_steps_by != "env_steps"
+    ):
+        return sample_episodes(algorithm, steps)
+    fragment = config.get_rollout_fragment_length() * config.num_envs_per_env_runner
+    rounds, more = divmod(max(-(-steps // fragment), len(workers)), len(workers))
+    episodes = sample_episodes(algorithm, rounds * len(workers) * fragment)
+    if not more:
+        return episodes
+    sampled = foreach_env_runner(
+        group,
+        lambda runner: (runner.sample(), runner.get_metrics()),
+        local_env_runner=False,
+        remote_worker_ids=workers[:more],
+        timeout_seconds=config.sample_timeout_s,
+    )
+    log_of_env_runners(algorithm, [metrics for _, metrics in sampled])
+    return [*episodes, *(episode for found, _ in sampled for episode in found)]
 
 
 def trains_in_this_process(algorithm: Algorithm) -> bool:
@@ -95,6 +129,12 @@ def agent_steps_sampled(algorithm: Algorithm) -> int:
 
     key = (ENV_RUNNER_RESULTS, NUM_AGENT_STEPS_SAMPLED_LIFETIME)
     return int(sum(algorithm.metrics.peek(key, default={}).values()))
+
+
+def steps_trained(algorithm: Any) -> int:
+    """How many steps were ever learned from, as results of past training steps say."""
+    key = ("learners", "__all_modules__", "num_env_steps_trained_lifetime")
+    return int(algorithm.metrics.peek(key, default=0))
 
 
 def update_learner(

@@ -10,7 +10,7 @@ import rllib_compat as compat
 from rllib_compat.adapters import ArrayBatchLearner
 from rllib_compat.algorithms import rounds
 from rllib_compat.ray_versions import training_steps
-from tests.integration.test_removed_algorithms import TwoStepGameOfVectors, grouped
+from tests.integration.test_removed_algorithms import TwoStepGame, TwoStepGameOfVectors, grouped
 from tests.marks import TRAINERS, marked
 
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
@@ -98,3 +98,41 @@ def test_rounds_in_one_training_step_learn_and_tell_the_same(name, make, monkeyp
     for result, *others in zip(results, expected, rays, strict=True):
         for other in others:
             tree.map_structure(np.testing.assert_allclose, counted(result), counted(other))
+
+
+@pytest.mark.nightly
+def test_no_worker_samples_a_fragment_that_is_not_needed():
+    """PPO of Ray 0.8.5 asked a worker for one more until there were enough: 45 steps, not 60."""
+    old = {"env": "CartPole-v1", "num_workers": 2, "num_sgd_iter": 1, "sgd_minibatch_size": 8}
+    batch = {"rollout_fragment_length": 15, "train_batch_size": 40}
+    trainer = compat.PPOTrainer(config={**old, **batch}, legacy_ray="0.8.5")
+    try:
+        assert [trainer.train()["timesteps_total"] for _ in range(2)] == [45, 90]
+    finally:
+        trainer.stop()
+
+
+class TwoSteps(TwoStepGame):
+    def __init__(self, config):
+        super().__init__()
+
+
+@pytest.mark.nightly
+def test_agents_are_evaluated_with_a_horizon_of_their_own():
+    agents = {"policies": {"all": (None,) * 4}, "policy_mapping_fn": lambda *_, **__: "all"}
+    old = {
+        "env": TwoSteps,
+        "num_workers": 0,
+        "train_batch_size": 16,
+        "rollout_fragment_length": 8,
+        "sgd_minibatch_size": 8,
+        "multiagent": agents,
+        "evaluation_interval": 1,
+        "evaluation_num_episodes": 2,
+        "evaluation_config": {"horizon": 1},
+    }
+    trainer = compat.PPOTrainer(config=old, legacy_ray="1.13.0")
+    try:
+        assert trainer.train()["evaluation"]["episode_len_mean"] == 1
+    finally:
+        trainer.stop()

@@ -7,8 +7,15 @@ from math import inf
 from packaging.version import Version
 
 from rllib_compat import registry
+from rllib_compat.algorithms.legacy_training import has_policy_optimizer
+from rllib_compat.config.defaults import TODAY
 from rllib_compat.config.rule import Context, Outcome, drop, is_off, refuse
-from rllib_compat.config.rules.common import for_new_stack, warn_if_set, warn_unless
+from rllib_compat.config.rules.common import (
+    for_new_stack,
+    keep_unless_placeholder,
+    warn_if_set,
+    warn_unless,
+)
 from rllib_compat.config.rules.exploration import type_name
 from rllib_compat.neutral.report import Severity, Verdict
 
@@ -23,6 +30,8 @@ REPLAYING = tuple(n for n in registry.replaying() if n not in OWN_BUFFERS)
 IN_ONE_PROCESS = tuple(n for n in REPLAYING if not registry.of(n).undistributed)
 PLAIN, PRIORITIZED = "EpisodeReplayBuffer", "PrioritizedEpisodeReplayBuffer"
 OLD_PLAIN, OLD_PRIORITIZED = "MultiAgentReplayBuffer", "MultiAgentPrioritizedReplayBuffer"
+#: What policies added to each error unless the config said something else.
+_OFFSET = 1e-6
 #: The one buffer of Ray 1.9, by its name there.
 FIRST = "LocalReplayBuffer"
 
@@ -132,6 +141,36 @@ def replay_mode(value: object, context: Context) -> Outcome:
         message=f"{value!r}: the new API stack samples modules independently",
         hint="api_stack='old' keeps it",
     )
+
+
+def storage_unit(value: object, context: Context) -> Outcome:
+    """What is drawn together: single steps, or more."""
+    if context.stack == "old":
+        return Outcome({context.target: value}, Verdict.KEPT)
+    single = str(getattr(value, "value", value)) in ("None", "timesteps")
+    return Outcome(severity=None if single else Severity.WARNING)
+
+
+def prioritized_replay_eps(value: object, context: Context) -> Outcome:
+    """What is added to each error."""
+    if context.stack == "old":
+        return keep_unless_placeholder(value, context)
+    if value in (None, -1, _OFFSET):
+        return drop("it is 1e-6, as by default")
+    if context.legacy_ray is None or Version(context.legacy_ray) >= Version(TODAY):
+        return Outcome(severity=Severity.WARNING)
+    message = "a trainer adds it to each error; Ray's own buffers have an offset of their own"
+    return Outcome(verdict=Verdict.KEPT, message=message)
+
+
+def annealed_beta(value: object, context: Context) -> Outcome:
+    """How beta changed with steps, which policy optimizers alone looked at."""
+    ray = context.legacy_ray
+    distributed = bool(registry.of(context.legacy_algorithm).undistributed)
+    if ray is None or distributed or not has_policy_optimizer(ray, context.config):
+        return warn_if_set(value, context)
+    message = "a trainer changes beta as it says; Ray's own learners keep it as it is"
+    return Outcome(verdict=Verdict.KEPT, message=message)
 
 
 def sequences_type(value: object, context: Context) -> Outcome:

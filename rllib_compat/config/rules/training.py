@@ -33,6 +33,8 @@ _BATCH = "training.train_batch_size_per_learner"
 _FRAMEWORK = Version("0.8.6")
 #: The newest Ray that took `vtrace: False`.
 NEWEST_WITHOUT_VTRACE = "2.10.0"
+#: The first Ray whose targets followed after so many steps, not after more than these.
+_TARGETS_AT_ONCE = Version("1.12")
 #: The first Ray with RMSprop of Keras, which is torch's unless it has a momentum.
 _KERAS = Version("1.0")
 #: What the arguments of RMSprop were where the config says nothing; no Ray changed them.
@@ -446,6 +448,18 @@ def broadcast_interval(value: object, context: Context) -> Outcome:
         severity=Severity.WARNING,
         hint="1 sends weights as soon as there are new ones",
     )
+
+
+# Target networks
+
+
+def target_network_update_freq(value: object, context: Context) -> Outcome:
+    """After how many steps targets follow; until Ray 1.11, after more than these."""
+    ray = context.legacy_ray
+    if type(value) is not int or ray is None or Version(ray) >= _TARGETS_AT_ONCE:
+        return Outcome({context.target: value})
+    message = f"until Ray 1.11 targets followed after more than {value} steps, not after as many"
+    return Outcome({context.target: value + 1}, Verdict.CONVERTED, message)
 
 
 # DQN and R2D2

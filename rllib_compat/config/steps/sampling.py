@@ -12,6 +12,7 @@ from typing import Any
 from packaging.version import Version
 
 from rllib_compat import registry
+from rllib_compat.algorithms.legacy_training import collected_steps
 from rllib_compat.config.defaults import todays_default
 from rllib_compat.config.deferred import PreviousStepsConnector, adapted
 from rllib_compat.config.rule import Context
@@ -151,6 +152,9 @@ SAMPLED = "reporting.min_sample_timesteps_per_iteration"
 TRAINED = "reporting.min_train_timesteps_per_iteration"
 N_STEP = "training.n_step"
 
+#: The first Ray whose PPO made fragments of its own of a train batch, the first that rounded up,
+#: and the first that refused them instead.
+_OWN_FRAGMENTS, _ROUNDED_UP, _REFUSED_FRAGMENTS = map(Version, ("1.4", "2.0", "2.2"))
 #: The last Ray in which the fragments of DDPPO are a number of steps by default.
 _LAST_DDPPO = "2.1.0"
 
@@ -220,23 +224,51 @@ def _round_of_fragments(given: SettingsView, _: Context) -> Change | None:
     )
 
 
-def _whole_rounds(given: SettingsView, context: Context) -> Change | None:
-    fragment, learners = given.get(FRAGMENT), given.get(LEARNERS) or 1
-    batch = given.get(WHOLE_BATCH) or given.effective(BATCH)
+def _total_and_envs(given: SettingsView) -> tuple[int, int] | None:
+    """How many steps PPO's train batch has, of how many environments; None: not known yet."""
+    batch, learners = given.get(WHOLE_BATCH) or given.effective(BATCH), given.get(LEARNERS) or 1
     runners, envs = given.effective(RUNNERS), given.effective(ENVS)
-    if not are_counts(fragment, learners, batch, runners, envs) or min(fragment, batch, envs) < 1:
+    if not are_counts(given.get(FRAGMENT), learners, batch, runners, envs):
         return None
-    total = batch * learners if BATCH in given else batch
-    per_round = max(runners, 1) * envs * fragment
+    if min(given.get(FRAGMENT), batch, envs) < 1:
+        return None
+    return batch * learners if BATCH in given else batch, max(runners, 1) * envs
+
+
+def _fragment_of_the_batch(given: SettingsView, context: Context) -> Change | None:
+    ray = Version(context.legacy_ray or "0")
+    counts = _total_and_envs(given)
+    if counts is None or not _OWN_FRAGMENTS <= ray < _REFUSED_FRAGMENTS:
+        return None
+    (total, envs), fragment = counts, given.get(FRAGMENT)
+    found = total // envs if ray < _ROUNDED_UP else -(-total // envs)
+    if total % (envs * fragment) == 0 or found < 1:
+        return None
+    return Change(
+        {FRAGMENT: found},
+        f"fragments of {fragment} steps of each of {envs} environments don't make a batch of "
+        f"{total}, and Ray 1.4 - 2.1 then sampled {found} steps of each",
+    )
+
+
+def _whole_rounds(given: SettingsView, context: Context) -> Change | None:
+    counts = _total_and_envs(given)
+    if counts is None:
+        return None
+    (total, envs), fragment = counts, given.get(FRAGMENT)
+    learners = given.get(LEARNERS) or 1
+    per_round = envs * fragment
     rounds = -(-total // per_round)
     if rounds * per_round - total <= 0.1 * total:
         return None
     name = WHOLE_BATCH if context.stack == "old" else BATCH
+    said = "which is what RLlib trained on for the setting"
+    if name == BATCH and context.legacy_ray and collected_steps(context.legacy_ray, context.config):
+        said = "and a trainer asks some workers for a fragment less, as RLlib did, for the setting"
     return Change(
         {name: -(-rounds * per_round // (learners if name == BATCH else 1))},
-        f"fragments come in rounds of {per_round} steps ({fragment} × {envs} environments × "
-        f"{max(runners, 1)} env runners); {rounds} of them make {rounds * per_round} steps, which "
-        f"is what RLlib trained on for the setting {total}",
+        f"fragments come in rounds of {per_round} steps ({fragment} × {envs} environments); "
+        f"{rounds} of them make {rounds * per_round} steps, {said} {total}",
     )
 
 
@@ -425,6 +457,17 @@ BATCHES = (
         sets={TRAINED: 1},
         key="min_train_timesteps_per_reporting",
         change=_one_update_at_least,
+    ),
+    Step(
+        "fragment_of_the_batch",
+        "Where whole rounds of fragments did not make a train batch, PPO of Ray 1.4 - 2.1 changed "
+        "the length of fragments: the batch, divided by all environments, rounded down, and up "
+        "since Ray 2.0. Rounded down, one round was not enough, and it sampled two.",
+        algorithms=("PPO",),
+        reads=(FRAGMENT, RUNNERS, ENVS, LEARNERS, BATCH, WHOLE_BATCH),
+        sets={FRAGMENT: COMPUTED},
+        key="rollout_fragment_length",
+        change=_fragment_of_the_batch,
     ),
     Step(
         "fragment",

@@ -1,8 +1,8 @@
 """Records when an old Ray learned and when targets followed, round by round.
 
-Usage: `python record_targets.py OUT`, with the Python of an environment that has Ray 1.13.0 and
-torch. It writes `OUT/targets.json`; `tests/unit/algorithms/test_targets.py` compares. It
-starts no Ray.
+Usage: `python record_targets.py OUT`, with the Python of an environment that has Ray 1.13.0 or
+0.8.5 (DQN alone), and torch. It writes `OUT/targets.json`; `tests/unit/algorithms/test_targets.py`
+compares. It starts no Ray.
 
 By case: the config; `learned`, how many steps were sampled at each update; and `followed`, at each
 update of the targets how many steps were sampled and how many updates made.
@@ -14,25 +14,29 @@ from pathlib import Path
 
 import gym
 import numpy as np
-from ray.rllib.agents.registry import get_trainer_class
+import ray
+
+OLD = ray.__version__ < "1"
+if OLD:
+    from ray.rllib.agents.registry import get_agent_class as get_trainer_class
+else:
+    from ray.rllib.agents.registry import get_trainer_class
 
 #: As many steps are sampled of each.
 STEPS = 60
-ROUND = {
-    "num_workers": 0,
-    "framework": "torch",
-    "num_gpus": 0,
-    "timesteps_per_iteration": 0,
-    "min_sample_timesteps_per_reporting": 0,
-    "min_time_s_per_reporting": 0,
-    "train_batch_size": 8,
-}
+ROUND = {"num_workers": 0, "num_gpus": 0, "timesteps_per_iteration": 0, "train_batch_size": 8}
+if OLD:
+    ROUND.update(use_pytorch=True, min_iter_time_s=0)
+else:
+    ROUND.update(framework="torch", min_time_s_per_reporting=0)
+    ROUND["min_sample_timesteps_per_reporting"] = 0
 FOUR = {"rollout_fragment_length": 4, "learning_starts": 10}
 ONE = {"rollout_fragment_length": 1, "learning_starts": 7}
 #: Case → algorithm, settings.
 CASES = {
     "dqn-10": ("DQN", {**FOUR, "target_network_update_freq": 10}),
     "dqn-24": ("DQN", {**FOUR, "target_network_update_freq": 24}),
+    "dqn-1": ("DQN", {**ONE, "target_network_update_freq": 1}),
     "sac-0": ("SAC", {**ONE, "target_network_update_freq": 0}),
     "sac-5": ("SAC", {**ONE, "target_network_update_freq": 5}),
     "ddpg-0": ("DDPG", {**ONE, "target_network_update_freq": 0}),
@@ -91,7 +95,8 @@ def record(algorithm, settings):
 
 
 def main(out):
-    found = {case: record(*told) for case, told in CASES.items()}
+    cases = {case: told for case, told in CASES.items() if told[0] == "DQN" or not OLD}
+    found = {case: record(*told) for case, told in cases.items()}
     rows = ",\n".join(f"{json.dumps(case)}: {json.dumps(told)}" for case, told in found.items())
     Path(out, "targets.json").write_text(f"{{\n{rows}\n}}\n")
 

@@ -46,7 +46,7 @@ SEED = 11
 RESULTS = SimpleNamespace(
     metrics_num_episodes_for_smoothing=1, input_="sampler", keep_per_episode_custom_metrics=False
 )
-NOW = {"num_env_steps_sampled_lifetime": 0}
+SAMPLED = "num_env_steps_sampled_lifetime"
 NUMBERS = st.floats(-10, 10, width=32)
 SEEN = gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32)
 LAYERS = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh"}
@@ -94,7 +94,7 @@ class Recorded(Recording):
         super().__init__(home / f"{case}.npz")
         self.ray = home.name
         self.algorithm = case.partition("-")[0].upper()
-        self.recurrent = "lstm" in case
+        self.recurrent, self.steps = "lstm" in case, 0
 
     def arrays(self, kind, prefix=""):
         """Weights by today's names; what neither side uses is left out."""
@@ -178,13 +178,14 @@ class Recorded(Recording):
         # Not by the thread that IMPALA's and APPO's learn in.
         update = getattr(Learner, "update", None) or Learner.update_from_episodes
         if self.algorithm not in REPLAYING:
-            update(learner, episodes=episodes_of(self), timesteps=NOW)
+            update(learner, episodes=episodes_of(self), timesteps={SAMPLED: 0})
         else:
             found = self.below("batch")
             n_step = self.told().get("n_step", 1)
             columns = SampleBatch(columns_of(found, weights=found["weights"], n_step=n_step))
             update = getattr(learner, "update", None) or learner.update_from_batch
-            update(batch=MultiAgentBatch({MODULE: columns}, 16), timesteps=NOW)
+            self.steps += 1  # as many were sampled, else the targets wait
+            update(batch=MultiAgentBatch({MODULE: columns}, 16), timesteps={SAMPLED: self.steps})
         logger.log_dict, logger.log_value = log_dict, log_value
         result = {"learners": {MODULE: told}}
         LegacyResults().complete(result, RESULTS)

@@ -14,6 +14,7 @@ import gymnasium
 import torch
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
+from rllib_compat.algorithms import LegacyTraining, use_legacy_learners
 from rllib_compat.ray_versions import configs, learners, releases
 from rllib_compat.ray_versions import episodes as ray_episodes
 from tests.marks import OTHERS_WARNINGS
@@ -196,6 +197,28 @@ def test_one_update_gives_the_weights_that_ray_1_13_had_after_it(case):
         close(state[name], theirs, 1e-4)
         if name in recorded.arrays("gradients"):
             assert np.abs(theirs - recorded.arrays("weights")[name]).max() > 1e-5
+
+
+def test_until_ray_1_1_a_critic_says_what_follows_a_fragment_without_gae_too():
+    """Those Rays gave `compute_advantages` the value of what was observed last."""
+    recorded, made = Recorded("a2c-without-gae"), {}
+    spaces = (gymnasium.spaces.Box(-2.0, 2.0, (4,), np.float32), recorded.action_space())
+    for ray in ("1.1.0", "1.2.0"):
+        config = config_of(recorded)
+        use_legacy_learners(config, LegacyTraining.of_release(ray, "torch", simple_optimizer=False))
+        learner = config.build_learner(spaces={MODULE: spaces})
+        module = learner.module[MODULE].unwrapped()
+        module.set_state({**module.get_state(), **recorded.arrays("weights")})
+        ends = [torch.as_tensor(chunk["obs"][-1:]) for chunk in recorded.chunks()]
+        with torch.no_grad():
+            values = [float(module.compute_values({"obs": end})) for end in ends]
+        made[ray] = updated(learner, recorded.chunks())["batch"]["value_targets"].numpy()
+    begin, gamma = 0, recorded.settings["gamma"]
+    for chunk, value in zip(recorded.chunks(), values, strict=True):
+        end = begin + len(chunk["rewards"])
+        expected = (not chunk["done"]) * value * gamma ** np.arange(end - begin, 0, -1.0)
+        close(made["1.1.0"][begin:end] - made["1.2.0"][begin:end], expected, 1e-5)
+        begin = end
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.startswith("a2c")])

@@ -1,6 +1,6 @@
-"""Algorithms learn, and targets follow, after as many steps as in Ray 1.13.0.
+"""Algorithms learn, and targets follow, after as many steps as in Ray 1.13.0 and 0.8.5.
 
-`tests/legacy/losses/record_targets.py` made the numbers, with Ray 1.13.0 and torch.
+`tests/legacy/losses/record_targets.py` made the numbers, with these Rays and torch.
 """
 
 import json
@@ -23,7 +23,12 @@ from tests.unit.algorithms.test_losses import RECORDS
 
 pytestmark = OTHERS_WARNINGS
 
-RECORDED = json.loads((RECORDS / "targets.json").read_text())
+RAYS = ("1.13.0", "0.8.5")
+RECORDED = {
+    f"{ray} {case}": (ray, told)
+    for ray in RAYS
+    for case, told in json.loads((RECORDS.parent / ray / "targets.json").read_text()).items()
+}
 ROUND = {"num_workers": 0, "train_batch_size": 8, "min_time_s_per_reporting": 0}
 
 
@@ -48,10 +53,10 @@ class Walk(gymnasium.Env):
         return np.full(2, self.at, np.float32), 1.0, self.at == 7, False, {}
 
 
-def algorithm_of(algorithm, told):
+def algorithm_of(algorithm, told, ray):
     """What a trainer builds of an old config, while no Ray is running."""
     old = {**ROUND, **told, "env_config": {"discrete": algorithm == "DQN"}}
-    translation = translate(old, algorithm=algorithm, legacy_ray="1.13.0")
+    translation = translate(old, algorithm=algorithm, legacy_ray=ray)
     config = translation.algorithm_config.environment(Walk)
     use_legacy_learners(config, translation.legacy_training)
     if may_replay_columns(config):
@@ -66,10 +71,10 @@ def numbers(nets):
 
 @pytest.mark.parametrize("case", RECORDED)
 def test_targets_follow_after_as_many_steps(case):
-    recorded = RECORDED[case]
+    ray, recorded = RECORDED[case]
     learned, followed = [], []
     with startup.without_cluster():
-        algorithm = algorithm_of(recorded["algorithm"], recorded["config"])
+        algorithm = algorithm_of(recorded["algorithm"], recorded["config"], ray)
         learner = algorithm.learner_group._learner
         after = learner.after_gradient_based_update
         module = learner.module[DEFAULT_MODULE_ID].unwrapped()

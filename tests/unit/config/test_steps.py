@@ -85,7 +85,8 @@ def test_the_cases_reach_every_step_but_those_of_other_rays(recorded):
     of_learners = "gpu_learner" if configs.learns_in_its_process() else "learner"
     if not configs.has_setting("env_runners.use_env_runner_state_server"):
         idle -= {"state_server"}
-    assert idle <= {"many_agents", "replay_weights", "exploration_config", of_learners}
+    others = {"many_agents", "replay_weights", "fragment_of_the_batch"}
+    assert idle <= {*others, "exploration_config", of_learners}
 
 
 def test_a_step_that_reads_what_it_does_not_declare_is_found():
