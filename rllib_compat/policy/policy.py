@@ -28,6 +28,7 @@ from rllib_compat.neutral.errors import (
     NotConvertibleError,
     NotYetError,
 )
+from rllib_compat.neutral.recurrent_state import checked_state, is_given
 from rllib_compat.neutral.report import Finding, Severity
 from rllib_compat.neutral.spaces import DictSpace, Space, TupleSpace
 from rllib_compat.policy.observations import Preprocessor, preprocessor
@@ -191,7 +192,7 @@ class Policy:
         structured = isinstance(self.observation_space, _STRUCTURES)
         computed = self.compute_actions(
             obs[None] if isinstance(obs, np.ndarray) and not structured else [obs],
-            None if state is None else [np.asarray(part)[None] for part in state],
+            [part[None] for part in self._checked(state)] if is_given(state) else None,
             None if prev_action is None else _batched(prev_action),
             None if prev_reward is None else np.asarray(prev_reward)[None],
             explore=explore,
@@ -200,6 +201,10 @@ class Policy:
         )
         extras = {name: _first(value) for name, value in computed.extras.items()}
         return Computed(_first(computed.actions), [part[0] for part in computed.state], extras)
+
+    def _checked(self, state: Any, batch_size: int | None = None) -> list[Array]:
+        shapes = [part.shape for part in self.get_initial_state(batch_size)]
+        return checked_state(state, shapes, where=self._where, error=CheckpointError)
 
     @property
     def _where(self) -> str:
@@ -222,9 +227,9 @@ class Policy:
         """What the graph takes, with a time axis of one step where it has states."""
         graph, batch = self.network.graph, len(obs)
         inputs = {"obs": obs}
+        states = self._checked(state, batch) if is_given(state) else self.get_initial_state(batch)
         if not graph.recurrent:
-            self._require_no_state(state)  # what else there is, old Rays ignored, too
-            return inputs
+            return inputs  # what else there is, old Rays ignored, too
         if PREVIOUS_ACTIONS in graph.inputs:
             given = None if prev_actions is None else _flat(prev_actions, self.action_space, batch)
             inputs[PREVIOUS_ACTIONS] = self._previous(PREVIOUS_ACTIONS, given, batch)
@@ -232,17 +237,7 @@ class Policy:
             given = None if prev_rewards is None else np.asarray(prev_rewards).reshape(batch, -1)
             inputs[PREVIOUS_REWARDS] = self._previous(PREVIOUS_REWARDS, given, batch)
         timed = {name: value[:, None] for name, value in inputs.items()}
-        states = self.get_initial_state(batch) if state is None or len(state) == 0 else state
-        shapes = [graph.inputs[name] for name in graph.states]
-        found = [np.shape(part) for part in states]
-        if found != [(batch, *shape) for shape in shapes]:
-            raise CheckpointError(
-                f"The state of {batch} observations must have the shapes "
-                f"{[(batch, *s) for s in shapes]}, and has {found}.",
-                where=self._where,
-                fix="Pass policy.get_initial_state() at first, then the state of the last call.",
-            )
-        return timed | dict(zip(graph.states, map(np.asarray, states), strict=True))
+        return timed | dict(zip(graph.states, states, strict=True))
 
     def _previous(self, name: str, given: Array | None, batch: int) -> Array:
         shape = (batch, *self.network.graph.inputs[name])
@@ -255,14 +250,6 @@ class Policy:
                 fix=f"Pass an array of the shape {shape}.",
             )
         return given
-
-    def _require_no_state(self, state: Sequence[Any] | None) -> None:
-        if state is not None and len(state) > 0:
-            raise CheckpointError(
-                "The policy is not recurrent, and takes no state.",
-                where=self._where,
-                fix="Omit `state` if `policy.is_recurrent` is False.",
-            )
 
 
 _STRUCTURES = (TupleSpace, DictSpace)

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from rllib_compat.neutral.errors import GoneError
+from rllib_compat.neutral.recurrent_state import is_given
 from rllib_compat.ray_versions import modules, policy_parts, sampling
 from rllib_compat.registry.legacy_api import GONE, missing
 from rllib_compat.runtime.batches import has_advantages
 from rllib_compat.runtime.policy_inputs import (
     PolicyInputs,
+    check_state,
     in_numpy,
     initial_state,
     stacked,
@@ -444,9 +446,10 @@ class ActingPolicy:
         if isinstance(obs, list):
             obs = np.asarray(obs)
         batched = tree.map_structure(lambda o: np.asarray(o)[None], obs)
+        takes_state = self.is_recurrent() and is_given(state)
         computed = self.compute_actions(
             batched,
-            [np.asarray(part)[None] for part in state] if state else None,
+            [p[None] for p in check_state(self.module, state)] if takes_state else None,
             None if prev_action is None else tree.map_structure(_one, prev_action),
             None if prev_reward is None else np.asarray(prev_reward)[None],
             [info],

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rllib_compat.neutral.errors import ObservationError
+from rllib_compat.neutral.recurrent_state import checked_state, is_given
 from rllib_compat.runtime import connectors
 
 if TYPE_CHECKING:
@@ -30,6 +31,17 @@ def initial_state(module: RLModule) -> list[Any]:
     if not module.is_stateful():
         return []
     return [np.asarray(part) for part in flatten_state(module.get_initial_state(), batched=False)]
+
+
+def check_state(module: RLModule, state: object, count: int | None = None) -> list[Any]:
+    """Converts a state that a caller passed, of so many rows if it is a batch, to arrays.
+
+    Raises:
+        CompatError: It is no list of arrays with the shapes of the module's state.
+    """
+    lead = () if count is None else (count,)
+    shapes = [(*lead, *part.shape) for part in initial_state(module)]
+    return checked_state(state, shapes, where="state")
 
 
 def state_after_step(state: object, *, batched: bool = True) -> list[Any]:
@@ -118,9 +130,11 @@ class PolicyInputs:
         if not self._module.is_stateful():
             return {"obs": found}
         count = len(tree.flatten(found)[0])
-        if state is None or not len(state):
-            state = [np.repeat(part[None], count, 0) for part in initial_state(self._module)]
-        parts = [torch.as_tensor(np.asarray(part, np.float32), device=device) for part in state]
+        if is_given(state):
+            given = check_state(self._module, state, count)
+        else:
+            given = [np.repeat(part[None], count, 0) for part in initial_state(self._module)]
+        parts = [torch.as_tensor(np.asarray(part, np.float32), device=device) for part in given]
         found = tree.map_structure(lambda part: part[:, None], found)
         return {"obs": found, "state_in": nest_state(self._module, parts)}
 

@@ -16,8 +16,9 @@ import numpy as np
 
 from rllib_compat.neutral.errors import CompatError, ObservationError, UnknownPolicyError
 from rllib_compat.neutral.frozen import frozen
+from rllib_compat.neutral.recurrent_state import checked_state, is_given
 from rllib_compat.ray_versions import configs, connectors, modules
-from rllib_compat.runtime.policy_inputs import nest_state, state_after_step
+from rllib_compat.runtime.policy_inputs import check_state, nest_state, state_after_step
 from rllib_compat.runtime.policy_mapping import ONLY_POLICY, resolve_policy_id
 from rllib_compat.trainer.running import RunningAlgorithm
 
@@ -58,7 +59,7 @@ class Request:
     """
 
     observation: Any
-    state: Sequence[Any] | None = None
+    state: Any = None
     prev_action: Any = None
     prev_reward: Any = None
     info: Mapping[str, Any] | None = None
@@ -70,7 +71,7 @@ class Request:
             return {"input_dict": dict(self.views)}
         return {
             "observation": self.observation,
-            "state": list(self.state or []),
+            "state": list(self.state) if is_given(self.state) else [],
             "prev_action": self.prev_action,
             "prev_reward": self.prev_reward,
             "info": self.info,
@@ -143,7 +144,7 @@ class Inference:
             unsquash=unsquash_action if unsquash_actions is None else unsquash_actions,
             clip=clip_action if clip_actions is None else clip_actions,
         )
-        if request.state or full_fetch:
+        if is_given(request.state) or full_fetch:
             return computed.action, computed.state, computed.extras
         return computed.action
 
@@ -242,6 +243,12 @@ class Inference:
                         where=f"compute_action(policy_id={policy_id!r})",
                         fix="give one as `reset()` and `step()` of the environment do",
                     ) from error
+            if not self._running.algorithm.config.enable_env_runner_and_connector_v2:
+                initial = self._running.algorithm.get_policy(policy_id).get_initial_state()
+                shapes = [tuple(np.shape(part)) for part in initial]
+                for request in requests:
+                    if is_given(request.state):
+                        checked_state(request.state, shapes, where="state")
             raise
 
     def _compute_unchecked(
@@ -405,7 +412,7 @@ def _episode(
     actions: list[Any] = []
     rewards: list[float] = []
     outputs: dict[str, list[Any]] = {}
-    if request.state or request.prev_action is not None:
+    if is_given(request.state) or request.prev_action is not None:
         given = 0.0 if request.prev_reward is None else request.prev_reward
         action, space = request.prev_action, module.action_space
         if action is None:
@@ -417,8 +424,8 @@ def _episode(
         # Nets that use more of one than of the other ignore what is added.
         lacking = len(actions) - len(rewards)
         rewards, actions = [0.0] * lacking + rewards, actions[:1] * -lacking + actions
-        if request.state:
-            state = nest_state(module, map(np.asarray, request.state), batched=False)
+        if is_given(request.state):
+            state = nest_state(module, check_state(module, request.state), batched=False)
             outputs = {"state_out": [state] * len(rewards)}
     pipeline = connectors.env_to_module(env_runner)
     seen = pipeline.input_observation_space

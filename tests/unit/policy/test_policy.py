@@ -112,8 +112,11 @@ def test_the_state_goes_from_step_to_step():
     assert np.array_equal(step.state[0], zeros.state[0])
     after = policy.compute_single_action(old.observations[1], step.state, step.actions, 1.0)
     assert not np.array_equal(after.state[0], step.state[0])
-    with pytest.raises(CheckpointError, match="state of 1 observations"):
-        policy.compute_single_action(old.observations[0], [np.zeros(3), np.zeros(3)])
+    for wrong in ([np.zeros(3), np.zeros(3)], [np.zeros(16), "a"], [[0.0], [[1.0], 2.0]], 7, "ab"):
+        with pytest.raises(CheckpointError, match=r"shapes \[\(16,\), \(16,\)\]"):
+            policy.compute_single_action(old.observations[0], wrong)
+        with pytest.raises(CheckpointError, match="shapes"):
+            policy.compute_actions(old.observations[:1], wrong)
 
 
 def test_a_state_for_a_policy_without_one_is_an_error(cartpole):
