@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rllib_compat as compat
+from rllib_compat.config import Origin
 from rllib_compat.errors import (
     CorruptCheckpointError,
     MissingInformationError,
@@ -359,3 +360,11 @@ def test_no_file_is_opened_outside_of_the_folder(tmp_path):
     for name in ("../up", "/etc/passwd"):
         with pytest.raises(CorruptCheckpointError):
             folder.path(name)
+
+
+@pytest.mark.parametrize("ray", ["2.1.0", "2.3.1"])
+def test_the_config_of_a_policys_folder_has_no_key_that_no_ray_had(ray):
+    folder = one(ray).checkpoint / "policies/default_policy"
+    config = read_checkpoint(folder).config
+    assert "worker_index" in config
+    compat.translate(config, algorithm="PPO", origin=Origin.FILE, on_unknown="error")

@@ -412,7 +412,7 @@ FAMILIES = families(
         dropped("_enable_rl_module_api _enable_learner_api _enable_rl_trainer_api _enable_new_api_stack", "the API stack is chosen for the whole config: pass api_stack="),
         dropped("enable_rl_module_and_learner enable_env_runner_and_connector_v2", "the API stack is chosen for the whole config: pass api_stack="),
         dropped("algo_class class _is_frozen _disable_execution_plan_api _allow_unknown_subkeys", "an inner key of RLlib"),
-        dropped("_dont_auto_sync_env_runner_states _use_msgpack_checkpoints _validate_config __trial_info__ env_runner_group", "an inner key of RLlib"),
+        dropped("_dont_auto_sync_env_runner_states _use_msgpack_checkpoints _validate_config __trial_info__ env_runner_group worker_index", "an inner key of RLlib"),
         moved("rl_module_spec", v.CODE, "rl_module.*", old=""),
         moved("_rl_module_spec", v.CODE, "rl_module.rl_module_spec", "kept by Ray under this name", old=""),
         dropped("rl_module_class", "a key of Ray 2.3 only", hint="pass rl_module(rl_module_spec=RLModuleSpec(module_class=…))"),
