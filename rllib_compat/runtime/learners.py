@@ -15,6 +15,7 @@ import torch
 from ray.rllib.core.columns import Columns
 from torch.nn.functional import huber_loss
 
+from rllib_compat.neutral.errors import CompatError
 from rllib_compat.neutral.public import public
 from rllib_compat.ray_versions import configs, learners, releases
 from rllib_compat.ray_versions.types import AlgorithmConfig, Learner
@@ -125,10 +126,21 @@ class CallbackLearner:
         result: dict[str, Any] = {}
         self._legacy_callbacks.learn_on_batch(policy, legacy, result)
         for name, column in flat.items():
-            if not np.array_equal(legacy[name], column[real]):
+            if name not in legacy:
+                del batch[name]
+            elif not np.array_equal(legacy[name], column[real]):
                 column = column.copy()
-                column[real] = legacy[name]
+                column[real] = _fitting(name, legacy[name], column[real].shape)
                 batch[name] = _like(batch[name], column)
+        some, first = next(iter(flat.items()))
+        rows = first.shape[:1] if mask is None else mask.shape
+        for name in [name for name in legacy if name not in flat]:
+            added = _fitting(name, legacy[name], np.empty(rows)[real].shape)
+            dtype = np.float32 if added.dtype == np.float64 else added.dtype
+            column = np.zeros(rows + added.shape[len(rows) :], dtype)
+            column[real] = added
+            kept = isinstance(batch[some], np.ndarray)
+            batch[name] = column if kept else torch.as_tensor(column, device=batch[some].device)
         for name, value in result.items():
             self.metrics.log_value((module_id, name), value, window=1)
 
@@ -137,6 +149,19 @@ def _array(column: object) -> Any:
     if hasattr(column, "detach"):
         return column.detach().cpu().numpy()
     return column if isinstance(column, np.ndarray) else None
+
+
+def _fitting(name: str, column: object, rows: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """A column that a callback has set, which must have such rows."""
+    array = np.asarray(column)
+    if array.shape[: len(rows)] != rows or array.dtype.kind not in "biuf":
+        raise CompatError(
+            f"on_learn_on_batch() set the column {name!r} to {array.dtype} of the shape "
+            f"{array.shape}, and the batch has rows of the shape {rows}.",
+            where="callbacks.on_learn_on_batch",
+            fix="set an array with a number for each row of train_batch",
+        )
+    return array
 
 
 def _like(tensor: torch.Tensor | np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> Any:

@@ -2,6 +2,8 @@
 
 from functools import partial
 from types import SimpleNamespace
+from typing import ClassVar
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from rllib_compat.adapters import (
     adapt_callbacks,
     adapt_config,
 )
-from rllib_compat.errors import ConfigError, GoneError
+from rllib_compat.errors import CompatError, ConfigError, GoneError
 from rllib_compat.runtime import RECORDS, LegacyBaseEnv, LegacyWorker
 from tests.unit.runtime.runners import Logged, module, play, runner
 
@@ -413,6 +415,39 @@ def test_train_batches_are_told_to_callbacks_and_can_be_changed():
     assert learner.learned["p0"]["advantages"].tolist() == [2.0, 4.0]
     assert learner.learned["p0"]["state_in"] is state
     assert learner.metrics == [(("p0", "mean_reward"), 2.0)]
+
+
+class Changing(DefaultCallbacks):
+    """Adds a column, removes one, and sets one to what a batch can't have."""
+
+    column: ClassVar = None
+
+    def on_learn_on_batch(self, *, policy, train_batch, result, **kwargs):
+        train_batch["twice"] = 2.0 * train_batch["rewards"]
+        train_batch["pairs"] = np.stack([train_batch["rewards"]] * 2, axis=1)
+        del train_batch["advantages"]
+        if self.column is not None:
+            train_batch["rewards"] = self.column
+
+
+def test_columns_that_callbacks_add_and_remove_are_those_that_losses_get():
+    config = PPOConfig().callbacks(adapt_callbacks(Changing)).training(learner_class=Learner)
+    adapt_config(config)
+    learner = config.learner_class(config)
+    batch = {
+        "rewards": torch.tensor([1.0, 3.0, 9.0]),
+        "advantages": torch.tensor([1.0, 2.0, 3.0]),
+        "loss_mask": torch.tensor([True, True, False]),
+    }
+    learner._update({"p0": dict(batch)})
+    learned = learner.learned["p0"]
+    assert learned.keys() == {"rewards", "loss_mask", "twice", "pairs"}
+    assert learned["twice"].tolist() == [2.0, 6.0, 0.0]
+    assert learned["pairs"].tolist() == [[1.0, 1.0], [3.0, 3.0], [0.0, 0.0]]
+    for column in (np.zeros(3), np.array([1.0]), ["a", "b"]):
+        wrong = mock.patch.object(Changing, "column", column)
+        with wrong, pytest.raises(CompatError, match="set the column 'rewards'"):
+            learner._update({"p0": dict(batch)})
 
 
 def test_learners_are_left_alone_where_nobody_listens():
