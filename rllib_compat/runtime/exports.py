@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ from rllib_compat.runtime.policy_inputs import flatten_state, initial_state, nes
 if TYPE_CHECKING:
     import torch
     from ray.rllib.core.rl_module import RLModule
+
+logger = logging.getLogger(__name__)
 
 
 def write_model(module: RLModule, folder: str, onnx: int | None) -> Path:
@@ -127,7 +130,11 @@ def _write_torchscript(module: RLModule, path: Path) -> None:
 
 
 def _write_onnx(module: RLModule, path: Path, *, opset: int) -> None:
-    """Writes ONNX with inputs `obs`, `state_in_0`, … and outputs `output`, `state_out_0`, …."""
+    """Writes ONNX with inputs `obs`, `state_in_0`, … and outputs `output`, `state_out_0`, ….
+
+    torch writes opset 18, and converts it to the one that is asked for, where it can.
+    """
+    import onnx
     import torch
 
     network, arguments = _network(module)
@@ -149,4 +156,14 @@ def _write_onnx(module: RLModule, path: Path, *, opset: int) -> None:
                 **({"state": ({0: batch},) * count} if count else {}),
             },
             dynamo=True,
+        )
+    written = onnx.load(path, load_external_data=False).opset_import
+    found = next(one.version for one in written if not one.domain)
+    if found != opset:
+        logger.warning(
+            "%s has opset %d: torch's exporter cannot convert this network to opset %d. "
+            "onnxruntime 1.14 and later read opset 18.",
+            path,
+            found,
+            opset,
         )

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
@@ -546,7 +546,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         """Exports the only policy; Tune's `export_formats` calls it.
 
         Args:
-            export_formats: "model", "checkpoint" or both.
+            export_formats: "model", "checkpoint", "onnx", or several. The opset of ONNX is that of
+                the environment variable ONNX_OPSET, else 11.
             export_dir: The folder to write into, by default the trial's.
 
         Returns:
@@ -558,6 +559,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         exporters: dict[str, Callable[..., str]] = {
             "model": self.export_policy_model,
             "checkpoint": self.export_policy_checkpoint,
+            "onnx": partial(self.export_policy_model, onnx=int(os.getenv("ONNX_OPSET", "11"))),
         }
         formats = [export_formats] if isinstance(export_formats, str) else list(export_formats)
         if unknown := [name for name in formats if name not in exporters]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 from pathlib import Path
 from typing import ClassVar
@@ -121,6 +122,21 @@ def test_an_exported_model_is_called_as_that_of_ray_1_13(case, tmp_path):
             np.testing.assert_allclose(out.detach(), told["action_dist_inputs"], atol=1e-6)
             for ours, theirs in zip(after, states, strict=bool(state)):
                 np.testing.assert_allclose(ours.detach(), theirs, atol=1e-6)
+
+
+@pytest.mark.nightly
+def test_an_exported_onnx_has_the_opset_that_is_asked_for_or_says_that_it_has_not(tmp_path, caplog):
+    onnx = pytest.importorskip("onnx")
+    with trainer_of("dqn", "1.13.0") as trainer:
+        for asked in (18, 11):  # 11 is the default of old Rays
+            caplog.clear()
+            with mock.patch.dict(os.environ, {"ONNX_OPSET": str(asked)}):
+                (folder,) = trainer.export_model(["onnx"], str(tmp_path / str(asked))).values()
+            (opset,) = onnx.load(f"{folder}/model.onnx").opset_import
+            said = f"has opset {opset.version}" in caplog.text
+            assert said == (opset.version != asked)
+    with pytest.raises(CompatError, match="'model', 'checkpoint', 'onnx'"):
+        trainer.export_model("h5")
 
 
 @pytest.mark.parametrize("case", marked(["ppo", "dqn", "sac"], ["ppo"]))
