@@ -90,6 +90,9 @@ def add_legacy_trial_names(path_of: Callable[[Any], str]) -> None:
         Trial.has_checkpoint = lambda trial: of_trial(trial) is not None
     Trial.init_logdir = Trial.init_local_path
     Trial.logdir = property(_folder_of_trial)
+    Trial.runner = property(lambda trial: trial.temporary_state.ray_actor)
+    Trial.location = property(lambda trial: trial.temporary_state.location)
+    Trial.start_time = property(lambda trial: trial.run_metadata.start_time)
     Result.log_dir = property(lambda result: Path(result.path))
     Checkpoint.value = Checkpoint.dir_or_data = property(path_of)
     Checkpoint.__fspath__ = lambda checkpoint: str(checkpoint.path)

@@ -103,6 +103,8 @@ def test_an_analysis_tells_what_the_files_hold(experiment):
         assert trial.status == "TERMINATED"
         assert trial.trial_id == rows[0]["trial_id"]
         assert trial.logdir == str(folder)
+        assert (trial.runner, trial.start_time) == (None, None)
+        assert trial.location.pid == trial.last_result["pid"]
         assert trial.checkpoint.value == trial.checkpoint.dir_or_data
         assert trial.checkpoint.value == f"{folder}/checkpoint_000002{file.format(2)}"
         paths = analysis.get_trial_checkpoints_paths(trial)
