@@ -321,10 +321,12 @@ class CallbackAdapter(RayCallbacks):  # type: ignore[misc, valid-type]
         algorithm = kwargs["algorithm"]
         if not self.evaluated:
             kwargs["result"].pop("evaluation", None)  # an older one, as the metrics still have it
-        self.evaluated = False
         metrics.count_steps_read(algorithm, kwargs["result"])
         td_errors = getattr(algorithm, "td_errors", {})
         self.results.complete(kwargs["result"], algorithm.config, td_errors)
+        if not self.evaluated:
+            kwargs["result"].update(getattr(self.owner, "attached_evaluation", {}))
+        self.evaluated = False
         if isinstance(plan := getattr(algorithm, "legacy_step", None), RunningPlan):
             plan.complete(kwargs["result"])
         self._algorithm_event("on_train_result", kwargs)

@@ -358,6 +358,12 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
         self.evaluation_metrics = {"evaluation": metrics}
         return self.evaluation_metrics
 
+    @property
+    def attached_evaluation(self) -> dict[str, Any]:
+        """What a result without an evaluation has of the latest one, as the config says."""
+        attach = self.config.get("always_attach_evaluation_results")
+        return copy.deepcopy(self.evaluation_metrics) if attach is True else {}
+
     def collect_metrics(self, *_: object, **__: object) -> dict[str, Any]:
         """The episodes of the smoothing window, by the legacy keys; workers can't be chosen."""
         config = self.algorithm.config

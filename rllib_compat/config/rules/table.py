@@ -329,7 +329,7 @@ FAMILIES = families(
         renamed("dataset_num_iters_per_eval_runner", v.COUNT, "evaluation.dataset_num_iters_per_offline_eval_runner", old=""),
         dropped("input_evaluation off_policy_estimation_methods", "the new API stack has no off-policy estimators", convert=sampling.input_evaluation),
         dropped("ope_split_batch_by_episode", "a key of the off-policy estimators"),
-        dropped("always_attach_evaluation_results", "Tune copes without it since Ray 2.35"),
+        dropped("always_attach_evaluation_results", "Tune copes without it since Ray 2.35; a Trainer does as it says", v.FLAG),
         lost("custom_async_evaluation_function", "removed in Ray 2.20"),
         dropped("in_evaluation _run_training_always_in_thread _evaluation_parallel_to_training_wo_thread", "an inner key of RLlib"),
         dropped("offline_evaluation_duration offline_evaluation_parallel_to_training", "an inner key of RLlib"),
