@@ -63,11 +63,14 @@ def epsilon_of_worker(worker: int, workers: int) -> float:
 def set_epsilon_of_worker(module: Any, worker: int, workers: int) -> None:
     """Lets a module act at random as often as its env runner should; one without epsilon can't.
 
-    The algorithm's own env runner (0) explores by the schedule that all have.
+    The algorithm's own env runner (0) explores by the schedule that all have. A schedule that
+    somebody sets later stays.
     """
-    if worker and getattr(module, "epsilon_schedule", None) is not None:
+    has_epsilon = getattr(module, "epsilon_schedule", None) is not None
+    if worker and has_epsilon and not getattr(module, "explores_as_worker", False):
         epsilon = epsilon_of_worker(worker, workers)
         module.epsilon_schedule = Scheduler(fixed_value_or_schedule=epsilon)
+        module.explores_as_worker = True
 
 
 def modules_of(env_runner: EnvRunner) -> list[RLModule]:

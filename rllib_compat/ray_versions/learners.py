@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.neutral.public import public
-from rllib_compat.ray_versions import renames
+from rllib_compat.ray_versions import renames, schedules
 from rllib_compat.ray_versions.configs import is_multi_agent
 from rllib_compat.ray_versions.metrics import add_up, log_directly, log_item
 from rllib_compat.ray_versions.modules import have_hooks, training_pass
@@ -636,6 +636,16 @@ def make_batches_in_learners(config: AlgorithmConfig) -> None:
             setattr(config, name, 0)
 
 
+def keep_rates_of_optimizers(learner: Any) -> None:
+    """Makes a rate that was set in an optimizer that of its scheduler, unless that has a schedule.
+
+    Ray would set the rate of the config again after the update.
+    """
+    for optimizer, scheduler in learner._optimizer_lr_schedules.items():
+        if not scheduler.use_schedule:
+            scheduler._curr_value = learner._get_optimizer_lr(optimizer)
+
+
 def set_rate(learner: Any, rate: float) -> None:
     """Lets a learner's optimizers learn at a rate until its schedules are asked for the next."""
     for optimizer in learner._named_optimizers.values():
@@ -800,8 +810,33 @@ def coefficient(learner: Learner, module_id: str, name: str) -> float | None:
 
 
 def set_coefficient(learner: Learner, module_id: str, name: str, value: float) -> None:
-    """Sets a coefficient that no schedule gives, by its old name."""
-    set_coefficients(learner, {_COEFFICIENTS[name]: {module_id: value}})
+    """Sets a coefficient by its old name; a schedule gives the next one after an update."""
+    if (found := scheduler(learner, module_id, name)) is not None:
+        schedules.set_value(found, value)
+    else:
+        set_coefficients(learner, {_COEFFICIENTS[name]: {module_id: value}})
+
+
+def scheduler(learner: Learner, module_id: str, name: str) -> Any:
+    """Ray's scheduler of a module's learning rate (`lr`), or of a coefficient by its old name.
+
+    Returns:
+        None for what a learner does not schedule, and for the rates of several optimizers.
+    """
+    if name == "lr":
+        optimizers = [optimizer for _, optimizer in learner.get_optimizers_for_module(module_id)]
+        schedulers = learner._optimizer_lr_schedules
+        return schedulers.get(optimizers[0]) if len(optimizers) == 1 else None
+    held = getattr(learner, _COEFFICIENTS[name], {module_id: None})[module_id]
+    return held if hasattr(held, "use_schedule") else None
+
+
+def set_learning_rate(learner: Learner, module_id: str, rate: float) -> None:
+    """Sets the rate of a module's only optimizer; a schedule gives the next one after an update."""
+    ((_, optimizer),) = learner.get_optimizers_for_module(module_id)
+    learner._set_optimizer_lr(optimizer, rate)
+    if (found := scheduler(learner, module_id, "lr")) is not None:
+        schedules.set_value(found, rate)
 
 
 def replace_loss(learner: object, module_id: str, name: str, loss: object) -> None:

@@ -18,15 +18,6 @@ def struct_of(space: Space[Any]) -> Any:
     return get_base_struct_from_space(space)
 
 
-def schedule(value: object) -> Any:
-    """A number, or one by timesteps, as the schedule that old policies had: `value(timestep)`."""
-    from ray.rllib.utils.schedules import ConstantSchedule, PiecewiseSchedule
-
-    if not isinstance(value, (list, tuple)):
-        return ConstantSchedule(value, framework=None)
-    return PiecewiseSchedule(value, framework=None, outside_value=value[-1][-1])
-
-
 def normalized(actions: object, struct: object) -> Any:
     """Actions of an environment as policies give them, between -1 and 1."""
     from ray.rllib.utils.spaces.space_utils import normalize_action

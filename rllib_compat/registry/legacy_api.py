@@ -161,17 +161,20 @@ _OF_SOME: Mapping[str, Mapping[str, str]] = {
             action_connectors agent_connectors get_connector_metrics reset_connectors
             restore_connectors
             """,
-            "env runners have connectors now: config.env_runners(env_to_module_connector=…)",
+            "env runners have connectors; trainer.compute_single_action(obs) takes observations as "
+            "environments give them, and so it does what local_policy_inference() did",
         ),
         **_each(
             "cur_lr lr_schedule",
-            "it has several optimizers: ask policy.optimizer() for their rates",
+            "it has several optimizers: policy.optimizer() has their rates, which may be set",
         ),
         **_each(
             "from_checkpoint from_state",
             "compat.load_policy() reads checkpoints; set_state() takes what get_state() gives",
         ),
         "init_view_requirements": "policy.view_requirements computes them",
+        "set_epsilon": "call trainer.compute_single_action(obs, explore=False), or set "
+        "policy.exploration.epsilon_schedule, which is a schedule",
         "lock": _ONE_CALL,
     },
     "model": {

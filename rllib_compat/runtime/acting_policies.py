@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from rllib_compat.neutral.errors import GoneError
 from rllib_compat.neutral.recurrent_state import is_given
 from rllib_compat.ray_versions import modules, policy_parts, sampling
 from rllib_compat.registry.legacy_api import GONE, missing
@@ -32,15 +31,6 @@ if TYPE_CHECKING:
     from rllib_compat.runtime.models import LegacyModel
 
 logger = logging.getLogger(__name__)
-
-
-def _refuse_state(*_: object, **__: object) -> None:
-    raise GoneError(
-        "policy.exploration.set_state() has no effect: the modules of env runners explore by the "
-        "config's schedule.",
-        where="policy.exploration.set_state()",
-        fix="set exploration_config in the trainer's config, or pass api_stack='old'",
-    )
 
 
 class PolicyOwner(Protocol):
@@ -259,14 +249,16 @@ class ActingPolicy:
     def exploration(self) -> Any:
         """An exploration object of the old API stack; the module explores by itself.
 
-        Its `set_state` raises a `GoneError`: env runners take nothing from it.
+        The module takes an `epsilon_schedule` that is set, and numbers of noise on actions. Other
+        settings, and `set_state`, raise a `GoneError`: env runners take nothing from them.
         """
+        from rllib_compat.runtime.exploration import connected
+
         settings = self.config.get("exploration_config") or {"type": "StochasticSampling"}
         made = policy_parts.exploration(settings, self.action_space, self.config, self.model)
         last = self._last_timestep
         made.last_timestep = self.global_timestep if last is None else last
-        made.set_state = _refuse_state
-        return made
+        return connected(made, self.module)
 
     def get_exploration_state(self) -> dict[str, Any]:
         """Returns the state of its exploration, such as `cur_epsilon` and `last_timestep`."""

@@ -1,9 +1,12 @@
-"""Exploration that Ray's modules lack: parameter noise, and random actions of any space."""
+"""Exploration that Ray's modules lack: parameter noise, and random actions of any space.
+
+And the exploration objects of old policies, whose settings the modules take.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +17,9 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.utils.exploration.random import Random
 
 from rllib_compat.networks.families.q_head import EXPLORING, exploring
+from rllib_compat.neutral.errors import GoneError
 from rllib_compat.neutral.public import public
-from rllib_compat.ray_versions import connectors, modules
+from rllib_compat.ray_versions import connectors, modules, schedules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,3 +167,70 @@ class RandomActions(Random):  # type: ignore[misc]  # Ray has no types
 
     def _on_device(self, *rows: np.ndarray[Any, Any]) -> torch.Tensor:
         return torch.as_tensor(np.stack(rows), device=self.device)
+
+
+#: What decides how the old exploration objects explore.
+_SETTINGS = {
+    *("epsilon_schedule", "scale_schedule", "random_timesteps", "random_exploration"),
+    *("stddev", "temperature", "ou_theta", "ou_sigma", "ou_base_scale", "sub_exploration"),
+}
+
+
+class _Connected:
+    """A mixin for an old exploration object, whose settings are those of a module."""
+
+    _module: Any
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _SETTINGS and not (name in vars(self) and _set(self._module, name, value)):
+            raise _no_effect(name)
+        super().__setattr__(name, value)
+
+    def set_state(self, *_: object, **__: object) -> None:
+        """Raises an error: the module's schedule follows the steps that were sampled."""
+        raise _no_effect("set_state()")
+
+
+def connected(exploration: Any, module: RLModule) -> Any:
+    """Returns an old exploration object with a module's settings; setting one sets the module's."""
+    found = vars(exploration)
+    found.update({n: value for n, value in _options(module).items() if n in found})
+    scheduler = getattr(module, "epsilon_schedule", None)
+    if scheduler is not None and "epsilon_schedule" in found:
+        found["epsilon_schedule"] = schedules.schedule_of(scheduler)
+    found["_module"] = module
+    kind: Any = type(exploration)
+    exploration.__class__ = _class_around(kind)
+    return exploration
+
+
+@cache
+def _class_around(kind: type) -> type:
+    return type(kind.__name__, (_Connected, kind), {})
+
+
+def _set(module: RLModule, name: str, value: Any) -> bool:
+    """Sets how a module explores; whether it can."""
+    scheduler = getattr(module, "epsilon_schedule", None)
+    if name == "epsilon_schedule" and scheduler is not None:
+        schedules.follow(scheduler, value)
+    elif name in (options := _options(module)):
+        options[name] = value
+    else:
+        return False
+    return True
+
+
+def _options(module: RLModule) -> dict[str, Any]:
+    """The numbers of a module's noise on actions."""
+    noise = getattr(module, "action_noise", None)
+    return {} if noise is None else noise.options
+
+
+def _no_effect(name: str) -> GoneError:
+    return GoneError(
+        f"policy.exploration.{name} has no effect: the modules of env runners explore by the "
+        "config's settings.",
+        where=f"policy.exploration.{name}",
+        fix="set exploration_config in the trainer's config, or pass api_stack='old'",
+    )

@@ -182,6 +182,7 @@ class ReportingLearner(learners.StepCountingLearner):
 
     def after_gradient_based_update(self, *, timesteps: object) -> None:
         """Logs the rates of this update, then lets Ray advance them."""
+        learners.keep_rates_of_optimizers(self)
         for key, rate in learners.rates_in_use(self).items():
             self.metrics.log_value(key, rate, window=1)
         super().after_gradient_based_update(timesteps=timesteps)  # type: ignore[misc]

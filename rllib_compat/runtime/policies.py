@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from rllib_compat.neutral.errors import CompatError, GoneError
-from rllib_compat.ray_versions import learners, modules, policy_parts
+from rllib_compat.ray_versions import learners, modules, schedules
 from rllib_compat.ray_versions.modules import copy_with_critics, names_acted_with
-from rllib_compat.registry.legacy_api import missing
+from rllib_compat.registry.legacy_api import missing, sentence_for
 from rllib_compat.runtime.acting_policies import ActingPolicy, PolicyOwner
 from rllib_compat.runtime.batches import postprocess
 from rllib_compat.runtime.policy_inputs import in_numpy
@@ -144,7 +145,11 @@ class LegacyPolicy(ActingPolicy):
         self._buffers: dict[int, Any] = {}
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(of_class := getattr(type(self), name, None), property) and not of_class.fset:
+        if sentence_for("policy", name) and not hasattr(type(self), name):
+            raise missing(self, "policy", name)
+        of_class = getattr(type(self), name, None)
+        is_computed = isinstance(of_class, (property, cached_property))
+        if is_computed and not getattr(of_class, "fset", None):
             raise GoneError(
                 f"`policy.{name}` can be read and not set: the learner has its own.",
                 where=f"policy.{name}",
@@ -188,27 +193,55 @@ class LegacyPolicy(ActingPolicy):
             raise missing(self, "policy", "cur_lr")
         return float(optimizers[0].param_groups[0]["lr"])
 
+    @cur_lr.setter
+    def cur_lr(self, rate: float) -> None:
+        if len(self.optimizer()) != 1:
+            raise missing(self, "policy", "cur_lr")
+        learners.set_learning_rate(self._require_learner(), self.policy_id, float(rate))
+
     @property
     def lr_schedule(self) -> Any:
-        """The schedule of its learning rate by timesteps; the current rate is `cur_lr`."""
+        """The schedule of its learning rate by timesteps; the current rate is `cur_lr`.
+
+        One that is set decides from the next update on, as in old Rays.
+        """
         return self._schedule("lr")
+
+    @lr_schedule.setter
+    def lr_schedule(self, schedule: object) -> None:
+        self._follow("lr", schedule)
 
     @property
     def entropy_coeff_schedule(self) -> Any:
-        """The schedule of `entropy_coeff` by timesteps."""
+        """The schedule of `entropy_coeff` by timesteps; see `lr_schedule`."""
         return self._schedule("entropy_coeff")
+
+    @entropy_coeff_schedule.setter
+    def entropy_coeff_schedule(self, schedule: object) -> None:
+        self._follow("entropy_coeff", schedule)
 
     @property
     def entropy_coeff(self) -> float:
         """The weight of the entropy in its loss."""
         return self._coefficient("entropy_coeff")
 
+    @entropy_coeff.setter
+    def entropy_coeff(self, value: float) -> None:
+        self._set_coefficient("entropy_coeff", value)
+
     @property
     def kl_coeff(self) -> float:
         """The weight of PPO's KL penalty."""
         return self._coefficient("kl_coeff")
 
+    @kl_coeff.setter
+    def kl_coeff(self, value: float) -> None:
+        self._set_coefficient("kl_coeff", value)
+
     kl_coeff_val = kl_coeff
+    # Their names since Ray 1.9.
+    _lr_schedule = lr_schedule
+    _entropy_coeff_schedule = entropy_coeff_schedule
 
     @property
     def kl_target(self) -> float:
@@ -226,7 +259,7 @@ class LegacyPolicy(ActingPolicy):
         """
         value, target = self.kl_coeff, self.kl_target
         value *= 1.5 if sampled_kl > 2 * target else 0.5 if sampled_kl < 0.5 * target else 1.0
-        learners.set_coefficient(self._require_learner(), self.policy_id, "kl_coeff", value)
+        self.kl_coeff = value
         return value
 
     # Learning
@@ -324,6 +357,8 @@ class LegacyPolicy(ActingPolicy):
         """The optimizers of the module."""
         return self._learning().optimizers
 
+    _optimizers = property(optimizer)
+
     def extra_grad_process(self, optimizer: Any, loss: Any) -> dict[str, Any]:  # noqa: ARG002
         """Returns an empty dict: the learner clips gradients."""
         return {}
@@ -385,8 +420,7 @@ class LegacyPolicy(ActingPolicy):
             if "_optimizer_variables" in state:
                 self._learning().set_optimizer_states(state["_optimizer_variables"])
             if "current_kl_coeff" in state and hasattr(self, "kl_coeff"):
-                value = float(state["current_kl_coeff"])
-                learners.set_coefficient(self._require_learner(), self.policy_id, "kl_coeff", value)
+                self.kl_coeff = state["current_kl_coeff"]
         self.global_timestep = int(state.get("global_timestep", self.global_timestep))
 
     # Access to learners
@@ -435,10 +469,24 @@ class LegacyPolicy(ActingPolicy):
             raise missing(self, "policy", name)
         return value
 
+    def _set_coefficient(self, name: str, value: float) -> None:
+        self._coefficient(name)  # raises an error where the loss has none
+        learners.set_coefficient(self._require_learner(), self.policy_id, name, float(value))
+
     def _schedule(self, name: str) -> Any:
+        if (learner := self._find_learner()) is not None:
+            scheduler = learners.scheduler(learner, self.policy_id, name)
+            if scheduler is not None:
+                return schedules.schedule_of(scheduler)
         if (value := getattr(self._config, name, None)) is None:
             raise missing(self, "policy", f"{name}_schedule")
-        return policy_parts.schedule(value)
+        return schedules.schedule(value)
+
+    def _follow(self, name: str, schedule: object) -> None:
+        scheduler = learners.scheduler(self._require_learner(), self.policy_id, name)
+        if scheduler is None:
+            raise missing(self, "policy", f"{name}_schedule")
+        schedules.follow(scheduler, schedule)
 
     def _with_rates(self, stats: Mapping[str, Any]) -> dict[str, Any]:
         used = {"cur_lr": "cur_lr", "cur_kl_coeff": "kl_coeff", "entropy_coeff": "entropy_coeff"}

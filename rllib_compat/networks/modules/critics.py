@@ -129,7 +129,7 @@ class DeterministicModule(Perturbed, CriticsModule):
     def setup(self) -> None:
         super().setup()
         noise = self.model_config.get("exploration_noise")
-        self._noise = Noise(noise, self.action_space) if noise else None
+        self.action_noise = Noise(noise, self.action_space) if noise else None
         self.action_dist_cls = Deterministic
 
     def regularized(self, part: str) -> list[nn.Parameter]:
@@ -139,8 +139,8 @@ class DeterministicModule(Perturbed, CriticsModule):
 
     def scale_noise(self, scale: float) -> None:
         """Lets it explore with noise of one scale, whatever was sampled."""
-        if self._noise is not None:
-            self._noise.fixed_scale = scale
+        if self.action_noise is not None:
+            self.action_noise.fixed_scale = scale
 
     def perturbed(self) -> list[nn.Parameter]:
         """The weights that actions are computed with."""
@@ -153,16 +153,17 @@ class DeterministicModule(Perturbed, CriticsModule):
 
     def moved_and_wanted(self, clean: Tensor, noisy: Tensor) -> tuple[float, float]:
         """What noise on weights did to actions, and what that on actions does."""
-        return root_mean_square(clean, noisy), self._noise.deviation if self._noise else 0.0
+        wanted = self.action_noise.deviation if self.action_noise else 0.0
+        return root_mean_square(clean, noisy), wanted
 
     def _forward_exploration(
         self, batch: dict[str, Any], t: int = 0, **_: object
     ) -> dict[str, Any]:
         with self.with_weight_noise():
             out = self._forward(batch)
-        if self._noise is None:
+        if self.action_noise is None:
             return out
-        actions = self._noise(out[Columns.ACTIONS], t)
+        actions = self.action_noise(out[Columns.ACTIONS], t)
         return {Columns.ACTIONS: actions, Columns.ACTION_DIST_INPUTS: actions}
 
     def _forward_train(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:

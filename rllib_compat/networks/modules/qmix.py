@@ -65,7 +65,9 @@ class QMIXModule(ModuleWithTarget):
                 inputs, self.agents, options["mixing_embed_dim"]
             )
         self.net = nn.ModuleDict(networks)
-        self._epsilon = Scheduler(fixed_value_or_schedule=options["epsilon"], framework="torch")
+        self.epsilon_schedule = Scheduler(
+            fixed_value_or_schedule=options["epsilon"], framework="torch"
+        )
 
     def get_initial_state(self) -> dict[str, Any]:
         return {HIDDEN: torch.zeros(self.agents, self.units)}
@@ -104,7 +106,8 @@ class QMIXModule(ModuleWithTarget):
         best = values.argmax(-1)
         # The greatest of numbers of which each is as likely to be: faster than `multinomial`.
         drawn = torch.rand_like(values).masked_fill_(values == -torch.inf, -1.0).argmax(-1)
-        explores = torch.rand(best.shape, device=best.device) < float(self._epsilon.update(int(t)))
+        epsilon = float(self.epsilon_schedule.update(int(t)))
+        explores = torch.rand(best.shape, device=best.device) < epsilon
         return self._answer(torch.where(explores, drawn, best), state)
 
     def _forward_train(self, batch: dict[str, Any], **_: object) -> dict[str, Any]:

@@ -150,6 +150,6 @@ def test_noise_on_weights_grows_and_shrinks_as_in_ray_1_13(number):
         close(module.actions_of(seen), found[f"clean.{number}"], 1e-5, kind="noise")
         with module.with_weight_noise():
             close(module.actions_of(seen), found[f"noisy.{number}"], 1e-5, kind="noise")
-    module._noise._scale = float(found["scale"])
+    module.action_noise._scale = float(found["scale"])
     before, after = found[f"deviation.{number}"]
     assert module.adapted(before, seen) == pytest.approx(after, rel=1e-9)
