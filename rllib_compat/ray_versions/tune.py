@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from rllib_compat.trials.experiments import OldTrial
 
 
-def tune_checkpoint_config() -> Any:
-    """An empty `CheckpointConfig` for Tune."""
-    return _of_tune("CheckpointConfig")()
+def tune_checkpoint_config(**settings: Any) -> Any:
+    """A `CheckpointConfig` for Tune."""
+    return _of_tune("CheckpointConfig")(**settings)
 
 
 def tune_report(metrics: dict[str, Any], *, checkpoint: object = None) -> None:
@@ -359,7 +359,8 @@ def unfinished_trial(
 ) -> Any:
     """A trial as a `Trial` that continues where it stopped.
 
-    Of what was given to `tune.run`, arguments about resources, checkpoints and failures count.
+    Of what was given to `tune.run`, arguments about resources, checkpoints and failures count;
+    those about the last two are its own by default.
     """
     from ray.train._internal.storage import StorageContext
     from ray.tune.experiment import Experiment, Trial
@@ -379,8 +380,8 @@ def unfinished_trial(
         experiment_tag=old.tag,
         stopping_criterion=old.stop,
         placement_group_factory=resources,
-        checkpoint_config=given.get("checkpoint_config"),
-        max_failures=given.get("max_failures") or 0,
+        checkpoint_config=given.get("checkpoint_config") or tune_checkpoint_config(**old.saving),
+        max_failures=given.get("max_failures", old.max_failures) or 0,
     )
     trial.relative_logdir = storage.trial_dir_name  # results are appended to those in its folder
     _tell_results(trial, old)

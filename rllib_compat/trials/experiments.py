@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,8 @@ class OldTrial:
         stop: When it was to stop; empty where a function said so.
         results: What it has logged.
         checkpoints: Its checkpoints by their iterations, which ascend.
+        saving: When it saves which checkpoints, as arguments of Tune's `CheckpointConfig`.
+        max_failures: How often it is started again after an error; -1: each time.
     """
 
     folder: Path | None
@@ -59,6 +61,8 @@ class OldTrial:
     stop: dict[str, Any] = field(default_factory=dict)
     results: list[dict[str, Any]] = field(default_factory=list)
     checkpoints: dict[int, Path] = field(default_factory=dict)
+    saving: dict[str, Any] = field(default_factory=dict)
+    max_failures: int = 0
 
 
 def read_old_experiment(path: Path) -> list[OldTrial] | None:
@@ -142,7 +146,8 @@ def _read_trial(folder: Path | None, saved: Mapping[str, Any]) -> OldTrial:
     last = results[-1] if results else {}
     ended = "TERMINATED" if last.get("done") else "RUNNING"
     config = (_read_config(folder) if folder else None) or saved.get("config")
-    stop = saved.get("stopping_criterion")
+    stop, failures = saved.get("stopping_criterion"), saved.get("max_failures")
+    manager = _checkpoint_manager(as_mapping(saved.get("run_metadata")), str(folder))
     return OldTrial(
         folder,
         text("trial_id") or str(last.get("trial_id") or (folder.name if folder else "")),
@@ -152,8 +157,35 @@ def _read_trial(folder: Path | None, saved: Mapping[str, Any]) -> OldTrial:
         _as_record(config),
         _as_record(stop),
         results,
-        _find_checkpoints(folder, as_mapping(saved.get("run_metadata"))) if folder else {},
+        _find_checkpoints(folder, _saved_iterations(manager)) if folder else {},
+        _read_saving(saved, _state_of(manager.get("_checkpoint_config"))),
+        failures if type(failures) is int else 0,
     )
+
+
+def _read_saving(saved: Mapping[str, Any], since_2_7: Mapping[str, Any]) -> dict[str, Any]:
+    """When a trial saves which checkpoints, from its record until Ray 2.6, or its manager."""
+    score = saved.get("checkpoint_score_attr")
+    score = score if isinstance(score, str) else ""
+    found = {
+        "checkpoint_frequency": saved.get("checkpoint_freq"),
+        "checkpoint_at_end": saved.get("checkpoint_at_end"),
+        "num_to_keep": saved.get("keep_checkpoints_num"),
+        "checkpoint_score_attribute": score.removeprefix("min-") or None,
+        "checkpoint_score_order": "min" if score.startswith("min-") else "max",
+        **since_2_7,
+    }
+    return {name: found[name] for name, fits in _SAVING.items() if fits(found[name])}
+
+
+#: An argument of Tune's `CheckpointConfig` → whether it takes a value.
+_SAVING: Mapping[str, Callable[[Any], bool]] = {
+    "checkpoint_frequency": lambda value: type(value) is int and value >= 0,
+    "checkpoint_at_end": lambda value: isinstance(value, bool),
+    "num_to_keep": lambda value: type(value) is int and value > 0,
+    "checkpoint_score_attribute": lambda value: isinstance(value, str),
+    "checkpoint_score_order": lambda value: value in ("min", "max"),
+}
 
 
 def _read_results(folder: Path) -> Iterator[dict[str, Any]]:
@@ -188,12 +220,11 @@ def _read_config(folder: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _find_checkpoints(folder: Path, metadata: Mapping[str, Any]) -> dict[int, Path]:
+def _find_checkpoints(folder: Path, iterations: Mapping[str, int]) -> dict[int, Path]:
     """A trial's checkpoints by their iterations.
 
     Until Ray 2.6, folders are called by them; since then they are counted, and a pickle has them.
     """
-    iterations = _saved_iterations(metadata, str(folder))
     found = {
         iterations.get(inner.name, int(match[1])): inner
         for inner in list_folders(folder)
@@ -202,8 +233,8 @@ def _find_checkpoints(folder: Path, metadata: Mapping[str, Any]) -> dict[int, Pa
     return dict(sorted(found.items()))
 
 
-def _saved_iterations(metadata: Mapping[str, Any], where: str) -> dict[str, int]:
-    """The iterations of checkpoints by the names of their folders, as Ray 2.7 saved them."""
+def _checkpoint_manager(metadata: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """What Tune's manager of a trial's checkpoints had, as Ray 2.7 saved it."""
     text = as_mapping(metadata.get("checkpoint_manager")).get("value")
     if not isinstance(text, str):
         return {}
@@ -213,7 +244,12 @@ def _saved_iterations(metadata: Mapping[str, Any], where: str) -> dict[str, int]
         raise CorruptCheckpointError(
             f"A trial's pickle is no text: {error}", where=where
         ) from error
-    kept = _state_of(pickles.load(data, where=where).value).get("_checkpoint_results")
+    return _state_of(pickles.load(data, where=where).value)
+
+
+def _saved_iterations(manager: Mapping[str, Any]) -> dict[str, int]:
+    """The iterations of checkpoints by the names of their folders."""
+    kept = manager.get("_checkpoint_results")
     found = {}
     for result in map(_state_of, kept if isinstance(kept, list) else ()):
         path = _state_of(result.get("checkpoint")).get("path")

@@ -210,6 +210,10 @@ def test_trials_go_on_with_the_defaults_of_their_own_ray(recorded, tmp_path, mon
     saved = [trial.last_result["training_iteration"] for trial in trials if trial.checkpoint]
     assert sorted(saved) == [2, 4]
     assert all(trial.config["num_workers"] == 0 for trial in trials)
+    kept = None if recorded == "0.8.5" else 2
+    for trial in trials:
+        saving = trial.run_metadata.checkpoint_manager.checkpoint_config
+        assert (saving.checkpoint_frequency, saving.num_to_keep) == (1, kept)
     before = digest_tree(folder)
     tune.run("PPO", **arguments)
     assert digest_tree(folder) == before, "it is today's now"
@@ -269,6 +273,26 @@ def test_a_spec_goes_on(broken_off):
     assert calls[0]["resume"] is True
     assert get_trainable_cls(trial.trainable_name).legacy_ray in ("1.13.0", "2.0.1")
     assert trial.checkpoint.path.endswith("checkpoint_000002")
+
+
+@pytest.mark.parametrize("value", ["min-episode_len_mean", 7, None])
+def test_trials_go_on_saving_as_they_did(broken_off, value):
+    experiment, _ = broken_off
+    (state,) = experiment.glob("experiment_state*.json")
+    saved = json.loads(state.read_text())
+    trial = json.loads(saved["checkpoints"][0])
+    trial |= {"checkpoint_freq": 3, "checkpoint_at_end": "yes", "keep_checkpoints_num": -2}
+    trial |= {"checkpoint_score_attr": value, "max_failures": 4}
+    saved["checkpoints"] = [json.dumps(trial)]
+    state.write_text(json.dumps(saved))
+    arguments = {"name": experiment.name, "local_dir": str(experiment.parent), "resume": True}
+    (trial,) = tune.run("PPO", **arguments).trials
+    saving = trial.run_metadata.checkpoint_manager.checkpoint_config
+    assert (saving.checkpoint_frequency, saving.num_to_keep, trial.max_failures) == (3, None, 4)
+    by_length = ("episode_len_mean", "min")
+    found = (saving.checkpoint_score_attribute, saving.checkpoint_score_order)
+    assert found == (by_length if isinstance(value, str) else (None, "max"))
+    assert not saving.checkpoint_at_end
 
 
 def test_a_tuner_goes_on_with_an_old_experiment(broken_off):
