@@ -102,6 +102,8 @@ def _import(
     importer = sys._getframe(1)  # noqa: SLF001 - the code that imports
     if level == 0 and root in old_names.PACKAGES and not _is_importlib(importer):
         if import_hooks.is_called_by_user_code(importer):
+            if fromlist == []:  # only C code, such as pickle, asks so, and looks in `sys.modules`
+                return _import_by_its_name(name)
             era.note(of_import(name, fromlist or ()))
             module = import_hooks.replacement(name, fromlist or ())
             if module is not None:
@@ -109,6 +111,17 @@ def _import(
     elif root == "gymnasium" and globals and import_hooks.is_user_code(globals):
         os.environ[TODAYS_GYM] = "1"
     return _original_import(name, globals, locals, fromlist or (), level)
+
+
+def _import_by_its_name(name: str) -> ModuleType:
+    """Today's module of a name, or the old one where there is none, in `sys.modules`."""
+    try:
+        return _original_import_module(name)
+    except ModuleNotFoundError:
+        module = import_hooks.replacement(name, ("*",))
+        if module is None:
+            raise
+        return sys.modules.setdefault(name, module)
 
 
 def _is_importlib(frame: FrameType) -> bool:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from ray.rllib.env.env_context import EnvContext
+from ray.rllib.env.wrappers import atari_wrappers
 from ray.rllib.utils.error import UnsupportedSpaceException
 from ray.rllib.utils.spaces.space_utils import convert_element_to_space_type
 
 from rllib_compat import gym
+from rllib_compat.runtime.atari_wrappers import wrap
+from rllib_compat.runtime.user_envs import TODAYS_GYM
 
 __all__ = [
     "MultiDiscreteToDiscreteActionWrapper",
@@ -22,6 +26,7 @@ __all__ = [
     "add_RewardUncertaintyEnvClassWrapper",
     "make_recsim_env",
     "recsim_gym_wrapper",
+    "wrap_deepmind",
 ]
 
 
@@ -36,6 +41,14 @@ class ScaledFloatFrame(gym.ObservationWrapper):
     def observation(self, observation: object) -> Any:
         """The numbers."""
         return np.asarray(observation, np.float32) / 255.0
+
+
+def wrap_deepmind(env: Any, dim: int = 84, framestack: bool = True, **todays: Any) -> Any:
+    """A game with RLlib's wrappers for Atari; Ray's own for code that imports gymnasium itself."""
+    if os.environ.get(TODAYS_GYM):
+        return atari_wrappers.wrap_deepmind(env, dim, framestack, **todays)
+    skips = "NoFrameskip" in getattr(env.spec, "id", "")
+    return gym.OldApi(wrap(env, skips=skips, dim=dim, framestack=4 if framestack else None))
 
 
 def add_RewardUncertaintyEnvClassWrapper(  # noqa: N802 - its name

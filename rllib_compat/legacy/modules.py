@@ -292,12 +292,12 @@ _AROUND_CARTPOLE = {
 
 
 def _with_old_api(module: str, name: str, today: object) -> Any:
-    """A class of Ray's example environments with the old API; any other object as it is.
+    """A class of Ray's example environments or wrappers with the old API; others as they are.
 
     Code that imports gymnasium itself gets Ray's classes.
     """
-    examples = module.startswith("ray.rllib.examples.env.")
-    if not examples or not isinstance(today, type) or os.environ.get(TODAYS_GYM):
+    is_one = module.startswith("ray.rllib.examples.env.") or module.endswith(".atari_wrappers")
+    if not is_one or not isinstance(today, type) or os.environ.get(TODAYS_GYM):
         return today
     import gymnasium
 

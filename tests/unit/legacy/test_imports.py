@@ -123,6 +123,43 @@ def test_what_tune_has_moved_or_made_private_is_its_own(name, today):
     assert old_imports.by_statement(*name.rpartition(".")[::2]) is todays
 
 
+def test_rllibs_wrappers_take_and_give_the_old_api():
+    found = run(
+        """
+        from gym.envs.classic_control import CartPoleEnv
+        from ray.rllib.env.atari_wrappers import ClipRewardEnv, MonitorEnv
+
+        env = ClipRewardEnv(MonitorEnv(CartPoleEnv()))
+        obs, step = env.reset(), env.step(0)
+        """
+    )
+    assert found["obs"].shape == found["step"][0].shape == (4,)
+    assert found["step"][1:3] == (1.0, False)
+
+
+def test_a_pickle_that_old_code_reads_finds_todays_classes_and_old_ones():
+    name = "ray.rllib.agents.callbacks"
+    named = b"".join(
+        b"c%s\n%s\n" % (module.encode(), attribute)
+        for module, attribute in (
+            ("ray.rllib.utils.filter", b"NoFilter"),
+            ("gym.spaces.discrete", b"Discrete"),
+            (name, b"DefaultCallbacks"),
+        )
+    )
+    code = f"import pickle\nfound = pickle.loads({b'(' + named + b't.'!r})"
+    try:
+        found = run(code)["found"]
+    finally:
+        for module in ("gym.spaces.discrete", "ray.rllib.agents", name):
+            sys.modules.pop(module, None)
+    from rllib_compat import DefaultCallbacks
+
+    assert [each.__name__ for each in found] == ["NoFilter", "Discrete", "DefaultCallbacks"]
+    assert found[2] is DefaultCallbacks
+    assert "gym" not in sys.modules
+
+
 def test_ray_itself_and_installed_libraries_get_todays_modules():
     library = "/usr/lib/python3/site-packages/other/__init__.py"
     found = run("from ray.rllib.algorithms.ppo import PPO\nimport ray", "other", library)
