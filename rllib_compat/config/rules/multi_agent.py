@@ -135,9 +135,10 @@ def policies(value: object, context: Context) -> Outcome:
                 where = f".{name}.{which}"
                 context.note(Verdict.DROPPED, where, message, Severity.WARNING, hint)
         own = fields.get("config")
-        if isinstance(own, Mapping) and "policy_class" in parts and _own_class(spec):
-            own = _take_own_keys(name, own, parts, context)
-        if isinstance(own, Mapping) and own:
+        if isinstance(own, Mapping):
+            of_own_class = "policy_class" in parts and _own_class(spec)
+            own = _take_own_keys(name, own, parts if of_own_class else None, context)
+        if own:
             _take_config(name, own, parts, overrides, models, mine)
         specs[name] = DeferredPolicy(parts, other)
     if set(specs) == {DEFAULT_POLICY} and not specs[DEFAULT_POLICY].fields and not overrides:
@@ -172,14 +173,20 @@ def _take_class(name: str, given: object, parts: dict[str, Any], context: Contex
 
 
 def _take_own_keys(
-    name: str, own: Mapping[str, Any], parts: dict[str, Any], context: Context
+    name: str, own: Mapping[str, Any], parts: dict[str, Any] | None, context: Context
 ) -> Mapping[str, Any]:
-    """Gives a policy of a custom class the keys that only that class has; returns the others."""
+    """Gives a policy of a custom class the keys that only that class has; returns the others.
+
+    Old Rays took any key here. Without a custom class (`parts` is None), nothing reads these.
+    """
     unknown = {key: value for key, value in own.items() if keys.lifetime(key) is None}
-    if unknown:
+    if unknown and parts is not None:
         parts["config"] = unknown
         message = f"{', '.join(unknown)}: the policy's own class reads it"
         context.note(Verdict.KEPT, f".{name}[3]", message)
+    elif unknown:
+        message = f"{', '.join(unknown)}: no Ray from 0.5 on had it, and nothing reads it"
+        context.note(Verdict.DROPPED, f".{name}[3]", message, Severity.WARNING)
     return {key: value for key, value in own.items() if key not in unknown}
 
 

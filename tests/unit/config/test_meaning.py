@@ -541,6 +541,15 @@ class TestUnknownKeys:
             assert path in text
         assert "did you mean 'gamma' (Ray 0.5.0 – 2.60.0)?" in text
 
+    def test_of_a_policy_alone_are_told_and_left_out(self):
+        spec = (None, None, None, {"obs_space_dict": {}, "gamma": 0.5})
+        config = {"multiagent": {"policies": {"a": spec}}}
+        translation = translate(config, algorithm="PPO")
+        (row,) = [f for f in translation.report if "obs_space_dict" in f.message]
+        assert (row.severity.value, row.path) == ("warning", "$.multiagent.policies.a[3]")
+        overrides = setting(translation, "rl_module.algorithm_config_overrides_per_module")
+        assert overrides["a"]["gamma"] == 0.5
+
     @pytest.mark.parametrize(("how", "severity"), [("warn", "warning"), ("pass", "info")])
     def test_can_be_let_through(self, how, severity):
         translation = translate({"gama": 1}, algorithm="PPO", on_unknown=how)
