@@ -101,13 +101,17 @@ def chosen() -> str:
     return _chosen[0]
 
 
-def is_code_until(ray: str) -> bool:
+def is_code_until(
+    ray: str, legacy_ray: str = AUTO, evidence: Iterable[Evidence] | None = None
+) -> bool:
     """Whether the user's code was written for a Ray or an older one: its imports and calls say it.
 
     Args:
         ray: The Ray.
+        legacy_ray: The Ray that the code is for, as a caller says it.
+        evidence: What shows it; None: what the user's code has shown in this process.
     """
-    shown = resolve(AUTO, {}, None, _noted).ray
+    shown = resolve(legacy_ray, {}, None, _noted if evidence is None else evidence).ray
     return shown not in (None, "today") and Version(shown) <= Version(ray)
 
 

@@ -414,6 +414,41 @@ def flatten(weights: dict[Any, Any], start: int = 0, stop: int = 2) -> dict[Any,
     return weights
 
 
+def check_learning_achieved(
+    tune_results: Any,
+    min_value: float = 0.0,
+    evaluation: bool | None = None,
+    metric: str = "episode_reward_mean",
+    *,
+    min_reward: float | None = None,
+) -> None:
+    """Checks what the trials of `tune.run`, or of a `Tuner`, have reached in the end.
+
+    Args:
+        tune_results: An analysis, or the results of a `Tuner`.
+        min_value: What the best trial must have reached.
+        evaluation: Whether its evaluation must have; None: if there was one.
+        metric: The metric.
+        min_reward: `min_value` by its name until Ray 2.4.
+
+    Raises:
+        ValueError: No trial has.
+    """
+    least = min_value if min_reward is None else min_reward
+    if hasattr(tune_results, "trials"):
+        results = [trial.last_result for trial in tune_results.trials]
+    else:
+        results = [found.metrics for found in tune_results]
+    sections = [
+        r["evaluation"] if evaluation or (evaluation is None and "evaluation" in r) else r
+        for r in results
+    ]
+    best = max(section[metric] for section in sections)
+    if best < least:
+        raise ValueError(f"`{metric}` of {least} not reached: the best trial has {best}!")
+    print(f"`{metric}` of {least} reached! ok")
+
+
 def concatenate(weights_list: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
     """Dicts of arrays as one dict, of arrays one after the other."""
     return {key: np.concatenate([each[key] for each in weights_list]) for key in weights_list[0]}

@@ -39,6 +39,14 @@ def make_parser(parser_creator: Callable[..., Any] | None = None, **kwargs: obje
     return config_parser._make_parser(parser_creator, **kwargs)
 
 
+def is_sampled(value: object) -> bool:
+    """Whether Tune draws a value of a config: a grid or a distribution."""
+    from ray.tune.search.sample import Domain
+
+    is_grid = isinstance(value, Mapping) and set(value) == {"grid_search"}
+    return is_grid or isinstance(value, Domain)
+
+
 def is_in_trial() -> bool:
     """Whether Tune runs the calling function; outside, contexts have no trial, or warn."""
     try:
@@ -86,6 +94,7 @@ def add_legacy_trial_names(path_of: Callable[[Any], str]) -> None:
 
     if not hasattr(Checkpoint, "value"):
         of_trial = Trial.checkpoint.fget
+        Trial.on_checkpoint = _with_its_number(Trial.on_checkpoint)
         Trial.checkpoint = property(lambda trial: of_trial(trial) or NoCheckpoint())
         Trial.has_checkpoint = lambda trial: of_trial(trial) is not None
     Trial.init_logdir = Trial.init_local_path
@@ -96,6 +105,26 @@ def add_legacy_trial_names(path_of: Callable[[Any], str]) -> None:
     Result.log_dir = property(lambda result: Path(result.path))
     Checkpoint.value = Checkpoint.dir_or_data = property(path_of)
     Checkpoint.__fspath__ = lambda checkpoint: str(checkpoint.path)
+
+
+def _with_its_number(on_checkpoint: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    """Lets a trial that is started again number its checkpoints on from its last one."""
+
+    def with_number(trial: Any, saved: Any) -> None:
+        on_checkpoint(trial, saved)
+        last = _number_of(Path(saved.checkpoint.path))
+        trial.storage.current_checkpoint_index = max(trial.storage.current_checkpoint_index, last)
+
+    return with_number
+
+
+def number_by_iteration(trainable: Trainable, iteration: int) -> None:
+    """Gives the next checkpoint of a trial the number of its iteration, as until Ray 2.6.
+
+    It stays larger than those before: no checkpoint takes the place of another one.
+    """
+    storage = trainable._storage
+    storage.current_checkpoint_index = max(storage.current_checkpoint_index, iteration - 1)
 
 
 class NoCheckpoint:
@@ -127,6 +156,11 @@ def registered_env(name: str) -> Callable[[Any], Any]:
 
     creator: Callable[[Any], Any] = registry._global_registry.get(registry.ENV_CREATOR, name)
     return creator
+
+
+def is_registered_input(name: object) -> bool:
+    """Whether `ray.tune.register_input` has had this name."""
+    return _is_registered("RLLIB_INPUT", name)
 
 
 def is_registered_trainable(name: object) -> bool:

@@ -38,6 +38,7 @@ GONE: Mapping[str, Mapping[str, str]] = {
         "on_worker_failures": "Ray calls Algorithm.restore_env_runners",
         "restore_workers": _FAILURES,
         "from_state": "call from_checkpoint()",
+        "policy": "trainer.get_policy() returns it",
         "evaluation_dataset": "set evaluation_config['input'] to the recordings",
         "custom_syncer": _STORAGE,
         "sync_timeout": _STORAGE,

@@ -58,6 +58,7 @@ NAMES = {
         f"{_POLICIES}.template:build_policy_class"
     ),
     "ray.rllib.utils.annotations.override": f"{_RLLIB}:override",
+    "ray.rllib.utils.test_utils.check_learning_achieved": f"{_UTILITIES}:check_learning_achieved",
     "ray.rllib.contrib.alpha_zero.environments.cartpole.CartPole": (
         f"{OLD_PACKAGE}.ray.rllib.examples.env.cartpole_sparse_rewards:CartPoleSparseRewards"
     ),
@@ -90,9 +91,18 @@ NAMES = {
         f"ray.tune.syncer.{name}": f"{_SYNC}:{name}"
         for name in ("get_rsync_template_if_available", "log_sync_template", "wait_for_sync")
     },
-    "ray.tune.suggest.BayesOptSearch": "ray.tune.search.bayesopt:BayesOptSearch",
-    "ray.tune.suggest.HyperOptSearch": "ray.tune.search.hyperopt:HyperOptSearch",
-    "ray.tune.suggest.NevergradSearch": "ray.tune.search.nevergrad:NevergradSearch",
+    **{
+        f"ray.tune.suggest.{place}": f"rllib_compat.tune.searchers:{name}"
+        for module, name in (
+            ("ax", "AxSearch"),
+            ("bayesopt", "BayesOptSearch"),
+            ("bohb", "TuneBOHB"),
+            ("hyperopt", "HyperOptSearch"),
+            ("nevergrad", "NevergradSearch"),
+            ("zoopt", "ZOOptSearch"),
+        )
+        for place in (name, f"{module}.{name}")
+    },
     "ray.rllib.contrib.bandits.exploration.UCB": (
         "ray.rllib.utils.exploration.upper_confidence_bound:UpperConfidenceBound"
     ),

@@ -95,6 +95,9 @@ class AlgorithmBuilder:
         subclasses.set_policy_and_steps(
             config, self.trainer, self.own_policy, plain=self.learns_once
         )
+        if self.own_policy is not None:  # it reads keys of its trainer's class
+            for key, value in subclasses.own_keys(self.trainer, self.config).items():
+                setattr(config, key, value)
         validate_env = subclasses.env_validator(self.trainer)
         if validate_env is not None:
             settings = replace(translation.env_settings, validate_env=validate_env)

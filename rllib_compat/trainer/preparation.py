@@ -14,7 +14,7 @@ from rllib_compat.config.era import resolve
 from rllib_compat.config.rules.offline import learns_on_old_stack
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.report import Finding, Verdict
-from rllib_compat.ray_versions import algorithms, startup
+from rllib_compat.ray_versions import algorithms, startup, tune
 from rllib_compat.registry.keys import TODAY
 from rllib_compat.runtime.envs import resolve_env_name, with_default_policy
 from rllib_compat.trainer import refusals, subclasses
@@ -97,7 +97,7 @@ def resource_request(cls: type[LegacyTrainer], config: Mapping[str, Any]) -> Tri
     Raises:
         ConfigError: Ray lacks that, and no node can join: the trial would wait forever.
     """
-    given = merge(subclasses.own_defaults(cls), config)
+    given = merge(subclasses.own_defaults(cls), _without_drawn(config))
     era = resolve(cls.legacy_ray, given, cls.algorithm_name, cls.evidence)
     alone = startup.is_running() and not startup.may_grow()
     if alone and cls.algorithm_name:
@@ -119,6 +119,15 @@ def resource_request(cls: type[LegacyTrainer], config: Mapping[str, Any]) -> Tri
         if lack is not None:
             raise lack
     return TrialResources.of(request)
+
+
+def _without_drawn(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config without the values that Tune has yet to draw."""
+    return {
+        key: _without_drawn(value) if type(value) is dict else value
+        for key, value in config.items()
+        if not tune.is_sampled(value)
+    }
 
 
 def resource_help(cls: type[LegacyTrainer], config: Mapping[str, Any]) -> str:

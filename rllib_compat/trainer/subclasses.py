@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar
@@ -208,10 +209,25 @@ def is_overridden(cls: type[LegacyTrainer], name: str) -> bool:
 # Configs
 
 
+class AllDefaults:
+    """`_default_config` of a class that has none of its own: all defaults, as old code reads it."""
+
+    def __get__(self, trainer: object, cls: type[LegacyTrainer]) -> Mapping[str, object]:
+        """The defaults of the class."""
+        found = cls.get_default_config()
+        return found if isinstance(found, Mapping) else found.to_dict()
+
+
+def added_defaults(cls: type[LegacyTrainer]) -> Mapping[str, object]:
+    """The `_default_config` of a class, where it has one of its own."""
+    found: Any = inspect.getattr_static(cls, "_default_config")
+    return {} if isinstance(found, AllDefaults) else found
+
+
 def own_defaults(cls: type[LegacyTrainer]) -> Mapping[str, object]:
     """The first values of a trainer class's config, beside the algorithm's defaults."""
     if not is_overridden(cls, "get_default_config"):
-        return cls._default_config
+        return added_defaults(cls)
     asked = cls.get_default_config()
     given = asked if isinstance(asked, Mapping) else asked.to_dict()
     usual = defaults_of(cls.algorithm_name) if cls.algorithm_name else common_config()

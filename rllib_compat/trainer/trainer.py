@@ -20,7 +20,7 @@ import ray
 from packaging.version import Version
 from ray.tune import Trainable
 
-from rllib_compat.config import Translation, translate
+from rllib_compat.config import Translation, era, translate
 from rllib_compat.config.era import AUTO, Era
 from rllib_compat.config.evidence import Evidence
 from rllib_compat.formats.layouts.search import whole_of
@@ -154,7 +154,7 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     legacy_ray: ClassVar[str] = AUTO
     api_stack: ClassVar[Stack] = "auto"
     evidence: ClassVar[tuple[Evidence, ...] | None] = None
-    _default_config: ClassVar[Mapping[str, Any]] = {}
+    _default_config: ClassVar[Any] = subclasses.AllDefaults()
     hooks: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     policy_class: ClassVar[type | None] = None
     choose_policy_class: ClassVar[Any] = None
@@ -574,7 +574,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
                 where="export_formats",
                 fix=f"the formats are {', '.join(map(repr, exporters))}",
             )
-        folder = local_path(export_dir or self.logdir)
+        filesystem, trial = tune.trial_storage(self) or (None, self.logdir)
+        folder = local_path(export_dir or (trial if filesystem is None else self.logdir))
         folders = {name: str(folder / name) for name in formats}
         for name, place in folders.items():
             exporters[name](place)
@@ -649,6 +650,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
             Ray 1.13 and before a file in it, as these Rays did; in a trial, what Tune expects.
         """
         if tune.has_storage(self):
+            if era.is_code_until("2.6.3", self._legacy_ray, self.evidence):
+                tune.number_by_iteration(self, self.iteration)
             return super().save(checkpoint_dir)
         folder = storage_path(checkpoint_dir or self.logdir).rstrip("/")
         place = f"{folder}/checkpoint_{self.iteration:06d}"
@@ -756,7 +759,8 @@ class Trainer(Trainable):  # type: ignore[misc]  # Ray has no types
     def get_default_config(cls) -> dict[str, Any]:
         """The default config of the legacy class."""
         algorithm = cls.algorithm_name or "PPO"
-        return DefaultConfig(algorithm, merge(defaults_of(algorithm), cls._default_config))
+        added = subclasses.added_defaults(cls)
+        return DefaultConfig(algorithm, merge(defaults_of(algorithm), added))
 
     def get_default_policy_class(self, config: dict[str, Any]) -> type | None:
         """The class of policies that name none; None for the algorithm's own."""

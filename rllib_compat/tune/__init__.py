@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 import ray.tune
 
+from rllib_compat.config import era
+from rllib_compat.formats.layouts.search import whole_of
 from rllib_compat.formats.paths import local_path, storage_path
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.ray_versions import tune
@@ -103,7 +105,8 @@ def run(run_or_experiment: object, name: str | None = None, **arguments: object)
     Args:
         run_or_experiment: An algorithm's name in any Ray, a trainer class, a function of
             (config, reporter), or anything that `ray.tune.run` takes.
-        name: The experiment's name.
+        name: The experiment's name, which its folder has; for code of Ray 2.7 and before, that of
+            the algorithm by default.
         **arguments: The arguments of any Ray: `local_dir`, `checkpoint_freq`, `loggers`, ….
 
     Returns:
@@ -117,6 +120,8 @@ def run(run_or_experiment: object, name: str | None = None, **arguments: object)
         arguments["config"] = config.to_dict()
     today = _todays_arguments(_with_callbacks(arguments))
     trainable = _trainable(run_or_experiment)
+    if isinstance(run_or_experiment, str) and era.is_code_until("2.7.2"):
+        name = name or run_or_experiment  # the date is in the names of others' folders alone
     if name and (today.get("resume") or today.get("resume_config")):
         folder = Path(today.get("storage_path") or DEFAULT_RESULTS_DIR, name)
         trainable = prepare_resume(folder, trainable, today)
@@ -345,7 +350,7 @@ def _todays_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(stop := today.get("stop"), Mapping):
         today["stop"] = {_todays_metric(key): value for key, value in stop.items()}
     if (restore := today.get("restore")) is not None:
-        path = local_path(restore).absolute()
+        path = whole_of(local_path(restore).absolute())
         # Until Ray 2.0, the path of a checkpoint was that of a file in its folder.
         today["restore"] = str(path.parent if path.is_file() else path)
     return today

@@ -169,6 +169,16 @@ def test_what_is_a_dict_or_list_by_inheritance_keeps_its_content_in_a_config(old
 
 
 @pytest.mark.parametrize(
+    "made_up", ["checkpoint_2/checkpoint-2", "checkpoint_000002/checkpoint-2", "checkpoint_2"]
+)
+def test_a_path_that_old_code_makes_up_is_the_folder_that_is_there_now(newer, made_up):
+    folder = newer.rename(newer.with_name("checkpoint_000002"))
+    assert read_checkpoint(folder.parent / made_up).source.path == folder
+    with pytest.raises(UnknownLayoutError, match=r"checkpoint_0*3"):
+        read_checkpoint(folder.parent / made_up.replace("2", "3"))
+
+
+@pytest.mark.parametrize(
     "stored",
     ["/etc/passwd", "..\\..\\secret.pkl", "C:\\old\\algorithm_state.pkl", "checkpoints/a/b.pkl"],
 )

@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+import pickle
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -12,6 +13,7 @@ from ray import tune as ray_tune
 from ray.train import Checkpoint
 from ray.train._internal.storage import StorageContext
 from ray.tune.experiment import Trial
+from ray.tune.search import Searcher
 
 import rllib_compat as compat
 import tests.legacy
@@ -19,6 +21,7 @@ from rllib_compat import tune
 from rllib_compat.config import era
 from rllib_compat.config.evidence import of_import
 from rllib_compat.errors import RefusedKeysError
+from rllib_compat.tune import searchers
 from rllib_compat.tune.loggers import LegacyLoggerCallback, Logger
 
 
@@ -141,12 +144,31 @@ def test_code_for_ray_1_13_has_a_file_in_a_checkpoint_as_its_path(ran, tmp_path)
     era.forget()
 
 
+def test_the_folder_of_an_experiment_is_called_as_its_algorithm_was_asked_for(ran):
+    tune.run("PPO")
+    era.note(of_import("ray.rllib.agents.registry", ["get_trainer_class"]))
+    tune.run("PPO")
+    tune.run("PPO", name="mine")
+    tune.run(compat.PPOTrainer)
+    era.forget()
+    assert [arguments["name"] for _, arguments in ran] == [None, "PPO", "mine", None]
+
+
 def test_a_trial_without_a_checkpoint_has_none_as_its_value(ran, tmp_path):
     tune.run("PPO")
     trial = Trial("PPO", stub=True, storage=StorageContext(str(tmp_path), "experiment"))
     assert not trial.checkpoint
     assert trial.checkpoint.value is None
     assert not trial.has_checkpoint()
+
+
+def test_a_trial_that_starts_again_numbers_checkpoints_on_from_its_last_one(ran, tmp_path):
+    tune.run("PPO")
+    trial = Trial("PPO", stub=True, storage=StorageContext(str(tmp_path), "experiment"))
+    metrics = {"training_iteration": 5}
+    saved = SimpleNamespace(checkpoint=Checkpoint(f"{tmp_path}/checkpoint_000005"), metrics=metrics)
+    trial.on_checkpoint(saved)
+    assert trial.storage.checkpoint_dir_name == "checkpoint_000005"
 
 
 def test_trials_where_they_are_asked_for(ran):
@@ -207,6 +229,21 @@ def test_schedulers_without_a_metric_take_the_mean_return_as_until_ray_1_0():
         assert scheduler.set_search_properties(None, None)
         assert scheduler.metric == "mine"
     assert tune.schedulers.FIFOScheduler is ray_tune.schedulers.FIFOScheduler
+
+
+def test_searchers_take_the_arguments_of_ray_0_8():
+    class Guess(Searcher):
+        def __init__(self, space=None, metric=None, mode=None):
+            super().__init__(metric=metric, mode=mode)
+
+    made = searchers.with_legacy_arguments(Guess)
+    assert (made({}).metric, made({}).mode) == ("episode_reward_mean", "max")
+    assert (made({}, "loss", "min").metric, made().metric) == ("loss", None)
+    limited = made({}, max_concurrent=3, reward_attr="mine", use_early_stopped_trials=True)
+    assert (limited.max_concurrent, limited.searcher.metric, limited.searcher.mode) == (
+        *(3, "mine", "max"),
+    )
+    assert pickle.loads(pickle.dumps(searchers.HyperOptSearch)) is searchers.HyperOptSearch
 
 
 def test_everything_else_is_rays():

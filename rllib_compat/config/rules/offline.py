@@ -11,6 +11,7 @@ from rllib_compat.config.rules.common import for_new_stack
 from rllib_compat.neutral.deferred import PublicCall
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.report import Severity, Verdict
+from rllib_compat.ray_versions import tune
 from rllib_compat.registry import keys
 from rllib_compat.runtime.offline.files import find_files
 from rllib_compat.runtime.offline.inputs import Readers
@@ -124,7 +125,8 @@ def learns_on_old_stack(algorithm: str, config: Mapping[str, Any]) -> bool:
 def needs_old_readers(value: object) -> bool:
     """Whether only the readers of the old stack read it: code, a mix of sources, D4RL."""
     d4rl = isinstance(value, str) and value.startswith("d4rl.")
-    return d4rl or callable(value) or isinstance(value, Mapping)
+    is_code = callable(value) or tune.is_registered_input(value)
+    return d4rl or is_code or isinstance(value, Mapping)
 
 
 def needs_old_writers(value: object) -> bool:

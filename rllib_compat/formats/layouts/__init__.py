@@ -73,11 +73,11 @@ def read(path: str | Path, budget: Budget | None = None) -> LegacyCheckpoint:
 
 
 def _read(path: Path, budget: Budget) -> LegacyCheckpoint:
+    path = search.whole_of(path)
     beside = (path.parent / f"{path.name}{ending}" for ending in v0_1.SIDE_ENDINGS)
     if not path.exists() and not any(file.exists() for file in beside):
         found, fix = search.explain_missing(path)
         raise UnknownLayoutError(found, where=str(path), fix=fix)
-    path = search.whole_of(path)
     if path.is_dir():
         search.require_one_layout(path)
     is_foreign = path.is_file() and path.suffix != exported.ARCHIVE

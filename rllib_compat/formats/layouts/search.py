@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: The file of a checkpoint of version 0.1 (`checkpoint-12`), without its side files.
 _FILE = re.compile(r"checkpoint[-_]\d+", re.IGNORECASE)
+#: The folder of a checkpoint that a trainer has saved.
+_NUMBERED = re.compile(r"checkpoint_(\d{1,9})")
 #: What is in the folder of a checkpoint of versions 1.x and 2.x, whatever the folder is called.
 _STATE = re.compile(
     r"algorithm_state\.(pkl|msgpck|msgpack)|policy_state\.(pkl|msgpck)"
@@ -107,17 +109,31 @@ def _without_parts(folders: Sequence[str], files: Sequence[str]) -> list[str]:
 
 
 def whole_of(path: Path) -> Path:
-    """The folder of which a file is the state; the path itself if it is none."""
-    return path.parent if _STATE.fullmatch(path.name) and path.is_file() else path
+    """The folder of which a file is the state; the path itself if it is none.
+
+    Old code makes up paths (`checkpoint_2/checkpoint-2`) where there is `checkpoint_000002` now.
+    """
+    if path.exists():
+        return path.parent if _STATE.fullmatch(path.name) and path.is_file() else path
+    folder = path.parent if path.name.startswith("checkpoint-") else path
+    number = _NUMBERED.fullmatch(folder.name)
+    padded = folder.with_name(f"checkpoint_{int(number[1]):06d}") if number else folder
+    return next((found for found in (folder, padded) if _is_checkpoint(found)), path)
+
+
+def _is_checkpoint(folder: Path) -> bool:
+    if not folder.is_dir():
+        return False
+    folders = [inner.name for inner in list_folders(folder)]
+    files = [inner.name for inner in folder.iterdir() if inner.is_file()]
+    return is_folder_checkpoint(folder, folders, files)
 
 
 def newest_in(path: Path) -> Path:
     """The newest `checkpoint_<number>` of a folder that is no checkpoint itself; else the path."""
-    folders = list_folders(path)
-    saved = [inner for inner in folders if _FILE.fullmatch(inner.name)]
+    saved = [inner for inner in list_folders(path) if _FILE.fullmatch(inner.name)]
     files = [inner.name for inner in path.iterdir() if inner.is_file()] if saved else []
-    is_one = is_folder_checkpoint(path, [inner.name for inner in folders], files)
-    if not saved or is_one or any(map(_FILE.fullmatch, files)):
+    if not saved or _is_checkpoint(path) or any(map(_FILE.fullmatch, files)):
         return path
     return max(saved, key=lambda inner: inner.stat().st_mtime)
 

@@ -226,6 +226,13 @@ class TestOfflineData:
         found = setting(translation, "offline_data.input_")
         assert found == (source if callable(source) else Readers(source))
 
+    def test_a_registered_reader_is_code(self):
+        from ray.tune.registry import register_input
+
+        register_input("expert", print)
+        assert translate({"input": "expert"}, algorithm="BC").api_stack == "old"
+        assert translate({"input": "/expert"}, algorithm="BC").api_stack == "new"
+
     @pytest.mark.parametrize("algorithm", ["MARWIL", "BC"])
     def test_imitation_of_what_is_sampled_needs_the_old_stack(self, algorithm):
         several = {"multiagent": {"policies": {"a": None, "b": None}}}

@@ -91,6 +91,21 @@ def test_a_batch_of_ones_own_has_dones_however_it_is_cut():
 
 
 @pytest.mark.skipif(importlib.util.find_spec("tensorflow") is not None, reason="it is installed")
+@pytest.mark.parametrize("least", [{"min_reward": 5}, {"min_value": 5, "evaluation": False}])
+def test_what_trials_have_reached_is_checked_by_old_keys(least, capsys):
+    from rllib_compat.legacy.utilities import check_learning_achieved
+
+    reached = [{"episode_reward_mean": 3.0}, {"episode_reward_mean": 7.0}]
+    analysis = SimpleNamespace(trials=[SimpleNamespace(last_result=each) for each in reached])
+    check_learning_achieved(analysis, **least)
+    check_learning_achieved([SimpleNamespace(metrics=each) for each in reached], 7)
+    assert "`episode_reward_mean` of 7 reached! ok" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="of 8 not reached"):
+        check_learning_achieved(analysis, 8)
+    evaluated = [SimpleNamespace(metrics={**reached[0], "evaluation": reached[1]})]
+    check_learning_achieved(evaluated, 5)
+
+
 def test_code_for_tensorflow_says_that_it_is_not_installed():
     legacy.activate()
     try:

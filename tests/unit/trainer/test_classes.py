@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 import rllib_compat as compat
-from rllib_compat import agents, registry
+from rllib_compat import agents, registry, tune
 from rllib_compat.errors import ConfigError, GoneError, RefusedKeysError
 from rllib_compat.ray_versions import old_policies
 from rllib_compat.trainer import (
@@ -431,6 +431,21 @@ def test_classes_have_the_names_of_their_templates():
     assert (compat.PPOTrainer._name, mine._name, type("Own", (mine,), {})._name) == (
         *("PPO", "Mine", "Mine"),
     )
+
+
+def test_a_class_has_all_defaults_as_old_code_reads_them():
+    class Mine(compat.PPOTrainer):
+        _default_config = {"lr": 1.0}  # noqa: RUF012 - as old code has it
+
+    assert compat.PPOTrainer._default_config["model"]["fcnet_hiddens"] == [256, 256]
+    assert Mine._default_config == {"lr": 1.0}
+    assert (Mine.get_default_config()["lr"], Mine.get_default_config()["gamma"]) == (1.0, 0.99)
+
+
+def test_resources_can_be_asked_for_before_tune_draws():
+    model = {"fcnet_hiddens": tune.grid_search([[4], [8]])}
+    config = {"num_workers": 1, "lr": tune.uniform(0, 1), "model": model}
+    assert len(compat.PPOTrainer.default_resource_request(config).bundles) == 2
 
 
 def test_what_was_saved_is_a_path_and_has_what_ray_2_7_returned(tmp_path):
