@@ -5,7 +5,7 @@ Ray 0.8 – 2.x had them in `rllib/evaluation/metrics.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -104,20 +104,35 @@ def collect_episodes(
     remote_workers: Iterable[Any] | None = None,
     to_be_collected: Sequence[Any] = (),
     timeout_seconds: float = 180,
-) -> tuple[list[EpisodeRecord], list[Any]]:
+    *,
+    workers: Any = None,
+    remote_worker_ids: Collection[int] | None = None,
+) -> Any:
     """Collects the episodes that have ended in workers since the last call.
 
     Args:
-        local_worker: `workers.local_worker()`, or None.
+        local_worker: `workers.local_worker()`, or None; or all workers, as since Ray 2.2.
         remote_workers: `workers.remote_workers()`, or some of them.
         to_be_collected: References that an earlier call returned as not ready.
         timeout_seconds: How long to wait for remote workers, in s.
+        workers: All workers, as since Ray 2.2.
+        remote_worker_ids: Which of their remote ones are asked; None: each.
 
     Returns:
-        The episodes, and the references that were not ready in time.
+        The episodes, and the references that were not ready in time; of all workers, the episodes.
     """
     import ray
 
+    if workers is None and hasattr(local_worker, "remote_workers"):
+        workers = local_worker
+    if workers is not None:
+        remote = [
+            worker
+            for number, worker in enumerate(workers.remote_workers(), 1)
+            if remote_worker_ids is None or number in remote_worker_ids
+        ]
+        local = workers.local_worker()
+        return collect_episodes(local, remote, timeout_seconds=timeout_seconds)[0]
     asked = [worker.actor.apply.remote(_records_of) for worker in _actors(remote_workers)]
     left = [*to_be_collected, *asked]
     episodes: list[EpisodeRecord] = []

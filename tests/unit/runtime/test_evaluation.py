@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from rllib_compat import legacy
 from rllib_compat.adapters import DefaultCallbacks, EvaluationFunction, adapt_callbacks
 from rllib_compat.legacy import lookup
-from rllib_compat.runtime import as_legacy
+from rllib_compat.runtime import as_legacy, evaluation
 from tests.unit.runtime.runners import play, runner
 
 legacy.deactivate()  # to import it is to activate it
@@ -72,3 +72,15 @@ def test_old_episodes_may_be_summarized_with_new_ones():
     old, new = adapter.ended
     result = summarize_episodes([old, new], [new])
     assert (result["episode_len_mean"], result["episodes_this_iter"]) == (3, 1)
+
+
+def test_episodes_are_collected_from_all_workers_as_since_ray_2_2(monkeypatch):
+    monkeypatch.setattr(
+        evaluation, "_records_of", lambda env_runner: [f"an episode of {env_runner}"]
+    )
+    local = SimpleNamespace(env_runner="the first worker")
+    workers = SimpleNamespace(local_worker=lambda: local, remote_workers=list)
+    found = ["an episode of the first worker"]
+    assert evaluation.collect_episodes(workers=workers, timeout_seconds=5) == found
+    assert evaluation.collect_episodes(workers) == found
+    assert evaluation.collect_episodes(local) == (found, [])
