@@ -53,6 +53,8 @@ agents_dict_spaces.py              31923                                        
 agents_dicts_central.py            6875                                           0.8.1  1.13.0
 agents_dicts_without_base_class.py 23368                                          1.11.0 1.13.0
 agents_groups_qmix.py              13037                                          1.1.0  1.13.0
+agents_hierarchy.py                15831                                          1.3.0  1.13.0
+agents_maddpg_spaces.py            wsjeon/maddpg-rllib/pull/7                     1.13.0 1.13.0
 agents_mapping_by_episode.py       6669                                           0.8.2  1.13.0
 agents_observation_function.py     8011                                           1.0.1  1.13.0
 agents_plain_env.py                learnsyslab/gym-pybullet-drones/issues/128     1.9.2  1.13.0
@@ -62,9 +64,11 @@ agents_turns.py                    7659                                         
 agents_two_algorithms.py           7289                                           0.8.2  1.13.0
 algorithms_a3c.py                  32812                                          1.13.0 1.13.0
 algorithms_appo.py                 17432                                          1.5.0  1.13.0
+algorithms_bandits.py              24075                                          1.12.0 1.13.0
 algorithms_dqn_settings.py         22972                                          1.10.0 1.0.1
 algorithms_es.py                   42579                                          1.13.0 1.0.1
 algorithms_impala_lstm.py          4460                                           1.0.1  1.13.0
+algorithms_sac_networks.py         13218                                          1.13.0 1.13.0
 algorithms_sac_pendulum.py         8503                                           0.8.5  1.13.0
 algorithms_simple_q.py             22972                                          1.13.0 1.13.0
 algorithms_td3.py                  16168                                          1.3.0  1.13.0
@@ -121,6 +125,7 @@ models_custom_options.py           29724                                        
 models_images.py                   10284                                          1.13.0 1.13.0
 models_inspected.py                11903                                          1.0.1  1.13.0
 models_keras_without_tensorflow.py 5334                                           1.0.1  -
+models_lists.py                    ray-project/ray/pull/8393                      1.13.0 1.13.0
 models_lstm_loop.py                9220                                           0.8.6  1.13.0
 models_own_rnn.py                  9071                                           0.8.5  1.13.0
 models_parametric_q.py             7939                                           1.13.0 1.13.0
@@ -138,6 +143,7 @@ new_training_step.py               ray-project/ray/pull/23712                   
 new_tuner.py                       39748                                          2.6.0  2.0.1
 notebook_train_and_look.ipynb      anyscale/academy/pull/3                        1.13.0 1.13.0
 offline_batch_builder.py           15800                                          1.4.0  1.13.0
+offline_registered_reader.py       ray-project/ray/pull/16957                     1.13.0 1.13.0
 offline_write_and_read.py          ray-project/ray/pull/3473                      1.13.0 1.13.0
 policies_alone.py                  indylab/nxdo                                   1.13.0 1.13.0
 policies_build_torch.py            4788                                           0.8.5  1.0.1
@@ -156,10 +162,12 @@ selfplay_copies.py                 35393                                        
 spaces_portfolio.py                32657                                          1.13.0 1.13.0
 tune_asha.py                       9702                                           1.13.0 1.13.0
 tune_function_trainable.py         9123                                           0.8.6  1.0.1
+tune_learning_checked.py           ray-project/ray/pull/15664                     1.13.0 1.13.0
 tune_logger_creator.py             9123                                           1.0.1  1.0.1
 tune_pbt.py                        18339                                          1.6.0  1.13.0
 tune_pbt_lambda.py                 62173                                          1.13.0 1.13.0
 tune_phases_reporter.py            3990                                           1.13.0 1.13.0
+tune_replay_script.py              flow-project/flow/issues/920                   0.8.5  0.8.5
 tune_run_analysis.py               9419                                           0.8.6  1.13.0
 tune_run_experiments.py            1921                                           0.8.5  0.8.5
 tune_stopper_and_sampling.py       5788                                           0.8.6  1.13.0
