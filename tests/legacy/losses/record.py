@@ -16,9 +16,6 @@ A case holds, by name:
     after.*         the weights after one `learn_on_batch`
 """
 
-import sys
-from pathlib import Path
-
 import gym
 import numpy as np
 import torch
@@ -28,7 +25,8 @@ from ray.rllib.agents.pg.pg import PGTrainer
 from ray.rllib.agents.pg.pg_torch_policy import PGTorchPolicy
 from ray.rllib.policy.rnn_sequencing import pad_batch_to_sequences_of_same_size
 from ray.rllib.policy.sample_batch import SampleBatch
-from record_ppo import LSTM, remembered
+from record_ppo import LSTM, expected, made_up
+from recording import draw_weights, gradients_of, named, record_all, steps_of
 
 DISCRETE = gym.spaces.Discrete(3)
 BOX = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
@@ -51,7 +49,7 @@ CASES = {
 CHUNKS = ((7, False), (5, True), (4, False), (1, True))
 
 
-def record(case, out):
+def record(case):
     """Records one case."""
     (policy_class, defaults, names), actions, settings = CASES[case]
     separate = isinstance(actions, gym.spaces.Box)
@@ -64,8 +62,7 @@ def record(case, out):
     torch.manual_seed(7)
     random = np.random.RandomState(7)
     policy = policy_class(gym.spaces.Box(-2.0, 2.0, (4,), np.float32), actions, config)
-    for weight in policy.model.parameters():  # its heads begin so small that no mistake would show
-        weight.data = torch.from_numpy(random.randn(*weight.shape).astype(np.float32) * 0.4)
+    draw_weights(random, policy.model)
     kept = ["gamma", "lr", "vf_loss_coeff"] if names else ["gamma", "lr"]
     found = {"config." + name: config[name] for name in kept + names.split()}
     found = {name: value for name, value in found.items() if value is not None}
@@ -75,12 +72,9 @@ def record(case, out):
         chunk = made_up(policy, random, actions, steps, done)
         chunk["eps_id"] = chunk["unroll_id"] = np.full(steps, index)
         chunk["agent_index"] = np.zeros(steps, int)
-        states = ("state_out_0", "state_out_1") if policy.is_recurrent() else ()
-        for name in ("obs", "actions", "rewards", *states):
-            found[f"chunk.{index}.{name}"] = chunk[name]
-        last = chunk["new_obs"][-1:]
-        found[f"chunk.{index}.obs"] = np.concatenate([chunk["obs"], last])
-        found[f"chunk.{index}.done"] = done
+        if not policy.is_recurrent():
+            chunk["vf_preds"] = expected(policy, chunk)
+        found.update(steps_of(index, chunk, ("state_out_0", "state_out_1")))
         batch = policy.postprocess_trajectory(chunk)
         for name in ("advantages", "value_targets"):
             found[f"chunk.{index}.{name}"] = batch[name]
@@ -93,48 +87,15 @@ def record(case, out):
     )
     lazy = policy._lazy_tensor_dict(padded)
     loss = policy._loss(policy, policy.model, policy.dist_class, lazy)
-    loss.backward()
     found["loss.total"] = loss.item()
     for name, value in policy.model.tower_stats.items():
         if name in ("entropy", "pi_err", "value_err", "policy_loss"):
             found["loss." + name] = float(value)
-    gradients = {n: p.grad for n, p in policy.model.named_parameters() if p.grad is not None}
-    found.update(named("gradients", {n: g.numpy().copy() for n, g in gradients.items()}))
+    found.update(gradients_of(loss, policy.model))
     policy.learn_on_batch(whole)
     found.update(named("after", policy.get_weights()))
-    np.savez_compressed(str(Path(out) / (case + ".npz")), **found)
-
-
-def made_up(policy, random, actions, steps, done):
-    """A chunk of an episode, with what the policy's postprocessing reads."""
-    obs = random.uniform(-2, 2, (steps + 1, 4)).astype(np.float32)
-    if isinstance(actions, gym.spaces.Box):
-        taken = random.randn(steps, 2).astype(np.float32)
-    else:
-        taken = random.randint(0, actions.n, steps)
-    chunk = SampleBatch(
-        {
-            "obs": obs[:-1],
-            "new_obs": obs[1:],
-            "actions": taken,
-            "rewards": random.uniform(-1, 2, steps).astype(np.float32),
-            "dones": np.array([False] * (steps - 1) + [done]),
-        }
-    )
-    with torch.no_grad():
-        if policy.is_recurrent():
-            remembered(policy, chunk)
-            return chunk
-        policy.model(policy._lazy_tensor_dict(SampleBatch({"obs": chunk["obs"]})))
-        chunk["vf_preds"] = policy.model.value_function().numpy()
-    return chunk
-
-
-def named(kind, arrays):
-    """Copies of arrays (Ray gives its weights themselves), by their kind and their names."""
-    return {f"{kind}.{name}": np.array(array) for name, array in arrays.items()}
+    return found
 
 
 if __name__ == "__main__":
-    for each in sys.argv[2:] or CASES:
-        record(each, sys.argv[1])
+    record_all(record, CASES)

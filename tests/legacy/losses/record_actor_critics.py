@@ -20,8 +20,6 @@ A case holds, by name:
 """
 
 import random
-import sys
-from pathlib import Path
 
 import gym
 import numpy as np
@@ -37,7 +35,8 @@ from ray.rllib.agents.ppo.appo_torch_policy import AsyncPPOTorchPolicy
 from ray.rllib.agents.sac import sac
 from ray.rllib.agents.sac.sac_torch_policy import SACTorchPolicy
 from ray.rllib.policy.sample_batch import SampleBatch
-from record_ppo import expected, remembered
+from record_ppo import LSTM, expected, remembered
+from recording import draw_weights, named, record_all, save, steps_of
 
 SEED = 11
 DISCRETE = gym.spaces.Discrete(3)
@@ -110,10 +109,9 @@ RATES = {f"{which}_learning_rate": 0.01 for which in ("actor", "critic", "entrop
 CHUNKS = ((6, True), (4, False), (10, False))
 #: The same where episodes end with fragments, too.
 ENDS = ((10, True), (6, True), (4, True))
-LSTM = {"fcnet_hiddens": [8], "use_lstm": True, "lstm_cell_size": 6, "max_seq_len": 5}
 
 
-def record(case, out):
+def record(case):
     """Records one case."""
     algorithm = case.partition("-")[0]
     actions, settings = CASES[case]
@@ -124,7 +122,7 @@ def record(case, out):
     config.update(settings)
     model = {"fcnet_hiddens": [8, 6], "fcnet_activation": "tanh", "vf_share_layers": False}
     if "lstm" in case:
-        model.update(LSTM, vf_share_layers=True)
+        model = LSTM
     if algorithm in REPLAYING:
         config["optimization"] = RATES
         for name in ("policy_model", "Q_model"):
@@ -140,10 +138,8 @@ def record(case, out):
         networks["targets"] = policy.target_models[policy.model]
     found = {f"config.{name}": repr(value) for name, value in settings.items()}
     for kind, network in networks.items():
-        for name, weight in network.named_parameters():
-            if name not in ("log_alpha", "target_entropy"):  # heads begin too small to show much
-                weight.data = torch.from_numpy(drawn.randn(*weight.shape).astype(np.float32) * 0.4)
-        found.update(named(kind, {n: w.numpy() for n, w in network.state_dict().items()}))
+        draw_weights(drawn, network)
+        found.update(named(kind, network.state_dict()))
     if algorithm in REPLAYING:
         samples = transitions(drawn, actions)
         found.update(named("batch", samples))
@@ -152,11 +148,7 @@ def record(case, out):
         chunks = [made_up(policy, drawn, actions, *chunk) for chunk in lengths]
         for index, chunk in enumerate(chunks):
             chunk["eps_id"] = chunk["unroll_id"] = np.full(len(chunk), index)
-            names = ["actions", "rewards", "action_logp", "action_dist_inputs"]
-            names += ["state_out_0", "state_out_1"] if policy.is_recurrent() else []
-            found.update(named(f"chunk.{index}", {name: chunk[name] for name in names}))
-            found[f"chunk.{index}.obs"] = np.concatenate([chunk["obs"], chunk["new_obs"][-1:]])
-            found[f"chunk.{index}.done"] = chunk["dones"][-1]
+            found.update(steps_of(index, chunk))
     for number in (1, 2):
         if settings.get("vtrace") is False:
             for chunk in chunks:
@@ -173,9 +165,8 @@ def record(case, out):
         found.update(named(f"told.{number}", {n: v for n, v in told.items() if np.size(v) == 1}))
         for kind, network in networks.items():
             place = "after" if kind == "weights" else "after_targets"
-            state = {n: w.numpy() for n, w in network.state_dict().items()}
-            found.update(named(f"{place}.{number}", state))
-    np.savez_compressed(str(Path(out) / f"{case}.npz"), **found)
+            found.update(named(f"{place}.{number}", network.state_dict()))
+    return found
 
 
 def made_up(policy, drawn, actions, steps, done):
@@ -222,7 +213,7 @@ def transitions(drawn, actions, count=16):
     )
 
 
-def record_rmsprop(out):
+def record_rmsprop():
     """Records steps of RMSprop as graphs of TensorFlow had it, and as Keras has it."""
     import tensorflow as tf
 
@@ -244,16 +235,10 @@ def record_rmsprop(out):
                 rows.append(session.run(weight))
         found.update(named(f"{case}.config", {n: repr(v) for n, v in told.items()}))
         found.update(named(case, {"gradients": gradients, "weights": np.array(rows)}))
-    np.savez_compressed(str(Path(out) / "rmsprop.npz"), **found)
-
-
-def named(kind, arrays):
-    """Copies of arrays (Ray gives its weights themselves), by their kind and their names."""
-    return {f"{kind}.{name}": np.array(array) for name, array in arrays.items()}
+    return found
 
 
 if __name__ == "__main__":
     random.seed(SEED)
-    record_rmsprop(sys.argv[1])
-    for each in sys.argv[2:] or CASES:
-        record(each, sys.argv[1])
+    save("rmsprop", record_rmsprop())
+    record_all(record, CASES)

@@ -12,7 +12,6 @@ compares. A case holds, by name:
 """
 
 import sys
-from pathlib import Path
 from unittest import mock
 
 import gym
@@ -26,6 +25,7 @@ from ray.rllib.agents.bandit.bandit import BanditLinTSTrainer, BanditLinUCBTrain
 from ray.rllib.agents.bandit.bandit_torch_policy import BanditTorchPolicy  # noqa: E402
 from ray.rllib.models.preprocessors import get_preprocessor  # noqa: E402
 from ray.rllib.policy.sample_batch import SampleBatch  # noqa: E402
+from recording import record_all  # noqa: E402
 
 ARMS, SIZE, STEPS = 3, 4, 25
 VECTOR = gym.spaces.Box(-2.0, 2.0, (SIZE,), np.float32)
@@ -41,7 +41,7 @@ CASES = {
 }
 
 
-def record(case, out):
+def record(case):
     """Records one case."""
     trainer, space, settings = CASES[case]
     config = trainer.get_default_config()
@@ -83,10 +83,9 @@ def record(case, out):
         found[name] = np.stack([getattr(arm, name).numpy() for arm in arms])
     factors = [arm.dist._unbroadcasted_scale_tril.numpy() for arm in arms]  # what `sample` uses
     found["posterior"] = np.stack([factor @ factor.T for factor in factors])
-    np.savez_compressed(str(Path(out) / (case + ".npz")), **found)
+    return found
 
 
 if __name__ == "__main__":
     torch.manual_seed(7)
-    for each in CASES:
-        record(each, sys.argv[1])
+    record_all(record, CASES)

@@ -13,8 +13,6 @@ the first that had CRR (it runs on Python 3.8). It writes `OUT/<case>.npz`;
     after.*, targets_after.*    after one `learn_on_batch` and one `update_target`
 """
 
-import sys
-from pathlib import Path
 from unittest import mock
 
 import gym
@@ -23,6 +21,7 @@ import torch
 from ray.rllib.algorithms.crr import CRRConfig
 from ray.rllib.algorithms.crr.torch import CRRTorchPolicy
 from ray.rllib.policy.sample_batch import SampleBatch
+from recording import copied, draw_weights, gradients_of, named, record_all
 
 OBSERVATIONS = gym.spaces.Box(-2.0, 2.0, (4,), np.float32)
 DISCRETE = gym.spaces.Discrete(3)
@@ -44,7 +43,7 @@ CASES = {
 }
 
 
-def record(case, out):
+def record(case):
     """Records one case."""
     actions, settings = CASES[case]
     small = {"actor_hiddens": [8, 6], "critic_hiddens": [7], "actor_hidden_activation": "tanh"}
@@ -54,13 +53,12 @@ def record(case, out):
     random = np.random.RandomState(7)
     policy = CRRTorchPolicy(OBSERVATIONS, actions, config)
     target = policy.target_models[policy.model]
-    for weight in [*policy.model.parameters(), *target.parameters()]:
-        weight.data = torch.from_numpy(random.randn(*weight.shape).astype(np.float32) * 0.4)
+    draw_weights(random, policy.model, target)
     kept = ["gamma", "tau", "weight_type", "advantage_type", "temperature", "max_weight"]
     kept += ["n_action_sample", "actor_lr", "critic_lr", *small, "critic_hidden_activation"]
     found = {"config." + name: config[name] for name in kept}
-    found.update(named("weights", arrays(policy.model)))
-    found.update(named("targets", arrays(target)))
+    found.update(named("weights", policy.model.state_dict()))
+    found.update(named("targets", target.state_dict()))
     count = config["n_action_sample"]
     batch = {
         "obs": random.uniform(-2, 2, (STEPS, 4)).astype(np.float32),
@@ -85,29 +83,14 @@ def record(case, out):
         lazy = policy._lazy_tensor_dict(SampleBatch(dict(batch)))
         losses = policy.loss(policy.model, policy.dist_class, lazy)
         found["loss.actor"], found["loss.critic"] = (loss.item() for loss in losses)
-        names = {id(p): name for name, p in policy.model.named_parameters()}
         for optimizer, loss in zip(policy._optimizers, losses):  # noqa: B905 - Python 3.8
-            parameters = optimizer.param_groups[0]["params"]
-            gradients = torch.autograd.grad(loss, parameters, retain_graph=True)
-            made = zip([names[id(p)] for p in parameters], gradients)  # noqa: B905
-            found.update(named("gradients", dict(made)))
-        policy.learn_on_batch(SampleBatch({name: part.copy() for name, part in batch.items()}))
+            found.update(gradients_of(loss, policy.model, optimizer.param_groups[0]["params"]))
+        policy.learn_on_batch(SampleBatch(copied(batch)))
     policy.update_target()
-    found.update(named("after", arrays(policy.model)))
-    found.update(named("targets_after", arrays(target)))
-    np.savez_compressed(str(Path(out) / (case + ".npz")), **found)
-
-
-def arrays(model):
-    """Copies of a model's weights."""
-    return {name: weight.detach().numpy().copy() for name, weight in model.state_dict().items()}
-
-
-def named(kind, found):
-    """The same by longer names."""
-    return {kind + "." + name: np.asarray(value) for name, value in found.items()}
+    found.update(named("after", policy.model.state_dict()))
+    found.update(named("targets_after", target.state_dict()))
+    return found
 
 
 if __name__ == "__main__":
-    for each in CASES:
-        record(each, sys.argv[1])
+    record_all(record, CASES)

@@ -1,9 +1,8 @@
 """Records what the losses of DDPG and TD3 of an old Ray computed, as `record` does for others.
 
 Usage: `python record_ddpg.py OUT [CASE …]`, with the Python of an environment that has Ray 1.13.0
-and torch
-(it runs on Python 3.8). It writes `OUT/<case>.npz`; `tests/unit/algorithms/test_ddpg_losses.py`
-compares.
+and torch (it runs on Python 3.8). It writes `OUT/<case>.npz`;
+`tests/unit/algorithms/test_ddpg_losses.py` compares.
 
 A case holds, by name:
 
@@ -23,8 +22,6 @@ A case holds, by name:
                     after the episode, the weights with that noise, the actions without and with it
 """
 
-import sys
-from pathlib import Path
 from unittest import mock
 
 import gym
@@ -33,7 +30,7 @@ import torch
 from ray.rllib.agents.ddpg import ddpg, td3
 from ray.rllib.agents.ddpg.ddpg_torch_policy import DDPGTorchPolicy, ddpg_actor_critic_loss
 from ray.rllib.policy.sample_batch import SampleBatch
-from record import named
+from recording import copied, draw_weights, gradients_of, named, record_all
 
 ACTIONS = gym.spaces.Box(np.float32([-1, -2]), np.float32([1, 3]), dtype=np.float32)
 LAYERS = {"actor_hiddens": [8, 6], "critic_hiddens": [7, 5], "actor_lr": 0.02, "critic_lr": 0.01}
@@ -71,7 +68,7 @@ KEPT = (
 )
 
 
-def record(case, out):
+def record(case):
     """Records one case."""
     defaults, settings = CASES[case]
     config = dict(defaults)
@@ -82,15 +79,11 @@ def record(case, out):
     random = np.random.RandomState(7)
     policy = DDPGTorchPolicy(gym.spaces.Box(-2.0, 2.0, (4,), np.float32), ACTIONS, config)
     target = policy.target_models[policy.model]
-    for model in (policy.model, target):
-        for name, weight in model.named_parameters():
-            if "action_out_squashed" not in name:
-                made = random.randn(*weight.shape).astype(np.float32) * 0.4
-                weight.data = torch.from_numpy(made)
+    draw_weights(random, policy.model, target)
     found = {"config." + name: config[name] for name in KEPT.split()}
     found = {name: value for name, value in found.items() if value is not None}
     found.update(named("weights", policy.get_weights()))
-    found.update(named("targets", arrays(target)))
+    found.update(named("targets", target.state_dict()))
     steps = 9
     batch = {
         "obs": random.uniform(-2, 2, (steps, 4)).astype(np.float32),
@@ -107,7 +100,7 @@ def record(case, out):
         found.update(explored(policy, random.uniform(-2, 2, (16, 4)).astype(np.float32)))
     with mock.patch.object(torch, "normal", return_value=noise):
         found.update(learned(policy, batch))
-    np.savez_compressed(str(Path(out) / (case + ".npz")), **found)
+    return found
 
 
 def explored(policy, seen):
@@ -139,26 +132,16 @@ def learned(policy, batch):
     losses = ddpg_actor_critic_loss(policy, policy.model, None, lazy)
     found["loss.actor"], found["loss.critic"] = (loss.item() for loss in losses)
     found["td_errors"] = policy.model.tower_stats["td_error"].detach().numpy().copy()
-    names = {id(p): name for name, p in policy.model.named_parameters()}
     for optimizer, loss in zip(policy._optimizers, losses):  # noqa: B905 - Python 3.8
-        parameters = [p for p in optimizer.param_groups[0]["params"] if p.requires_grad]
-        gradients = torch.autograd.grad(loss, parameters, retain_graph=True)
-        made = zip([names[id(p)] for p in parameters], gradients)  # noqa: B905
-        found.update(named("gradients", dict(made)))
+        found.update(gradients_of(loss, policy.model, optimizer.param_groups[0]["params"]))
     for index in range(2):
-        policy.learn_on_batch(SampleBatch({name: part.copy() for name, part in batch.items()}))
+        policy.learn_on_batch(SampleBatch(copied(batch)))
         policy.update_target()
         found.update(named(f"after.{index}", policy.get_weights()))
         target = policy.target_models[policy.model]
-        found.update(named(f"targets_after.{index}", arrays(target)))
+        found.update(named(f"targets_after.{index}", target.state_dict()))
     return found
 
 
-def arrays(model):
-    """Copies of a model's weights."""
-    return {name: weight.detach().numpy().copy() for name, weight in model.state_dict().items()}
-
-
 if __name__ == "__main__":
-    for each in sys.argv[2:] or CASES:
-        record(each, sys.argv[1])
+    record_all(record, CASES)

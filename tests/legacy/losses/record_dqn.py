@@ -17,7 +17,6 @@ holds, by name:
 """
 
 import sys
-from pathlib import Path
 
 import gym
 import numpy as np
@@ -29,7 +28,7 @@ from ray.rllib.agents.dqn.simple_q_torch_policy import SimpleQTorchPolicy
 from ray.rllib.agents.dqn.simple_q_torch_policy import build_q_losses as simple_q_loss
 from ray.rllib.policy.sample_batch import SampleBatch
 from ray.rllib.utils.numpy import softmax
-from record import named
+from recording import copied, draw_weights, gradients_of, named, record_all, save
 
 SEEN, ACTIONS, ROWS = 4, 3, 16
 SIMPLE = (SimpleQTorchPolicy, simple_q.DEFAULT_CONFIG, simple_q_loss)
@@ -79,24 +78,27 @@ class Drawing:
         return named("noise." + kind, {str(i): drawn.numpy() for i, drawn in enumerate(self.drawn)})
 
 
-def record(case, out):
-    """Records one case."""
-    (policy_class, defaults, loss_of), settings = CASES[case]
+def policy_of(case):
+    """A policy, what draws numbers for it, and its settings."""
+    (policy_class, defaults, _), settings = CASES[case]
     config = dict(defaults)
     config.update(settings, framework="torch", num_gpus=0, num_workers=0)
     config["model"] = dict(config["model"], fcnet_hiddens=[5], fcnet_activation="tanh")
     torch.manual_seed(7)
-    random = np.random.RandomState(7)
     space = gym.spaces.Box(-2.0, 2.0, (SEEN,), np.float32)
     policy = policy_class(space, gym.spaces.Discrete(ACTIONS), config)
+    kept = {"config." + n: np.asarray(str(config[n])) for n in KEPT if n in config}
+    return policy, np.random.RandomState(7), kept
+
+
+def record(case):
+    """Records one case."""
+    loss_of = CASES[case][0][2]
+    policy, random, found = policy_of(case)
     target = policy.target_models[policy.model]
-    for model in (policy.model, target):
-        for weight in model.parameters():
-            made = random.randn(*weight.shape).astype(np.float32) * 0.5
-            weight.data = torch.from_numpy(made)
-    found = {"config." + n: np.asarray(str(config[n])) for n in KEPT if n in config}
+    draw_weights(random, policy.model, target, scale=0.5)
     found.update(named("weights", policy.get_weights()))
-    found.update(named("targets", {n: w.numpy() for n, w in target.state_dict().items()}))
+    found.update(named("targets", target.state_dict()))
     batch = {
         "obs": random.uniform(-2, 2, (ROWS, SEEN)).astype(np.float32),
         "actions": random.randint(0, ACTIONS, ROWS),
@@ -106,41 +108,30 @@ def record(case, out):
         "weights": random.uniform(0.2, 1, ROWS).astype(np.float32),
     }
     found.update(named("batch", batch))
-    lazy = policy._lazy_tensor_dict(SampleBatch({n: a.copy() for n, a in batch.items()}))
+    lazy = policy._lazy_tensor_dict(SampleBatch(copied(batch)))
     with Drawing() as drawing:
         loss = loss_of(policy, policy.model, None, lazy)
     found.update(drawing.named("loss"))
     found["loss"] = loss.item()
     told = policy.model.tower_stats
     found["td_errors"] = told["td_error"].detach().numpy().copy()
-    names, weights = zip(*policy.model.named_parameters())  # noqa: B905 - Python 3.8
-    gradients = torch.autograd.grad(loss, weights, allow_unused=True)
-    found.update(
-        named("gradients", {n: g for n, g in zip(names, gradients) if g is not None})  # noqa: B905
-    )
+    found.update(gradients_of(loss, policy.model))
     with Drawing() as drawing:
-        policy.learn_on_batch(SampleBatch({n: a.copy() for n, a in batch.items()}))
+        policy.learn_on_batch(SampleBatch(copied(batch)))
     found.update(drawing.named("after"))
     found.update(named("after", policy.get_weights()))
-    np.savez_compressed(str(Path(out) / (case + ".npz")), **found)
+    return found
 
 
-def record_noise(case, out):
+def record_noise(case):
     """Records what `ParameterNoise` made of an episode, for several deviations.
 
     `deviation.<n>` (before, after), `weights.*` without noise, `perturbed.<n>.*`
     with it, `values.<n>` and `noisy.<n>`: the Q-values of the steps of `obs`; `epsilon`.
     """
-    config = dict(dqn.DEFAULT_CONFIG)
-    config.update(CASES[case][1], framework="torch", num_gpus=0, num_workers=0)
-    config["model"] = dict(config["model"], fcnet_hiddens=[5], fcnet_activation="tanh")
-    torch.manual_seed(7)
-    random = np.random.RandomState(7)
-    space = gym.spaces.Box(-2.0, 2.0, (SEEN,), np.float32)
-    policy = DQNTorchPolicy(space, gym.spaces.Discrete(ACTIONS), config)
+    policy, random, found = policy_of(case)
     noise = policy.exploration
     seen = random.uniform(-2, 2, (ROWS, SEEN)).astype(np.float32)
-    found = {"config." + n: np.asarray(str(config[n])) for n in KEPT if n in config}
     found.update(named("weights", policy.get_weights()))
     found["obs"] = seen
     policy.compute_actions(seen, timestep=10)  # behind all random steps
@@ -168,11 +159,11 @@ def record_noise(case, out):
         found[f"deviation.{number}"] = np.asarray([deviation, noise.get_state()["cur_stddev"]])
         number += 1
     found["epsilon"] = np.asarray(epsilon)
-    np.savez_compressed(str(Path(out) / (case + "-episode.npz")), **found)
+    return found
 
 
 if __name__ == "__main__":
+    record_all(record, CASES)
     for each in sys.argv[2:] or CASES:
-        record(each, sys.argv[1])
         if "exploration_config" in CASES[each][1]:
-            record_noise(each, sys.argv[1])
+            save(each + "-episode", record_noise(each))

@@ -17,9 +17,6 @@ perturbation begins in the noise table, and the returns that it had. A case hold
 synchronisations, and count, mean and deviation of the trainer's filter after it.
 """
 
-import sys
-from pathlib import Path
-
 import gym
 import numpy as np
 import ray
@@ -29,6 +26,7 @@ from ray.rllib.agents.es import es, optimizers
 from ray.rllib.agents.es.es_tf_policy import ESTFPolicy
 from ray.rllib.utils.filter import MeanStdFilter
 from ray.rllib.utils.filter_manager import FilterManager
+from recording import record_all, save
 
 OBSERVATIONS = gym.spaces.Box(-2.0, 2.0, (4,), np.float32)
 DISCRETE = gym.spaces.Discrete(3)
@@ -48,7 +46,7 @@ CASES = {
 UPDATES = 3
 
 
-def record(case, out):
+def record(case):
     """Records one case."""
     (trainer_class, policy_class, defaults, names), actions, settings, pairs = CASES[case]
     config = dict(defaults, framework="tf", num_workers=1, noise_size=NOISE, **settings)
@@ -83,7 +81,7 @@ def record(case, out):
         for name in ("weights_norm", "grad_norm", "update_ratio"):
             step[name] = result["info"][name]
         found.update({f"step.{number}.{name}": v for name, v in step.items()})
-    np.savez_compressed(str(Path(out) / (case + ".npz")), **found)
+    return found
 
 
 class Worker:
@@ -106,7 +104,7 @@ class Worker:
         self.filter.sync(new_filters["default_policy"])
 
 
-def record_filters(out):
+def record_filters():
     """Records what synchronised filters hold."""
     random = np.random.RandomState(7)
     mine = MeanStdFilter((3,))
@@ -119,18 +117,12 @@ def record_filters(out):
             ray.get(worker.see.remote(seen))
         FilterManager.synchronize({"default_policy": mine}, workers)
         stat = mine.rs
-        found.update(
-            {
-                f"after.{number}.count": stat.n,
-                f"after.{number}.mean": stat.mean,
-                f"after.{number}.std": stat.std,
-            }
-        )
-    np.savez_compressed(str(Path(out) / "filters.npz"), **found)
+        after = {"count": stat.n, "mean": stat.mean, "std": stat.std}
+        found.update({f"after.{number}.{name}": value for name, value in after.items()})
+    return found
 
 
 if __name__ == "__main__":
     ray.init(num_cpus=2, include_dashboard=False)
-    for each in CASES:
-        record(each, sys.argv[1])
-    record_filters(sys.argv[1])
+    record_all(record, CASES)
+    save("filters", record_filters())

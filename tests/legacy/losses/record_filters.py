@@ -10,14 +10,12 @@ torch (it runs on Python 3.8). It writes `OUT/filters.npz`;
                                 a fragment and told the trainer's process what it saw
 """
 
-import sys
-from pathlib import Path
-
 import gym
 import numpy as np
 from ray.rllib.agents.ppo.ppo import PPOTrainer
 from ray.rllib.agents.ppo.ppo_torch_policy import PPOTorchPolicy
 from ray.rllib.evaluation.rollout_worker import RolloutWorker
+from recording import save
 
 POLICY = "default_policy"
 
@@ -80,4 +78,4 @@ def record():
 
 
 if __name__ == "__main__":
-    np.savez_compressed(str(Path(sys.argv[1]) / "filters.npz"), **record())
+    save("filters", record())

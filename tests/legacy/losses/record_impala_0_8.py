@@ -5,15 +5,13 @@ TensorFlow 1. It writes `OUT/impala-<case>.npz`, which hold what those of `recor
 hold, weights by TensorFlow's names; `tests/unit/algorithms/test_actor_critics.py` compares.
 """
 
-import sys
-from pathlib import Path
-
 import gym
 import numpy as np
 import tensorflow as tf
 from ray.rllib.agents.impala.impala import DEFAULT_CONFIG
 from ray.rllib.agents.impala.vtrace_tf_policy import VTraceTFPolicy
 from ray.rllib.policy.sample_batch import SampleBatch
+from recording import named, record_all, steps_of
 
 SEEN, ACTIONS = gym.spaces.Box(-2.0, 2.0, (4,), np.float32), gym.spaces.Discrete(3)
 #: Case → settings.
@@ -27,7 +25,7 @@ CASES = {
 CHUNKS = ((6, True), (4, False), (10, False))
 
 
-def record(case, out):
+def record(case):
     """Records one case."""
     config = dict(DEFAULT_CONFIG, num_gpus=0, num_workers=0, rollout_fragment_length=10)
     config.update(CASES[case])
@@ -46,17 +44,14 @@ def record(case, out):
         found.update(named("weights", weights))
         chunks = [made_up(drawn, *chunk) for chunk in CHUNKS]
         for index, chunk in enumerate(chunks):
-            told = ("actions", "rewards", "action_logp", "action_dist_inputs")
-            found.update(named(f"chunk.{index}", {name: chunk[name] for name in told}))
-            found[f"chunk.{index}.obs"] = np.concatenate([chunk["obs"], chunk["new_obs"][-1:]])
-            found[f"chunk.{index}.done"] = chunk["dones"][-1]
+            found.update(steps_of(index, chunk))
         samples = SampleBatch.concat_samples([SampleBatch(chunk) for chunk in chunks])
         for number in (1, 2):
             told = policy.learn_on_batch(samples)["learner_stats"]
             numbers = {name: value for name, value in told.items() if name != "model"}
             found.update(named(f"told.{number}", numbers))
             found.update(named(f"after.{number}", policy.get_weights()))
-    np.savez_compressed(str(Path(out) / f"impala-{case}.npz"), **found)
+    return found
 
 
 def made_up(drawn, steps, done):
@@ -80,11 +75,5 @@ def made_up(drawn, steps, done):
     }
 
 
-def named(kind, arrays):
-    """Copies of arrays, by their kind and their names."""
-    return {f"{kind}.{name}": np.array(array) for name, array in arrays.items()}
-
-
 if __name__ == "__main__":
-    for each in CASES:
-        record(each, sys.argv[1])
+    record_all(record, CASES, "impala-")

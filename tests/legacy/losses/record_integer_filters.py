@@ -9,14 +9,12 @@ Usage: `python record_integer_filters.py OUT`, with the Python of an environment
     <case>.observed, .filtered     what it makes of observations then, learning nothing from them
 """
 
-import sys
-from pathlib import Path
-
 import gym
 import numpy as np
 from ray.rllib.agents.ppo import PPOTrainer, ppo
 from ray.rllib.agents.ppo.ppo_torch_policy import PPOTorchPolicy
 from ray.rllib.evaluation.rollout_worker import RolloutWorker
+from recording import save
 
 STEPS = 24
 FILTERS = {"conv_filters": [[4, [6, 6], 1]]}
@@ -77,4 +75,4 @@ def record(case):
 
 if __name__ == "__main__":
     found = {name: array for case in CASES for name, array in record(case).items()}
-    np.savez_compressed(str(Path(sys.argv[1]) / "integer_filters.npz"), **found)
+    save("integer_filters", found)

@@ -15,8 +15,6 @@ TensorFlow and TensorFlow Probability (it runs on Python 3.8). It writes `OUT/<c
     episode.*, steps.*          an agent's episode, and the rows that its postprocessing made of it
 """
 
-import sys
-from pathlib import Path
 from unittest import mock
 
 import gym
@@ -25,6 +23,7 @@ from ray.rllib.contrib.maddpg.maddpg import DEFAULT_CONFIG, before_learn_on_batc
 from ray.rllib.contrib.maddpg.maddpg_policy import MADDPGTFPolicy
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from ray.rllib.utils.framework import try_import_tf
+from recording import named, record_all
 from tensorflow_probability.python.distributions import relaxed_onehot_categorical
 
 tf1, _, _ = try_import_tf()
@@ -60,7 +59,7 @@ CASES = {
 }
 
 
-def record(case, out):
+def record(case):
     """Records one case."""
     agents, settings, own = CASES[case]
     random = np.random.RandomState(SEED)
@@ -101,7 +100,7 @@ def record(case, out):
             policy.update_target()
             found.update(named("after." + pid, weights_of(policy)))
         found.update(episode_of(policies["p0"], random))
-    np.savez_compressed(str(Path(out) / (case + ".npz")), **found)
+    return found
 
 
 def fixed_noise(pid, count, random, found):
@@ -166,11 +165,5 @@ def numbered(arrays):
     return {str(i): array for i, array in enumerate(arrays)}
 
 
-def named(kind, found):
-    """The same by longer names."""
-    return {kind + "." + name: np.asarray(value) for name, value in found.items()}
-
-
 if __name__ == "__main__":
-    for each in CASES:
-        record(each, sys.argv[1])
+    record_all(record, CASES)

@@ -41,6 +41,7 @@ from ray.rllib.agents.ppo.ppo_torch_policy import PPOTorchPolicy
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.rllib.policy.sample_batch import SampleBatch
 from ray.util.timer import _Timer
+from recording import draw_weights, named, record_all, save, steps_of
 
 SEED = 11
 #: How long each sequence is where a recurrent policy takes one step.
@@ -99,7 +100,7 @@ LSTM = {
 CHUNKS = ((17, False), (12, True), (20, False), (1, True))
 
 
-def record(case, out):
+def record(case):
     """Records one case."""
     actions, settings = CASES[case]
     config = dict(PPOTrainer.get_default_config(), framework="torch", num_gpus=0, num_workers=0)
@@ -108,20 +109,15 @@ def record(case, out):
     config["model"] = dict(config["model"], **(LSTM if recurrent else LAYERS))
     policy = PPOTorchPolicy(gym.spaces.Box(-2.0, 2.0, (4,), np.float32), actions, config)
     drawn = np.random.RandomState(7)
-    for weight in policy.model.parameters():  # its heads begin so small that no mistake would show
-        weight.data = torch.from_numpy(drawn.randn(*weight.shape).astype(np.float32) * 0.4)
+    draw_weights(drawn, policy.model)
     found = {f"config.{name}": repr(value) for name, value in {**PASSES, **settings}.items()}
     found.update(named("weights", policy.get_weights()))
     found["seed"] = SEED
     chunks = [made_up(policy, drawn, actions, *chunk) for chunk in CHUNKS]
     for index, chunk in enumerate(chunks):
-        names = ["actions", "rewards", "action_logp", "action_dist_inputs"]
-        names += ["state_out_0", "state_out_1"] if recurrent else []
         chunk["eps_id"] = chunk["unroll_id"] = np.full(len(chunk), index)
         chunk["agent_index"] = np.zeros(len(chunk), int)
-        found.update(named(f"chunk.{index}", {name: chunk[name] for name in names}))
-        found[f"chunk.{index}.obs"] = np.concatenate([chunk["obs"], chunk["new_obs"][-1:]])
-        found[f"chunk.{index}.done"] = chunk["dones"][-1]
+        found.update(steps_of(index, chunk))
 
     def sample(**_):
         """The same steps in each iteration, with what the critic expects by now."""
@@ -149,7 +145,7 @@ def record(case, out):
         found.update(named(f"after.{number}", policy.get_weights()))
     if config["num_gpus"]:
         found["offsets"] = np.reshape(offsets, (2, -1))
-    np.savez_compressed(str(Path(out) / f"ppo-{case}.npz"), **found)
+    return found
 
 
 def trainer_of(policy, config):
@@ -181,7 +177,7 @@ def trainer_of(policy, config):
 def made_up(policy, drawn, actions, steps, done):
     """A chunk of an episode, with what a policy adds while it samples."""
     obs = drawn.uniform(-2, 2, (steps + 1, 4)).astype(np.float32)
-    if actions is BOX:
+    if isinstance(actions, gym.spaces.Box):
         taken = drawn.randn(steps, 2).astype(np.float32)
     else:
         taken = drawn.randint(0, actions.n, steps)
@@ -229,7 +225,7 @@ def expected(policy, chunk):
         return policy.model.value_function().numpy()
 
 
-def record_minibatches(out):
+def record_minibatches():
     """Records which padded sequences the slices of a batch have."""
     drawn, found = np.random.RandomState(3), {}
     for index, (sequences, longest, size) in enumerate(((9, 5, 7), (20, 20, 100), (6, 4, 4))):
@@ -243,7 +239,7 @@ def record_minibatches(out):
             slices.append((taken[0], taken[-1] + 1) if len(taken) else (-1, -1))
         found.update({f"{index}.lengths": lengths, f"{index}.size": size})
         found[f"{index}.slices"] = np.array(slices)
-    np.savez_compressed(str(Path(out) / "minibatches.npz"), **found)
+    return found
 
 
 class Pair(MultiAgentEnv):
@@ -290,13 +286,7 @@ def record_agent_steps(out):
     Path(out, "agent_steps.json").write_text(json.dumps(told, sort_keys=True) + "\n")
 
 
-def named(kind, arrays):
-    """Copies of arrays (Ray gives its weights themselves), by their kind and their names."""
-    return {f"{kind}.{name}": np.array(array) for name, array in arrays.items()}
-
-
 if __name__ == "__main__":
-    record_minibatches(sys.argv[1])
+    save("minibatches", record_minibatches())
     record_agent_steps(sys.argv[1])
-    for each in sys.argv[2:] or CASES:
-        record(each, sys.argv[1])
+    record_all(record, CASES, "ppo-")

@@ -6,8 +6,6 @@ and torch. It writes `OUT/ppo-<case>.npz`, in the form of `record_ppo.py`;
 """
 
 import random
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import gym
@@ -17,6 +15,7 @@ from ray.rllib.agents.ppo import ppo
 from ray.rllib.agents.ppo.ppo_torch_policy import PPOTorchPolicy
 from ray.rllib.policy.sample_batch import SampleBatch
 from ray.rllib.utils.sgd import do_minibatch_sgd
+from recording import draw_weights, named, record_all, steps_of
 
 SEED = 11
 SEEN = gym.spaces.Box(-2.0, 2.0, (4,), np.float32)
@@ -52,7 +51,7 @@ TOLD = (
 )
 
 
-def record(case, out):
+def record(case):
     """Records one case."""
     actions, settings = CASES[case]
     config = dict(ppo.DEFAULT_CONFIG, use_pytorch=True, num_workers=0, **PASSES)
@@ -60,18 +59,14 @@ def record(case, out):
     config["model"] = dict(config["model"], **LAYERS)
     policy = PPOTorchPolicy(SEEN, actions, config)
     drawn = np.random.RandomState(7)
-    for weight in policy.model.parameters():  # its heads begin so small that no mistake would show
-        weight.data = torch.from_numpy(drawn.randn(*weight.shape).astype(np.float32) * 0.4)
+    draw_weights(drawn, policy.model)
     found = {f"config.{name}": repr(value) for name, value in {**PASSES, **settings}.items()}
     found.update(named("weights", policy.get_weights()))
     found["seed"] = SEED
     chunks = [made_up(drawn, actions, *told) for told in CHUNKS]
     for index, chunk in enumerate(chunks):
         chunk["action_dist_inputs"], chunk["action_logp"], _ = said(policy, chunk)
-        names = ("actions", "rewards", "action_logp", "action_dist_inputs")
-        found.update(named(f"chunk.{index}", {name: chunk[name] for name in names}))
-        found[f"chunk.{index}.obs"] = np.concatenate([chunk["obs"], chunk["new_obs"][-1:]])
-        found[f"chunk.{index}.done"] = chunk["dones"][-1]
+        found.update(steps_of(index, chunk))
     worker = SimpleNamespace(learn_on_batch=lambda batch: learn(policy, batch))
     for number in (1, 2):
         policy.on_global_var_update({"timestep": 50 * (number - 1)})
@@ -84,7 +79,7 @@ def record(case, out):
         policy.update_kl(told["kl"])
         found.update(named(f"told.{number}", {name: told[name] for name in TOLD}))
         found.update(named(f"after.{number}", policy.get_weights()))
-    np.savez_compressed(str(Path(out) / f"ppo-{case}.npz"), **found)
+    return found
 
 
 def learn(policy, batch):
@@ -121,11 +116,5 @@ def postprocessed(policy, chunk):
     return policy.postprocess_trajectory(SampleBatch({**chunk, "vf_preds": expected}))
 
 
-def named(kind, arrays):
-    """Copies of arrays, by their kind and their names."""
-    return {f"{kind}.{name}": np.array(array) for name, array in arrays.items()}
-
-
 if __name__ == "__main__":
-    for each in sys.argv[2:] or CASES:
-        record(each, sys.argv[1])
+    record_all(record, CASES, "ppo-")

@@ -15,8 +15,6 @@ A case holds, by name:
     acting.obs, acting.values   the model's values of the first chunk, a step at a time
 """
 
-import sys
-from pathlib import Path
 from unittest import mock
 
 import gym
@@ -26,6 +24,7 @@ from ray.rllib.agents.qmix import qmix_policy
 from ray.rllib.agents.qmix.qmix import DEFAULT_CONFIG
 from ray.rllib.models.preprocessors import get_preprocessor
 from ray.rllib.policy.sample_batch import SampleBatch
+from recording import draw_weights, named, record_all
 
 AGENTS, ACTIONS, SIZE, STATE = 2, 3, 4, 5
 OBS = gym.spaces.Box(-2.0, 2.0, (SIZE,), np.float32)
@@ -47,7 +46,7 @@ CASES = {
 CHUNKS = ((5, True), (2, True), (3, False), (1, True))
 
 
-def record(case, out):
+def record(case):
     """Records one case."""
     space, settings = CASES[case]
     config = dict(DEFAULT_CONFIG, num_gpus=0, num_workers=0)
@@ -60,9 +59,7 @@ def record(case, out):
     flatten = get_preprocessor(group)(group)
     actions = gym.spaces.Tuple([gym.spaces.Discrete(ACTIONS)] * AGENTS)
     policy = qmix_policy.QMixTorchPolicy(flatten.observation_space, actions, config)
-    for network in networks(policy).values():
-        for weight in network.parameters():
-            weight.data = torch.from_numpy(random.randn(*weight.shape).astype(np.float32) * 0.4)
+    draw_weights(random, *networks(policy).values())
     names = ["mixer", "mixing_embed_dim", "double_q", "gamma", "lr", "optim_alpha", "optim_eps"]
     found = {"config." + name: np.asarray(str(config[name])) for name in names}
     found["config.grad_clip"] = np.asarray(str(config["grad_norm_clipping"]))
@@ -98,7 +95,7 @@ def record(case, out):
     found.update(named("gradients", gradients))
     after = {n.replace("weights", "after", 1): w for n, w in weights(policy).items()}
     found.update({name: weight for name, weight in after.items() if name.startswith("after")})
-    np.savez_compressed(str(Path(out) / (case + ".npz")), **found)
+    return found
 
 
 def chunk_of(space, steps, random):
@@ -160,17 +157,9 @@ def weights(policy):
     found = {}
     for name, network in networks(policy).items():
         kind = "targets." if name.startswith("target_") else "weights."
-        for part, weight in network.state_dict().items():
-            full = kind + name.replace("target_", "") + "." + part
-            found[full] = weight.detach().numpy().copy()
+        found.update(named(kind + name.replace("target_", ""), network.state_dict()))
     return found
 
 
-def named(kind, found):
-    """The same by longer names."""
-    return {kind + "." + name: np.asarray(value) for name, value in found.items()}
-
-
 if __name__ == "__main__":
-    for each in CASES:
-        record(each, sys.argv[1])
+    record_all(record, CASES)

@@ -19,8 +19,6 @@ A case holds, by name:
                         `_add_to_underlying_buffer` of `MultiAgentReplayBuffer` cut it into
 """
 
-import sys
-from pathlib import Path
 from unittest import mock
 
 import gym
@@ -31,7 +29,7 @@ from ray.rllib.agents.dqn.r2d2 import R2D2_DEFAULT_CONFIG
 from ray.rllib.agents.dqn.r2d2_torch_policy import R2D2TorchPolicy, r2d2_loss
 from ray.rllib.policy.rnn_sequencing import timeslice_along_seq_lens_with_overlap
 from ray.rllib.policy.sample_batch import SampleBatch
-from record import named
+from recording import draw_weights, flat, gradients_of, named, pad, record_all
 from remembering import Remembering
 
 SEEN, ACTIONS, CELLS, STEPS = 4, 3, 5, 6
@@ -71,7 +69,7 @@ KEPT = (
 SEQUENCES = ((6, False), (6, True), (4, True), (3, False), (1, True))
 
 
-def record(case, out):
+def record(case):
     """Records one case."""
     config = dict(R2D2_DEFAULT_CONFIG, hiddens=[6])
     config.update(CASES[case], framework="torch", num_gpus=0, num_workers=0)
@@ -87,18 +85,15 @@ def record(case, out):
     space = gym.spaces.Box(-2.0, 2.0, (SEEN,), np.float32)
     policy = R2D2TorchPolicy(space, gym.spaces.Discrete(ACTIONS), config)
     target = policy.target_models[policy.model]
-    for model in (policy.model, target):
-        for weight in model.parameters():
-            made = random.randn(*weight.shape).astype(np.float32) * 0.5
-            weight.data = torch.from_numpy(made)
+    draw_weights(random, policy.model, target, scale=0.5)
     found = {"config." + name: np.asarray(str(config[name])) for name in KEPT.split()}
     found.update(named("weights", policy.get_weights()))
-    found.update(named("targets", {n: w.numpy() for n, w in target.state_dict().items()}))
+    found.update(named("targets", target.state_dict()))
     batch = made_up(random, STATES.get(case, [[CELLS]] * 2))
     found.update(named("batch", batch))
     found.update(learned(policy, batch))
     found.update(replayed(random, config))
-    np.savez_compressed(str(Path(out) / (case + ".npz")), **found)
+    return found
 
 
 def made_up(random, states):
@@ -114,26 +109,8 @@ def made_up(random, states):
             f"state_in_{i}": random.uniform(-1, 1, [count, *shape]).astype(np.float32)
             for i, shape in enumerate(states)
         },
-        "seq_lens": np.array([steps for steps, _ in SEQUENCES], np.int32),
     }
-    for row, (steps, done) in enumerate(SEQUENCES):
-        for name in ("obs", "actions", "rewards", "weights"):
-            batch[name][row, steps:] = 0
-        batch["dones"][row, steps - 1] = done
-    return batch
-
-
-def flat(batch):
-    """A batch as the old policies took it: `[B * T, …]`, but for states."""
-    made = {
-        name: part.copy()
-        if part.ndim == 1 or "state" in name
-        else part.reshape(-1, *part.shape[2:])
-        for name, part in batch.items()
-    }
-    made = SampleBatch(made)
-    made.zero_padded, made.max_seq_len = True, STEPS
-    return made
+    return pad(batch, SEQUENCES)
 
 
 def learned(policy, batch):
@@ -163,10 +140,7 @@ def learned_exactly(policy, batch, found):
     for name in ("total_loss", "mean_q", "min_q", "max_q", "mean_td_error"):
         found["loss." + name] = told[name].item()
     found["td_errors"] = told["td_error"].detach().numpy().copy()
-    names, weights = zip(*policy.model.named_parameters())  # noqa: B905 - Python 3.8
-    gradients = torch.autograd.grad(loss, weights, allow_unused=True)
-    made = {n: g for n, g in zip(names, gradients) if g is not None}  # noqa: B905
-    found.update(named("gradients", made))
+    found.update(gradients_of(loss, policy.model))
     policy.learn_on_batch(flat(batch))
     found.update(named("after", policy.get_weights()))
     return found
@@ -203,5 +177,4 @@ def replayed(random, config):
 
 
 if __name__ == "__main__":
-    for each in CASES:
-        record(each, sys.argv[1])
+    record_all(record, CASES)

@@ -23,6 +23,8 @@ from ray.rllib.agents.dqn.dqn_torch_policy import DQNTorchPolicy
 from ray.rllib.evaluation.rollout_worker import RolloutWorker
 from ray.rllib.execution.buffers.multi_agent_replay_buffer import MultiAgentReplayBuffer
 from ray.rllib.policy.sample_batch import SampleBatch
+from record_targets import Walk
+from recording import copied, save
 
 SEEN, ACTIONS = gym.spaces.Box(-100.0, 100.0, (2,), np.float32), gym.spaces.Discrete(3)
 #: The steps of each fragment, and whether its episode ended with it.
@@ -30,11 +32,15 @@ CHUNKS = ((4, False), (4, False), (3, True), (1, False), (4, True), (2, False))
 POLICY = "default_policy"
 
 
-def policy_of(**settings):
+def config_of(**settings):
     config = dict(dqn.DEFAULT_CONFIG)
     config.update(settings, framework="torch", num_gpus=0, num_workers=0)
     config["model"] = dict(config["model"], fcnet_hiddens=[4])
-    return DQNTorchPolicy(SEEN, ACTIONS, config)
+    return config
+
+
+def policy_of(**settings):
+    return DQNTorchPolicy(SEEN, ACTIONS, config_of(**settings))
 
 
 def chunk(drawn, index, steps, done):
@@ -61,8 +67,7 @@ def record_n_step():
     for n_step in (1, 3):
         policy = policy_of(n_step=n_step, gamma=0.5)
         for index, each in enumerate(chunks):
-            copied = SampleBatch({name: np.array(column) for name, column in each.items()})
-            made = policy.postprocess_trajectory(copied)
+            made = policy.postprocess_trajectory(SampleBatch(copied(each)))
             for name in ("obs", "actions", "rewards", "new_obs", "dones"):
                 found[f"{n_step}.{index}.{name}"] = np.array(made[name])
     return found
@@ -100,20 +105,6 @@ def record_priorities():
     return found
 
 
-class Walk(gym.Env):
-    """Says which step it is."""
-
-    observation_space, action_space = SEEN, ACTIONS
-
-    def reset(self):
-        self.at = 0
-        return np.zeros(2, np.float32)
-
-    def step(self, action):
-        self.at += 1
-        return np.full(2, self.at, np.float32), 1.0, self.at == 7, {}
-
-
 def record_epsilon():
     """Records epsilon at each step of a worker, as DQN's iteration tells it what was sampled."""
     exploration = {
@@ -122,11 +113,9 @@ def record_epsilon():
         "final_epsilon": 0.1,
         "epsilon_timesteps": 10,
     }
-    config = dict(dqn.DEFAULT_CONFIG, framework="torch", num_gpus=0, num_workers=0)
-    config["model"] = dict(config["model"], fcnet_hiddens=[4])
-    config["exploration_config"] = exploration
+    config = config_of(exploration_config=exploration)
     worker = RolloutWorker(
-        env_creator=lambda _: Walk(),
+        env_creator=lambda _: Walk({"discrete": True}),
         policy_spec=DQNTorchPolicy,
         policy_config=config,
         rollout_fragment_length=4,
@@ -150,8 +139,6 @@ def record_epsilon():
 
 if __name__ == "__main__":
     torch.manual_seed(7)
-    out = Path(sys.argv[1]) / "replay"
-    out.mkdir(exist_ok=True)
-    np.savez_compressed(str(out / "n-step.npz"), **record_n_step())
-    np.savez_compressed(str(out / "priorities.npz"), **record_priorities())
-    np.savez_compressed(str(out / "epsilon.npz"), **record_epsilon())
+    Path(sys.argv[1], "replay").mkdir(exist_ok=True)
+    for record in (record_n_step, record_priorities, record_epsilon):
+        save("replay/" + record.__name__[len("record_") :].replace("_", "-"), record())

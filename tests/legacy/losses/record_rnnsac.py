@@ -21,8 +21,6 @@ beside the observations when it judged the policy's own. `Repaired` does these t
 and nothing else. Actions are not drawn: each is `NOISE` standard deviations above its mean.
 """
 
-import sys
-from pathlib import Path
 from unittest import mock
 
 import gym
@@ -32,8 +30,7 @@ from ray.rllib.agents.sac import rnnsac_torch_policy
 from ray.rllib.agents.sac.rnnsac import DEFAULT_CONFIG
 from ray.rllib.agents.sac.rnnsac_torch_model import RNNSACTorchModel
 from ray.rllib.agents.sac.rnnsac_torch_policy import RNNSACTorchPolicy, actor_critic_loss
-from ray.rllib.policy.sample_batch import SampleBatch
-from record import named
+from recording import draw_weights, flat, gradients_of, named, pad, record_all
 
 SEEN, CELLS, STEPS, NOISE = 4, 5, 6, 0.7
 DISCRETE, BOX = gym.spaces.Discrete(3), gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
@@ -70,7 +67,7 @@ def not_drawn(normal, sample_shape=()):
 
 @mock.patch.object(torch.distributions.Normal, "rsample", not_drawn)
 @mock.patch.object(rnnsac_torch_policy, "RNNSACTorchModel", Repaired)
-def record(case, out):
+def record(case):
     """Records one case."""
     space, settings = CASES[case]
     config = dict(DEFAULT_CONFIG, framework="torch", num_gpus=0, num_workers=0, tau=0.3)
@@ -86,20 +83,16 @@ def record(case, out):
     random = np.random.RandomState(7)
     policy = RNNSACTorchPolicy(gym.spaces.Box(-2.0, 2.0, (SEEN,), np.float32), space, config)
     target = policy.target_models[policy.model]
-    for each in (policy.model, target):
-        for name, weight in each.named_parameters():
-            if name not in ("log_alpha", "target_entropy"):
-                made = random.randn(*weight.shape).astype(np.float32) * 0.4
-                weight.data = torch.from_numpy(made)
+    draw_weights(random, policy.model, target)
     found = {"config." + name: np.asarray(repr(config[name])) for name in KEPT.split()}
     found.update(named("weights", policy.get_weights()))
-    found.update(named("targets", {n: w.numpy() for n, w in target.state_dict().items()}))
+    found.update(named("targets", target.state_dict()))
     batch = made_up(random, space, config)
     found.update(named("batch", batch))
     found.update(learned(policy, batch, config))
     policy.update_target()
-    found.update(named("target_after", {n: w.numpy() for n, w in target.state_dict().items()}))
-    np.savez_compressed(str(Path(out) / (case + ".npz")), **found)
+    found.update(named("target_after", target.state_dict()))
+    return found
 
 
 def made_up(random, space, config):
@@ -117,37 +110,23 @@ def made_up(random, space, config):
         "rewards": random.uniform(-3, 6, shape).astype(np.float32),
         "dones": np.zeros(shape, bool),
         "weights": random.uniform(0.2, 1, (count, 1)).repeat(STEPS, 1).astype(np.float32),
-        "seq_lens": np.array([steps for steps, _ in SEQUENCES], np.int32),
     }
     for index in range(2 * (3 if config["twin_q"] else 2)):
         state = random.uniform(-1, 1, (count, CELLS))
         batch["state_in_" + str(index)] = state.astype(np.float32)
-    for row, (steps, done) in enumerate(SEQUENCES):
-        for name in ("obs", "new_obs", "actions", "rewards", "weights"):
-            batch[name][row, steps:] = 0
-        batch["dones"][row, steps - 1] = done
-    return batch
+    return pad(batch, SEQUENCES)
 
 
-def flat(batch):
-    """A batch as the old policies took it: `[B * T, …]`, but for states."""
-    made = {
-        name: part.copy()
-        if part.ndim == 1 or "state" in name
-        else part.reshape(-1, *part.shape[2:])
-        for name, part in batch.items()
-    }
-    for name in ("actions", "rewards"):
-        made["prev_" + name] = np.zeros_like(made[name])
-    made = SampleBatch(made)
-    made.zero_padded, made.max_seq_len = True, STEPS
-    return made
+def taken(batch):
+    """A batch as the old policies took it."""
+    before = {"prev_" + name: np.zeros_like(batch[name]) for name in ("actions", "rewards")}
+    return flat(dict(batch, **before))
 
 
 def learned(policy, batch, config):
     """What the losses of a batch are, and what one update makes of the weights."""
     model = policy.model
-    losses = actor_critic_loss(policy, model, None, policy._lazy_tensor_dict(flat(batch)))
+    losses = actor_critic_loss(policy, model, None, policy._lazy_tensor_dict(taken(batch)))
     critics = losses[1:-1]
     found = {
         "loss.actor_loss": losses[0].item(),
@@ -157,16 +136,12 @@ def learned(policy, batch, config):
     }
     parts = ["action_model", "q_net", *["twin_q_net"][: len(critics) - 1], "log_alpha"]
     for part, loss in zip(parts, losses):  # noqa: B905 - Python 3.8
-        weights = {n: w for n, w in model.named_parameters() if n.split(".")[0] == part}
-        how = {"allow_unused": True, "retain_graph": True}
-        made = torch.autograd.grad(loss, list(weights.values()), **how)
-        got = {n: g.numpy() for n, g in zip(weights, made) if g is not None}  # noqa: B905
-        found.update(named("gradients", got))
-    policy.learn_on_batch(flat(batch))
+        weights = [w for n, w in model.named_parameters() if n.split(".")[0] == part]
+        found.update(gradients_of(loss, model, weights))
+    policy.learn_on_batch(taken(batch))
     found.update(named("after", policy.get_weights()))
     return found
 
 
 if __name__ == "__main__":
-    for each in CASES:
-        record(each, sys.argv[1])
+    record_all(record, CASES)

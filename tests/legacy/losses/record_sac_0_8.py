@@ -5,15 +5,13 @@ torch (it runs on Python 3.7). It writes `OUT/sac-<case>.npz`, which hold what t
 `record_actor_critics.py` hold; `tests/unit/algorithms/test_actor_critics.py` compares.
 """
 
-import sys
-from pathlib import Path
-
 import gym
 import numpy as np
 import torch
 from ray.rllib.agents.sac import sac
 from ray.rllib.agents.sac.sac_torch_policy import SACTorchPolicy
 from ray.rllib.policy.sample_batch import SampleBatch
+from recording import draw_weights, named, record_all
 
 SEED = 11
 SEEN = gym.spaces.Box(-2.0, 2.0, (4,), np.float32)
@@ -25,7 +23,7 @@ CASES = {
 RATES = {f"{which}_learning_rate": 0.01 for which in ("actor", "critic", "entropy")}
 
 
-def record(case, out):
+def record(case):
     """Records one case."""
     actions, settings = CASES[case]
     config = dict(sac.DEFAULT_CONFIG, use_pytorch=True, num_gpus=0, num_workers=0)
@@ -38,9 +36,7 @@ def record(case, out):
     networks = {"weights": policy.model, "targets": policy.target_model}
     found = {f"config.{name}": repr(value) for name, value in settings.items()}
     for kind, network in networks.items():
-        for name, weight in network.named_parameters():
-            if name not in ("log_alpha", "target_entropy"):
-                weight.data = torch.from_numpy(drawn.randn(*weight.shape).astype(np.float32) * 0.4)
+        draw_weights(drawn, network)
         found.update(named(kind, network.state_dict()))
     taken = drawn.randint(0, 3, 16)
     if case == "continuous":
@@ -52,25 +48,18 @@ def record(case, out):
         "rewards": drawn.uniform(-4, 4, 16).astype(np.float32),
         "dones": drawn.uniform(size=16) < 0.3,
     }
-    found.update({f"batch.{name}": column for name, column in columns.items()})
-    found["batch.weights"] = np.ones(16, np.float32)
+    found.update(named("batch", dict(columns, weights=np.ones(16, np.float32))))
     for number in (1, 2):
         torch.manual_seed(SEED)
         told = policy.learn_on_batch(SampleBatch(columns))["learner_stats"]
         policy.update_target()
-        told = {name: np.array(value) for name, value in told.items()}
-        found.update({f"told.{number}.{n}": v for n, v in told.items() if np.size(v) == 1})
+        told = {n: np.array(v) for n, v in told.items() if np.size(v) == 1}
+        found.update(named(f"told.{number}", told))
         for kind, network in networks.items():
             place = "after" if kind == "weights" else "after_targets"
             found.update(named(f"{place}.{number}", network.state_dict()))
-    np.savez_compressed(str(Path(out) / f"sac-{case}.npz"), **found)
-
-
-def named(kind, arrays):
-    """Copies of tensors, by their kind and their names."""
-    return {f"{kind}.{name}": array.numpy().copy() for name, array in arrays.items()}
+    return found
 
 
 if __name__ == "__main__":
-    for each in CASES:
-        record(each, sys.argv[1])
+    record_all(record, CASES, "sac-")
