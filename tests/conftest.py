@@ -41,6 +41,19 @@ def pytest_runtest_logreport(report):
         print(f"\n{report.nodeid} ({report.when}): {report.longreprtext[-3000:]}", file=sys.stderr)
 
 
+@pytest.fixture
+def run(capsys):
+    """Runs the command line in this process; returns exit code, stdout and stderr."""
+    from rllib_compat.cli import main
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        return ended.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
 @pytest.fixture(autouse=True, scope="session")
 def stacks_have_no_lines_of_source():
     """Each of Ray's connectors asks for the whole stack, to look at its caller's arguments.

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -17,6 +15,7 @@ from rllib_compat.ray_versions import checkpoints, releases
 from tests.legacy.cases import all_cases, find, one_of_each
 from tests.legacy.networks import given_if_asked, given_of, read, recorded
 from tests.marks import CONVERSIONS, marked
+from tests.processes import start
 from tests.support import REFUSED
 from tests.trees import digest_tree
 
@@ -189,14 +188,8 @@ def test_a_target_that_is_there_is_refused_before_ray_does_anything(tmp_path):
 
 
 @pytest.mark.newest
-def test_the_demo_does_what_the_readme_says():
-    done = subprocess.run(
-        [sys.executable, "-m", "rllib_compat", "demo"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+def test_the_demo_does_what_the_readme_says(tmp_path):
+    done = start(tmp_path, "demo")
     assert done.returncode == 0, done.stderr
     assert "resumes training" in done.stdout
     assert "trained iteration 3" in done.stdout
@@ -205,23 +198,8 @@ def test_the_demo_does_what_the_readme_says():
 @pytest.mark.newest
 def test_convert_on_the_command_line_prints_the_proof_as_json(tmp_path):
     old = shutil.copytree(WORKER1.path, tmp_path / "old")
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "rllib_compat",
-            "convert",
-            str(old),
-            str(tmp_path / "new"),
-            "--json",
-            "--algorithm",  # its file does not tell; a guess would be a warning, and exit code 1
-            "PPO",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    # Its file does not tell the algorithm; a guess would be a warning, and exit code 1.
+    done = start(tmp_path, "convert", old, tmp_path / "new", "--json", "--algorithm", "PPO")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["largest_difference"] < 1e-5

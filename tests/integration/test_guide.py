@@ -1,12 +1,10 @@
 """What the guide's pages train, trains, and its commands on the bundled checkpoint print that."""
 
-import subprocess
-import sys
-
 import pytest
 
 from tests import docs
 from tests.integration.test_start_pages import commands, type_command
+from tests.processes import start_python
 
 pytestmark = [pytest.mark.ray, pytest.mark.newest, pytest.mark.nightly]
 
@@ -31,9 +29,7 @@ BLOCKS = [
 def test_a_block_that_trains_runs(block, tmp_path):
     script = tmp_path / "block.py"
     script.write_text(block.body)
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=300
-    )
+    done = start_python(tmp_path, script)
     assert done.returncode == 0, done.stderr[-2000:]
 
 

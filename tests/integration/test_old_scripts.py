@@ -1,41 +1,21 @@
 """Old scripts, unchanged, through `rllib-compat run`."""
 
 import json
-import os
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from rllib_compat.artifacts import verify
+from tests.processes import ROOT, start, start_python
 
 pytestmark = [pytest.mark.ray, pytest.mark.newest]
-
-ROOT = Path(__file__).parents[2]
-SCRIPTS = ROOT / "tests/scripts"
-
-
-def run(tmp_path, script, *args):
-    environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "rllib_compat", "run", str(script), *args]
-    return subprocess.run(
-        command,
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=550,
-        check=False,
-    )
 
 
 def test_what_an_environment_says_is_in_the_files_of_the_trial(tmp_path):
     own, results = tmp_path / "own", tmp_path / "results"
     own.mkdir()
-    done = run(tmp_path, SCRIPTS / "episode_data.py", str(results), str(own))
+    done = start(tmp_path, "run", ROOT / "tests/scripts/episode_data.py", results, own)
     assert done.returncode == 0, done.stderr
     said = sorted(line.strip() for file in own.iterdir() for line in file.open())
     files = sorted(results.rglob("diaries/*.json"))
@@ -55,16 +35,8 @@ def test_what_an_environment_says_is_in_the_files_of_the_trial(tmp_path):
 
 def example(tmp_path, name):
     """What an example of the guide prints, made small."""
-    environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "HOME": str(tmp_path)}
-    environment["PYTHONPATH"] = str(ROOT)
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "migration_guide/examples" / name), "2"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=550,
-        check=False,
-    )
+    script = ROOT / "migration_guide/examples" / name
+    done = start_python(tmp_path, script, 2, HOME=str(tmp_path))
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -117,7 +89,7 @@ def test_workers_have_the_examples_of_the_old_ray_that_is_named(tmp_path):
         archive.writestr("ray/rllib/examples/env/__init__.py", "")
         archive.writestr("ray/rllib/examples/env/simple_corridor.py", OLD_CORRIDOR)
     script.write_text(WITH_WORKERS)
-    done = run(tmp_path, "--old-ray", wheel.name, str(script))
+    done = start(tmp_path, "run", "--old-ray", wheel.name, script)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "another corridor\n"
 
@@ -127,7 +99,7 @@ def test_a_scripts_error_is_told_as_python_does(tmp_path):
     script.write_text(
         "import sys\nfrom ray.rllib.optimizers import AsyncReplayOptimizer as Replay\nReplay()\n"
     )
-    done = run(tmp_path, script)
+    done = start(tmp_path, "run", script)
     assert done.returncode == 1
     assert 'broken.py", line 3, in <module>' in done.stderr
     assert "cli/run.py" not in done.stderr
@@ -142,5 +114,5 @@ def test_a_script_gets_its_arguments_its_exit_code_and_modules_beside_it(tmp_pat
         "assert __name__ == '__main__' and beside.ENV is gym.Env\n"
         "print(sys.argv[1:])\nsys.exit(7)\n"
     )
-    done = run(tmp_path, script, "--stop-iters", "1")
+    done = start(tmp_path, "run", script, "--stop-iters", 1)
     assert (done.returncode, done.stdout) == (7, "['--stop-iters', '1']\n")

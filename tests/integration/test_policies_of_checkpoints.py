@@ -1,13 +1,11 @@
 """`Policy.from_checkpoint` in code of Ray 2.1 – 2.9: policies without an environment."""
 
-import os
-import subprocess
-import sys
 import textwrap
 
 import pytest
 
 from tests.legacy.cases import find
+from tests.processes import start
 
 pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
@@ -45,15 +43,7 @@ SCRIPT = textwrap.dedent(
 def test_policies_are_made_of_checkpoints(tmp_path):
     script = tmp_path / "serve.py"
     script.write_text(SCRIPT)
-    done = subprocess.run(
-        [sys.executable, "-m", "rllib_compat", "run", script, *PLACES],
-        cwd=tmp_path,
-        env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = start(tmp_path, "run", script, *PLACES)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.splitlines() == [
         "['pol_a', 'pol_b'] True True",

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import rllib_compat as compat
-from rllib_compat.cli import main
 from tests.marks import TRAINERS, marked
 
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
@@ -35,14 +34,8 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
-def call(*arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    return ended.value.code
-
-
 @pytest.mark.parametrize("name", marked(CASES, ["PPO", "SAC"]))
-def test_all_verbs_take_what_a_trainer_saved_without_a_question(name, home, capsys):
+def test_all_verbs_take_what_a_trainer_saved_without_a_question(name, home, run):
     trainer = getattr(compat, f"{name}Trainer")(config=CASES[name])
     try:
         trainer.train()
@@ -53,12 +46,12 @@ def test_all_verbs_take_what_a_trainer_saved_without_a_question(name, home, caps
         trainer.stop()
     # Code of Ray 1.13 and before names a file in it.
     named = saved / "algorithm_state.pkl" if name == "PPO" else saved
-    _call_verbs(named, "new", capsys)
-    assert call("plot", named, "--json") == 0
+    _call_verbs(named, "new", run)
+    assert run("plot", named, "--json")[0] == 0
 
 
 @pytest.mark.nightly
-def test_all_verbs_take_the_address_at_which_a_trainer_saved(home, capsys):
+def test_all_verbs_take_the_address_at_which_a_trainer_saved(home, run):
     memory, trainer = fsspec.filesystem("memory"), compat.PPOTrainer(config=CASES["PPO"])
     try:
         trainer.train()
@@ -71,7 +64,7 @@ def test_all_verbs_take_the_address_at_which_a_trainer_saved(home, capsys):
         assert all(np.array_equal(before[name], restored[name]) for name in before)
     finally:
         trainer.stop()
-    _call_verbs(saved, "memory://saved/new", capsys)
+    _call_verbs(saved, "memory://saved/new", run)
     loaded = compat.load(saved)
     try:
         assert loaded.iteration == 1
@@ -80,17 +73,15 @@ def test_all_verbs_take_the_address_at_which_a_trainer_saved(home, capsys):
     memory.rm("/saved", recursive=True)
 
 
-def _call_verbs(saved, new, capsys):
-    verbs = {
-        "inspect": ["inspect", saved],
-        "convert": ["convert", saved, new, "--to", "msgpack", "-n", 20],
-        "verify": ["verify", saved, new, "-n", 20],
-        "evaluate": ["evaluate", saved, "--steps", 10],
-    }
-    for verb, arguments in verbs.items():
-        code = call(*arguments)
-        told = capsys.readouterr()
-        assert code == 0, (verb, told.out, told.err)
+def _call_verbs(saved, new, run):
+    for arguments in (
+        ("inspect", saved),
+        ("convert", saved, new, "--to", "msgpack", "-n", 20),
+        ("verify", saved, new, "-n", 20),
+        ("evaluate", saved, "--steps", 10),
+    ):
+        code, *told = run(*arguments)
+        assert code == 0, (arguments, told)
     assert compat.load_policy(saved).policy_id == "default_policy"
 
 

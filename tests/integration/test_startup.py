@@ -1,12 +1,10 @@
 """A conversion must not start what it does not need: that takes longer than the conversion."""
 
-import subprocess
-import sys
-
 import pytest
 
 from tests.legacy.cases import find
 from tests.marks import marked
+from tests.processes import start, start_python
 from tests.security import planted
 
 SCRIPT = """
@@ -37,8 +35,7 @@ CASES = [
 @pytest.mark.newest
 @pytest.mark.parametrize("case", marked(CASES, CASES[:1]), ids=str)
 def test_a_conversion_starts_neither_ray_nor_torchs_compiler(case, tmp_path):
-    command = [sys.executable, "-c", SCRIPT, str(case.checkpoint), str(tmp_path / "new")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = start_python(tmp_path, "-c", SCRIPT, case.checkpoint, tmp_path / "new")
     assert done.returncode == 0, done.stderr
 
 
@@ -46,9 +43,8 @@ def test_a_conversion_starts_neither_ray_nor_torchs_compiler(case, tmp_path):
 @pytest.mark.newest
 def test_what_ray_says_about_its_own_old_parts_is_not_printed_with_the_report(tmp_path):
     gone = next(c for c in find(ray="0.8.5") if c.algorithm == "TD3" or c.algorithm == "DDPG")
-    command = [sys.executable, "-m", "rllib_compat", "convert", "--algorithm", gone.algorithm]
-    command += [str(gone.checkpoint), str(tmp_path / "new"), "--env", "Pendulum-v1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = ("--algorithm", gone.algorithm, "--env", "Pendulum-v1")
+    done = start(tmp_path, "convert", *told, gone.checkpoint, tmp_path / "new")
     assert (tmp_path / "new").is_dir(), done.stderr
     assert "DeprecationWarning" not in done.stdout + done.stderr
 

@@ -1,13 +1,11 @@
 """What strangers wrote for old Rays does here what it did there."""
 
 import json
-import os
-import subprocess
-import sys
 from itertools import groupby
 
 import pytest
 
+from tests.processes import start
 from tests.strangers.cases import CASES, FOLDER, outcome
 
 pytestmark = [pytest.mark.ray, pytest.mark.newest]
@@ -32,18 +30,7 @@ def groups():
 def play(folder, scripts):
     """What scripts have noted, run as old code in one process with one Ray."""
     out = folder / "facts.json"
-    command = [sys.executable, "-m", "rllib_compat", "run", str(FOLDER / "play.py"), str(out)]
-    environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1"}
-    environment["PYTHONPATH"] = str(FOLDER.parents[1])
-    done = subprocess.run(
-        [*command, *scripts],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=550,
-        check=False,
-    )
+    done = start(folder, "run", FOLDER / "play.py", out, *scripts)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(out.read_text())
 

@@ -1,14 +1,13 @@
 """Custom models of TensorFlow train with it, as long as the installed Ray can."""
 
 import json
-import subprocess
-import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "scripts" / "tensorflow_models.py"
+from tests.processes import ROOT, start
+
+SCRIPT = ROOT / "tests/scripts/tensorflow_models.py"
 
 pytestmark = [
     pytest.mark.ray,
@@ -21,8 +20,7 @@ pytestmark = [
 @pytest.mark.slow("five trainers in a process of their own, each twice")
 @pytest.mark.parametrize("framework", ["tf", "tf2"])
 def test_models_of_tensorflow_train_are_saved_restored_and_act(framework, tmp_path):
-    command = [sys.executable, "-m", "rllib_compat", "run", SCRIPT, framework]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=500)
+    done = start(tmp_path, "run", SCRIPT, framework)
     rows = [row.removeprefix("FOUND ") for row in done.stdout.splitlines() if "FOUND" in row]
     found = {name: facts for row in rows for name, facts in json.loads(row).items()}
     assert set(found) == {"PPO", "LSTM", "distribution", "DQN", "SAC"}, done.stderr[-3000:]

@@ -16,7 +16,7 @@ import yaml
 from packaging.version import Version
 
 from rllib_compat import Given, convert, inspect
-from rllib_compat.cli import main, output
+from rllib_compat.cli import output
 from rllib_compat.config import read_experiments
 from rllib_compat.errors import (
     BudgetExceededError,
@@ -95,16 +95,13 @@ def test_pipes_links_and_devices_in_place_of_files_are_not_opened(layout, tmp_pa
 
 
 @pytest.mark.parametrize("ending", ["json", "yaml", "pkl"])
-def test_a_config_that_is_a_pipe_or_a_device_is_not_waited_for(ending, tmp_path, capsys):
+def test_a_config_that_is_a_pipe_or_a_device_is_not_waited_for(ending, tmp_path, run):
     os.mkfifo(tmp_path / f"a.{ending}")
     (tmp_path / f"b.{ending}").symlink_to("/dev/zero")
     for name in "ab":
         with pytest.raises(ConfigError):
             read_experiments(str(tmp_path / f"{name}.{ending}"))
-        with pytest.raises(SystemExit) as done:
-            main(["inspect", "x", "--config", str(tmp_path / f"{name}.{ending}")])
-        assert done.value.code == 2
-    capsys.readouterr()
+        assert run("inspect", "x", "--config", tmp_path / f"{name}.{ending}")[0] == 2
 
 
 # --- targets
@@ -252,13 +249,11 @@ def assert_harmless(text):
 
 
 @pytest.mark.parametrize("options", [[], ["-v"], ["--globals"], ["--json"]])
-def test_text_of_a_file_neither_steers_a_terminal_nor_starts_a_line(options, tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        main(["inspect", str(hostile(tmp_path)), *options])
-    told = capsys.readouterr()
-    assert "[red]" in told.out  # shown, and not obeyed
-    assert_harmless(told.out)
-    assert_harmless(told.err)
+def test_text_of_a_file_neither_steers_a_terminal_nor_starts_a_line(options, tmp_path, run):
+    _, out, err = run("inspect", hostile(tmp_path), *options)
+    assert "[red]" in out  # shown, and not obeyed
+    assert_harmless(out)
+    assert_harmless(err)
 
 
 def test_nor_does_it_in_errors_logs_and_reports(tmp_path, caplog, capsys):
@@ -351,20 +346,17 @@ def test_a_yaml_file_costs_little_and_makes_no_object(bomb, tmp_path):
 @pytest.mark.parametrize(
     "text", ['{"x": ' + "[" * 100_000, '{"x": 1e999, "y": ' + "9" * 5000 + "}", "["]
 )
-def test_a_json_file_that_is_none_is_an_error(text, tmp_path, capsys):
+def test_a_json_file_that_is_none_is_an_error(text, tmp_path, run):
     file = tmp_path / "x.json"
     file.write_text(text)
     with pytest.raises(ConfigError):
         read_experiments(str(file))
     for given in (str(file), text):
-        with pytest.raises(SystemExit) as done:
-            main(["inspect", "x", "--config", given])
-        assert done.value.code == 2
-    capsys.readouterr()
+        assert run("inspect", "x", "--config", given)[0] == 2
 
 
 @pytest.mark.parametrize("ending", ["json", "yaml", "pkl"])
-def test_a_config_file_is_translated_and_nothing_of_it_runs(ending, tmp_path, capsys):
+def test_a_config_file_is_translated_and_nothing_of_it_runs(ending, tmp_path, run):
     for number, text in enumerate(payloads.TEXTS.values()):
         config = dict.fromkeys(payloads.KEYS, text)
         config["evaluation_config"] = dict(config)
@@ -373,13 +365,9 @@ def test_a_config_file_is_translated_and_nothing_of_it_runs(ending, tmp_path, ca
             file.write_bytes(dumps({**config, "x": payloads.Call(), "callbacks": payloads.Call()}))
         else:
             file.write_text(json.dumps(config))  # JSON is YAML
-        with (
-            watched(tmp_path / "code", tmp_path / "out") as seen,
-            pytest.raises(SystemExit),
-        ):
-            main(["config", str(file), "--algorithm", "DQN", "--on-unknown", "pass"])
+        with watched(tmp_path / "code", tmp_path / "out") as seen:
+            run("config", file, "--algorithm", "DQN", "--on-unknown", "pass")
         seen.assert_clean()
-        capsys.readouterr()
 
 
 # --- one budget, to the last write

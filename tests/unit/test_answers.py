@@ -6,23 +6,10 @@ import shutil
 import pytest
 import yaml
 
-from rllib_compat.cli import main
 from tests.legacy.cases import find
 
 ASKED = {"a2c-tf-cont": "algorithm", "ppo-tf-cont": "action-space", "ppo-tf-linear": "action-space"}
 CASES = {case.path.name: case for case in find(ray="0.8.5")}
-
-
-@pytest.fixture
-def run(capsys):
-    """Runs the command line in this process; returns exit code, stdout and stderr."""
-
-    def call(*args):
-        with pytest.raises(SystemExit) as done:
-            main([str(arg) for arg in args])
-        return done.value.code or 0, *capsys.readouterr()
-
-    return call
 
 
 @pytest.fixture

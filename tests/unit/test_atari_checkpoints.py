@@ -12,7 +12,6 @@ import pytest
 import rllib_compat as compat
 from rllib_compat import Given
 from rllib_compat.adapters import EnvSettings, adapt_env, make_env
-from rllib_compat.cli import main
 from rllib_compat.conversion.config import read_stored_env
 from rllib_compat.errors import CheckpointError
 from rllib_compat.formats import load_pickle
@@ -32,12 +31,10 @@ def _game(monkeypatch):
     gymnasium.register(NAME, lambda **_: Game(lost=(41, 90), end=131), disable_env_checker=True)
 
 
-def evaluate(path, folder, *more):
+def evaluate(run, path, folder, *more):
     """What `evaluate` saw and did in 40 steps."""
     out = folder / "steps.pkl"
-    with pytest.raises(SystemExit) as done:
-        main(["evaluate", str(path), *more, "--no-explore", "--steps", "40", "--out", str(out)])
-    assert not done.value.code
+    assert run("evaluate", path, *more, "--no-explore", "--steps", 40, "--out", out)[0] == 0
     steps = [step for episode in pickle.loads(out.read_bytes()) for step in episode]
     return {
         "seen": [digest(step[0]) for step in steps],
@@ -53,14 +50,12 @@ def recorded(ray):
 
 
 @pytest.mark.parametrize("ray", marked(OLD, ["1.13.0"]))
-def test_an_old_policy_plays_as_it_did_before_and_after_its_conversion(ray, tmp_path):
+def test_an_old_policy_plays_as_it_did_before_and_after_its_conversion(ray, tmp_path, run):
     old, new = OLD[ray] / "checkpoint-1", tmp_path / "new"
-    assert evaluate(old, tmp_path, "--run", "PPO", "--env", NAME) == recorded(ray)
-    with pytest.raises(SystemExit) as done:
-        main(["convert", str(old), str(new), "--algorithm", "PPO", "--env", NAME])
-    assert not done.value.code
-    assert evaluate(new, tmp_path) == recorded(ray)
-    assert evaluate(new, tmp_path, "--env", NAME) == recorded(ray)
+    assert evaluate(run, old, tmp_path, "--run", "PPO", "--env", NAME) == recorded(ray)
+    assert run("convert", old, new, "--algorithm", "PPO", "--env", NAME)[0] == 0
+    assert evaluate(run, new, tmp_path) == recorded(ray)
+    assert evaluate(run, new, tmp_path, "--env", NAME) == recorded(ray)
     assert b"_make_skeleton_class" not in (new / "class_and_ctor_args.pkl").read_bytes()
     for env in (None, NAME):
         with startup.without_cluster():
@@ -75,16 +70,14 @@ GAMES = ["PongNoFrameskip-v4", "PongDeterministic-v4", "ALE/Pong-v5"]
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", GAMES)
-def test_a_real_game_is_the_same_at_every_verb(name, tmp_path):
+def test_a_real_game_is_the_same_at_every_verb(name, tmp_path, run):
     """Each begins it by the same seed, and the policy of the same actions."""
     pytest.importorskip("ale_py")
     old, new = OLD["1.13.0"] / "checkpoint-1", tmp_path / "new"
-    first = evaluate(old, tmp_path, "--run", "PPO", "--env", name, "--seed", "3")
+    first = evaluate(run, old, tmp_path, "--run", "PPO", "--env", name, "--seed", "3")
     assert len(set(first["seen"])) > 20
-    with pytest.raises(SystemExit) as done:
-        main(["convert", str(old), str(new), "--algorithm", "PPO", "--env", name])
-    assert not done.value.code
-    assert evaluate(new, tmp_path, "--seed", "3") == first
+    assert run("convert", old, new, "--algorithm", "PPO", "--env", name)[0] == 0
+    assert evaluate(run, new, tmp_path, "--seed", "3") == first
     with startup.without_cluster():
         algorithm = compat.load(new, num_env_runners=0)
         space = algorithm.env_runner.env.single_observation_space

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from rllib_compat import Inspection
-from rllib_compat.cli import main, options, output
+from rllib_compat.cli import options, output
 from rllib_compat.formats import read_checkpoint
 from rllib_compat.neutral import Report, Severity, Verdict
 from tests.legacy.cases import find, one_of_each
@@ -25,28 +25,6 @@ from tests.marks import marked
 
 CASE = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
 CUSTOM = next(c for c in find(algorithm="PPO") if c.variant == "custommodel" and c.ray >= "2.0")
-
-
-@pytest.fixture
-def run(capsys):
-    """Runs the command line in this process; returns exit code, stdout and stderr."""
-
-    def call(*args):
-        with pytest.raises(SystemExit) as done:
-            main([str(arg) for arg in args])
-        out, err = capsys.readouterr()
-        return done.value.code or 0, out, err
-
-    return call
-
-
-@pytest.mark.parametrize(
-    "verb", ["config", "convert", "demo", "evaluate", "inspect", "train", "verify"]
-)
-def test_every_verb_has_help_with_examples(run, verb):
-    code, out, _ = run(verb, "--help")
-    assert code == 0
-    assert "Examples:" in out
 
 
 def test_the_group_lists_its_verbs_and_exit_codes(run):

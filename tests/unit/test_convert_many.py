@@ -12,7 +12,6 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from rllib_compat.cli import main
 from rllib_compat.conversion import convert_folder, convert_many, find_jobs, run_in_processes
 from rllib_compat.errors import TargetExistsError, UnknownLayoutError
 from tests.legacy.cases import find
@@ -154,10 +153,10 @@ def test_two_runs_do_not_write_into_one_folder(results, tmp_path):
 
 
 def test_an_interrupt_sums_up_and_the_same_command_converts_the_rest(
-    results, tmp_path, monkeypatch, capsys
+    results, tmp_path, monkeypatch, run
 ):
     shutil.rmtree(results / "PPO_b/checkpoint_3")
-    command = ["convert", "--recursive", "--to", "msgpack", str(results), str(tmp_path / "new")]
+    command = ("convert", "--recursive", "--to", "msgpack", results, tmp_path / "new")
 
     def interrupted(*args, **options):
         yield next(many(*args, **options))
@@ -165,18 +164,14 @@ def test_an_interrupt_sums_up_and_the_same_command_converts_the_rest(
 
     many = convert_many.convert_many
     monkeypatch.setattr(convert_many, "convert_many", interrupted)
-    assert exit_code(command) == 2
-    *_, last = capsys.readouterr().out.splitlines()
+    code, out, _ = run(*command)
+    assert code == 2
+    last = out.splitlines()[-1]
     assert last == "next: run the same command again, which converts the rest"
     monkeypatch.undo()
-    assert exit_code(command) == 0
-    assert capsys.readouterr().out.startswith("2 converted, 1 already converted")
-
-
-def exit_code(command):
-    with pytest.raises(SystemExit) as ended:
-        main(command)
-    return ended.value.code or 0
+    code, out, _ = run(*command)
+    assert code == 0
+    assert out.startswith("2 converted, 1 already converted")
 
 
 def test_what_takes_too_long_costs_only_itself():

@@ -6,8 +6,10 @@ import html
 import importlib
 import json
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -70,11 +72,9 @@ def test_options_in_the_text_exist(document: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_help_with_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        cli.main([verb, "--help"])
-    assert end.value.code == 0
-    told = capsys.readouterr().out
+def test_every_verb_has_help_with_examples(verb: str, run: Callable[..., Any]) -> None:
+    code, told, _ = run(verb, "--help")
+    assert code == 0
     examples = [line.split() for line in told.splitlines() if line.startswith("    rllib-compat ")]
     assert examples
     assert [wrong(words) for words in examples] == [[]] * len(examples)

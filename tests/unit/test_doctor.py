@@ -7,7 +7,6 @@ from importlib import metadata
 
 import pytest
 
-from rllib_compat.cli import main as command_line
 from rllib_compat.neutral import install_command
 from tests.docs import ROOT
 
@@ -77,18 +76,13 @@ class _Extras:
         return ["ray", "onnx"]
 
 
-def run(capsys):
-    with pytest.raises(SystemExit) as ended:
-        command_line(["doctor", "--json"])
-    return ended.value.code, json.loads(capsys.readouterr().out)
-
-
 LIGHT = {"rllib-compat": "0.2.0", "click": "8.1.7", "numpy": "2.1.0"}
 
 
-def test_a_light_install_is_sound_and_says_what_it_does(installed, capsys):
+def test_a_light_install_is_sound_and_says_what_it_does(installed, run):
     installed(**LIGHT)
-    code, told = run(capsys)
+    code, out, _ = run("doctor", "--json")
+    told = json.loads(out)
     assert code == 0
     assert told["faults"] == []
     assert [use for use, works in told["works"].items() if works] == [
@@ -96,29 +90,28 @@ def test_a_light_install_is_sound_and_says_what_it_does(installed, capsys):
     ]
 
 
-def test_half_an_extra_and_an_old_ray_are_told_with_the_command(installed, capsys):
+def test_half_an_extra_and_an_old_ray_are_told_with_the_command(installed, run):
     installed(**LIGHT, ray="2.9.3")
-    code, told = run(capsys)
+    code, out, _ = run("doctor", "--json")
     assert code == 1
-    old, torch = told["faults"]
+    old, torch = json.loads(out)["faults"]
     assert old == f"ray 2.9.3 is installed, and >=2.40 is needed: {install_command('ray')}"
     assert torch == f"torch is not installed, and >=2.0 is needed: {install_command('ray')}"
 
 
-def test_a_ray_newer_than_the_tested_ones_works_and_is_told(installed, capsys):
+def test_a_ray_newer_than_the_tested_ones_works_and_is_told(installed, run):
     installed(**LIGHT, ray="3.1.0", torch="2.9")
-    code, told = run(capsys)
+    code, out, _ = run("doctor", "--json")
+    told = json.loads(out)
     assert code == 1
     assert told["faults"] == ["Ray 3.1.0 is newer than those that were tested (2.40 to 2.60)"]
     assert told["works"]["convert, verify, Trainer, load, train, evaluate, demo, run"]
 
 
-def test_files_without_an_installation_are_told_apart(installed, capsys):
+def test_files_without_an_installation_are_told_apart(installed, run):
     installed()
-    with pytest.raises(SystemExit) as ended:
-        command_line(["doctor"])
-    assert ended.value.code == 2
-    assert "pip install ." in capsys.readouterr().err
+    code, _, err = run("doctor")
+    assert (code, "pip install ." in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ import shelve
 import shutil
 import sys
 import textwrap
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from rllib_compat.cli import main
 from rllib_compat.errors import LegacyEnvError
 from rllib_compat.neutral.spaces import Discrete
 from rllib_compat.runtime.placeholders import placeholder_env
@@ -60,21 +60,14 @@ class Walk(gymnasium.Env):
 
 
 @pytest.fixture
-def evaluate(capsys, tmp_path, monkeypatch):
+def evaluate(run, tmp_path, monkeypatch):
     """Runs the verb where `walk:Walk` can be imported; returns exit code, stdout and stderr."""
     (tmp_path / "walk.py").write_text(textwrap.dedent(ENV))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     # A job that another test ran in this process has named its own folder.
     monkeypatch.setattr("rllib_compat.cli.named_modules._finder.folder", None)
-
-    def call(*args):
-        with pytest.raises(SystemExit) as done:
-            main(["evaluate", *map(str, args)])
-        out, err = capsys.readouterr()
-        return done.value.code or 0, out, err
-
-    yield call
+    yield partial(run, "evaluate")
     sys.modules.pop("walk", None)
 
 
@@ -245,10 +238,8 @@ def test_flags_without_a_meaning_say_so(evaluate):
     assert "--local-mode: ignored" in err
 
 
-def test_rollout_is_the_same_verb(capsys):
-    with pytest.raises(SystemExit):
-        main(["rollout", "--help"])
-    assert "--track-progress" in capsys.readouterr().out
+def test_rollout_is_the_same_verb(run):
+    assert "--track-progress" in run("rollout", "--help")[1]
 
 
 def test_a_class_that_only_a_checkpoint_names_is_not_imported_and_the_option_names_it():

@@ -14,7 +14,6 @@ import zipfile
 import msgpack
 import pytest
 
-from rllib_compat.cli import main
 from rllib_compat.errors import BudgetExceededError, UnknownLayoutError
 from rllib_compat.formats import Handling, list_globals
 from rllib_compat.neutral import Budget
@@ -188,18 +187,12 @@ def test_there_has_to_be_something(tmp_path):
         list_globals(tmp_path / "nothing")
 
 
-def call(capsys, *args):
-    with pytest.raises(SystemExit) as done:
-        main([str(arg) for arg in args])
-    return done.value.code or 0, *capsys.readouterr()
-
-
-def test_the_command_shows_a_table_and_json(tmp_path, capsys):
+def test_the_command_shows_a_table_and_json(tmp_path, run):
     old = payloads.v0_1(tmp_path / "old", call="outer")
-    code, out, _ = call(capsys, "inspect", "--globals", old)
+    code, out, _ = run("inspect", "--globals", old)
     assert code == 0
     assert CALLED in out
-    code, out, _ = call(capsys, "inspect", "--globals", "--json", old)
+    code, out, _ = run("inspect", "--globals", "--json", old)
     told = json.loads(out)
     assert told["policies"]
     (row,) = [row for row in told["globals"] if row["name"] == CALLED]
@@ -208,20 +201,20 @@ def test_the_command_shows_a_table_and_json(tmp_path, capsys):
     assert old.read_bytes()[row["offset"] :].startswith(b"cstranger_code\ntouch\n")
 
 
-def test_names_are_told_of_what_can_not_be_read_at_all(tmp_path, capsys):
+def test_names_are_told_of_what_can_not_be_read_at_all(tmp_path, run):
     (tmp_path / "checkpoint-1").write_bytes(dumps({"worker": Call()}))
-    code, out, err = call(capsys, "inspect", "--globals", tmp_path)
+    code, out, err = run("inspect", "--globals", tmp_path)
     assert code == 2
     assert CALLED in out
     assert "error:" in err
-    code, out, _ = call(capsys, "inspect", "--globals", "--json", tmp_path)
+    code, out, _ = run("inspect", "--globals", "--json", tmp_path)
     assert code == 2
     assert [row["name"] for row in json.loads(out)["globals"]] == [CALLED]
 
 
-def test_without_the_option_nothing_of_it_is_printed(tmp_path, capsys):
+def test_without_the_option_nothing_of_it_is_printed(tmp_path, run):
     old = payloads.v0_1(tmp_path / "old")
-    assert "globals" not in json.loads(call(capsys, "inspect", "--json", old)[1])
+    assert "globals" not in json.loads(run("inspect", "--json", old)[1])
 
 
 def test_it_needs_neither_ray_nor_torch(tmp_path):

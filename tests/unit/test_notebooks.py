@@ -1,13 +1,10 @@
 """Old notebooks are run and upgraded as old scripts are."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from rllib_compat.cli import main
+from tests.processes import start
 
 CELLS = [
     "%matplotlib inline\n!pip install ray==0.8.5\nimport gym",
@@ -41,25 +38,10 @@ def code(path):
     return ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
 
 
-def upgrade(*args):
-    with pytest.raises(SystemExit) as ended:
-        main(["upgrade", *map(str, args)])
-    return ended.value.code
-
-
-def run(folder, *args):
-    root = str(Path(__file__).parents[2])
-    command = [sys.executable, "-m", "rllib_compat", *args]
-    environment = {"PYTHONPATH": root, "PATH": "/usr/bin"}
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-
-
 @pytest.mark.parametrize("as_lines", [True, False])
 def test_cells_are_run_and_what_ipython_alone_reads_is_named(tmp_path, as_lines):
     (tmp_path / "old.ipynb").write_text(notebook(CELLS, as_lines))
-    done = run(tmp_path, "run", "old.ipynb")
+    done = start(tmp_path, "run", "old.ipynb")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "True\n('\\n%no magic\\n', None, '__main__')\n"
     assert [line.split(": ", 1)[1] for line in done.stderr.splitlines()] == [
@@ -73,49 +55,50 @@ def test_cells_are_run_and_what_ipython_alone_reads_is_named(tmp_path, as_lines)
 
 def test_an_error_names_the_cell_and_shows_the_line(tmp_path):
     (tmp_path / "old.ipynb").write_text(notebook(["x = 1", "# so\nx.gone"]))
-    done = run(tmp_path, "run", "old.ipynb")
+    done = start(tmp_path, "run", "old.ipynb")
     assert done.returncode == 1
     assert 'old.ipynb, cell 2", line 2' in done.stderr
     assert "x.gone" in done.stderr
 
 
 @pytest.mark.parametrize("as_lines", [True, False])
-def test_an_upgrade_changes_old_code_alone(tmp_path, as_lines):
+def test_an_upgrade_changes_old_code_alone(tmp_path, run, as_lines):
     path = tmp_path / "old.ipynb"
     path.write_text(notebook(CELLS, as_lines))
-    assert upgrade(path) == 0
+    assert run("upgrade", path)[0] == 0
     expected = [CELLS[0].replace("import gym", "from rllib_compat import gym"), *CELLS[1:]]
     assert code(path) == expected
     assert path.read_text() == notebook(expected, as_lines)
 
 
-def test_cells_use_what_earlier_ones_import(tmp_path, capsys):
+def test_cells_use_what_earlier_ones_import(tmp_path, run):
     path = tmp_path / "old.ipynb"
     cells = [
         "import ray.rllib.agents.ppo as ppo",
         "config = {'num_workers': 0}\nagent = ppo.PPOTrainer(config, env='CartPole-v0')",
     ]
     path.write_text(notebook(cells))
-    assert upgrade("--to", "native", tmp_path) == 1
-    assert "cell 2: the config" in " ".join(capsys.readouterr().out.split())
+    status, out, _ = run("upgrade", "--to", "native", tmp_path)
+    assert status == 1
+    assert "cell 2: the config" in " ".join(out.split())
     imports, config = code(path)
     assert imports == "from ray.rllib.algorithms import ppo"
     assert "# TODO(rllib-compat: trainers)" in config
 
 
-def test_notebooks_of_nbformat_3(tmp_path):
+def test_notebooks_of_nbformat_3(tmp_path, run):
     path = tmp_path / "old.ipynb"
     cell = {"cell_type": "code", "input": ["import gym\n", "1 + 1"], "outputs": []}
     path.write_text(json.dumps({"worksheets": [{"cells": [cell]}], "nbformat": 3}))
-    assert run(tmp_path, "run", "old.ipynb").stdout == "2\n"
-    assert upgrade(path) == 0
+    assert start(tmp_path, "run", "old.ipynb").stdout == "2\n"
+    assert run("upgrade", path)[0] == 0
     (sheet,) = json.loads(path.read_text())["worksheets"]
     assert sheet["cells"][0]["input"] == ["from rllib_compat import gym\n", "1 + 1"]
 
 
 @pytest.mark.parametrize("text", ["[]", '{"cells": [1]}', '{"cells": []}', "{", "null"])
-def test_what_is_no_notebook_says_so(tmp_path, capsys, text):
+def test_what_is_no_notebook_says_so(tmp_path, run, text):
     path = tmp_path / "old.ipynb"
     path.write_text(text)
-    assert upgrade(path) == 2
-    assert "old.ipynb" in capsys.readouterr().err
+    status, _, err = run("upgrade", path)
+    assert (status, "old.ipynb" in err) == (2, True)

@@ -1,14 +1,11 @@
 """Modules that a command line names are old code, and say themselves what fails in them."""
 
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from rllib_compat import legacy
-from rllib_compat.cli import main
+from tests.processes import start
 
 legacy.deactivate()
 
@@ -27,22 +24,9 @@ CONFIG = dict(DEFAULT_CONFIG, env=Walk, callbacks=DefaultCallbacks, sgd_minibatc
 """
 
 
-def run(folder, *args):
-    root = str(Path(__file__).parents[2])
-    command = [sys.executable, "-m", "rllib_compat", *map(str, args)]
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env={"PYTHONPATH": root, "PATH": "/usr/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def test_a_config_is_computed_by_old_code(tmp_path):
     (tmp_path / "old.py").write_text(OLD)
-    done = run(tmp_path, "config", "old.py:CONFIG", "--algorithm", "PPO")
+    done = start(tmp_path, "config", "old.py:CONFIG", "--algorithm", "PPO")
     assert "minibatch_size=32" in done.stdout, done.stderr
 
 
@@ -53,12 +37,11 @@ VERBS = [
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=[verb[0] for verb in VERBS])
-def test_what_fails_in_a_module_is_said(tmp_path, monkeypatch, capsys, verb):
+def test_what_fails_in_a_module_is_said(tmp_path, monkeypatch, run, verb):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "broken.py").write_text("import gym\nfrom no_such_package import Env\n")
-    with pytest.raises(SystemExit, match="2"):
-        main([word.format("broken") for word in verb])
-    told = capsys.readouterr().err
+    code, _, told = run(*(word.format("broken") for word in verb))
+    assert code == 2
     assert "No module named 'no_such_package'" in told
     assert "broken.py:2" in told
     assert not legacy.is_active()
@@ -72,10 +55,10 @@ def test_an_installed_package_of_old_code_is_named(tmp_path):
         "import sys\nsys.path.insert(0, 'site-packages')\nimport their_package\n"
         "print(their_package.PPOTrainer.__name__)\n"
     )
-    done = run(tmp_path, "run", "old.py")
+    done = start(tmp_path, "run", "old.py")
     assert done.returncode == 1
     assert "run --package their_package" in done.stderr
-    assert run(tmp_path, "run", "--package", "their_package", "old.py").stdout == "PPOTrainer\n"
+    assert start(tmp_path, "run", "--package", "their_package", "old.py").stdout == "PPOTrainer\n"
 
 
 def test_a_gym_that_is_too_new_for_an_installed_package_is_named(tmp_path):
@@ -93,13 +76,13 @@ def test_a_gym_that_is_too_new_for_an_installed_package_is_named(tmp_path):
     (tmp_path / "old.py").write_text(
         "import sys\nsys.path.insert(0, 'site-packages')\nimport zoo\nprint(zoo.SIZE)\n"
     )
-    assert "uninstall gym" in (told := run(tmp_path, "run", "old.py").stderr)
+    assert "uninstall gym" in (told := start(tmp_path, "run", "old.py").stderr)
     assert "run --package zoo" in told
     shutil.rmtree(installed / "gym")
-    assert run(tmp_path, "run", "--package", "zoo", "old.py").stdout.strip() in "0123"
+    assert start(tmp_path, "run", "--package", "zoo", "old.py").stdout.strip() in "0123"
 
 
 def test_a_folder_called_gym_beside_a_script_is_no_gym(tmp_path):
     (tmp_path / "gym").mkdir()
     (tmp_path / "old.py").write_text("import gym\nprint(gym.make.__module__)\n")
-    assert run(tmp_path, "run", "old.py").stdout == "rllib_compat.gym.registration\n"
+    assert start(tmp_path, "run", "old.py").stdout == "rllib_compat.gym.registration\n"

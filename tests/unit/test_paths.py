@@ -15,7 +15,6 @@ import pytest
 
 import rllib_compat as compat
 from rllib_compat import Given, artifacts, episode_data
-from rllib_compat.cli import main
 from rllib_compat.errors import CompatError, FileSystemError
 from rllib_compat.formats import local_path, storage_path
 from tests.security.test_promises import OF_OURS, PATHS, taking_paths
@@ -76,10 +75,8 @@ def test_an_address_of_another_machine_is_an_error(address, told):
     assert told in str(caught.value)
 
 
-def test_the_command_line_takes_each_form_for_each_path(forms, tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    verbs = re.findall(r"^  (\w+)  ", capsys.readouterr().out, re.MULTILINE)
+def test_the_command_line_takes_each_form_for_each_path(forms, tmp_path, run):
+    verbs = re.findall(r"^  (\w+)  ", run("--help")[1], re.MULTILINE)
     (tmp_path / "x").touch()
     for verb in verbs:
         for option in importlib.import_module(f"rllib_compat.cli.{verb}").command.params:
@@ -106,13 +103,12 @@ OTHERS = r"^Trainer\.|^load path|take_back|tune\.Trainable|^adapters\.Readers"
         ("script.py", "print(1)", ["run", "FILE"]),
     ],
 )
-def test_text_that_is_a_path_and_more(forms, tmp_path, capsys, name, content, command):
+def test_text_that_is_a_path_and_more(forms, tmp_path, run, name, content, command):
     pytest.importorskip("ray")
     (tmp_path / name).write_text(content)
     for form in forms(name):
-        with pytest.raises(SystemExit) as ended:
-            main([word.replace("FILE", str(form)) for word in command])
-        assert ended.value.code == 0, capsys.readouterr().err
+        code, _, err = run(*(word.replace("FILE", str(form)) for word in command))
+        assert code == 0, err
 
 
 def verify(**given):
@@ -233,7 +229,7 @@ def test_each_form_writes_the_same_folder(files, forms, tmp_path, argument):
         assert not list(Path().glob("[~f]*")), "a folder called ~ or file:"
 
 
-def test_artifacts_are_found_beside_the_state_that_save_returns_to_old_code(tmp_path):
+def test_artifacts_are_found_beside_the_state_that_save_returns_to_old_code(tmp_path, run):
     (tmp_path / "checkpoint" / "artifacts").mkdir(parents=True)
     artifacts.Manifest(time=0.0, iteration=3).write(tmp_path / "checkpoint" / "artifacts")
     state = tmp_path / "checkpoint" / "algorithm_state.pkl"
@@ -241,5 +237,4 @@ def test_artifacts_are_found_beside_the_state_that_save_returns_to_old_code(tmp_
     assert artifacts.read_manifest(state).iteration == 3
     assert artifacts.verify(state) == []
     artifacts.extract(state, tmp_path / "extracted")
-    with pytest.raises(SystemExit, match=r"^0$"):
-        main(["artifacts", str(state), "--verify"])
+    assert run("artifacts", state, "--verify")[0] == 0

@@ -6,7 +6,6 @@ import shutil
 
 import pytest
 
-from rllib_compat.cli import main
 from tests.legacy.cases import find
 
 SMALL = next(c for c in find(ray="0.8.5") if c.variant == "worker1")
@@ -15,7 +14,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 
 @pytest.fixture
-def converted(tmp_path, capsys):
+def converted(tmp_path, run):
     """The folder of a recursive run: one checkpoint converted, one damaged."""
     old = tmp_path / "results"
     shutil.copytree(FILES, old / "PPO_a" / "checkpoint_2")
@@ -28,10 +27,8 @@ def converted(tmp_path, capsys):
     (old / "PPO_a/result.json").write_text("\n".join(map(json.dumps, results)))
     (old / "PPO_b/checkpoint_3").mkdir(parents=True)
     (old / "PPO_b/checkpoint_3/checkpoint-3").write_bytes(b"\x80\x02damaged")
-    with pytest.raises(SystemExit) as done:
-        main(["convert", "--recursive", str(old), str(tmp_path / "new"), "--to", "msgpack"])
-    assert done.value.code == 1
-    assert "report.html" in capsys.readouterr().out
+    code, out, _ = run("convert", "--recursive", old, tmp_path / "new", "--to", "msgpack")
+    assert (code, "report.html" in out) == (1, True)
     return tmp_path / "new"
 
 
@@ -53,20 +50,19 @@ def test_a_recursive_run_writes_a_page_with_each_checkpoint_and_reason(converted
     assert [reason["count"] for reason in data["reasons"]] == [1]
 
 
-def test_a_page_of_very_many_has_those_that_need_attention(converted, monkeypatch):
+def test_a_page_of_very_many_has_those_that_need_attention(converted, monkeypatch, run):
     log = converted / "conversions.jsonl"
     rows = [json.loads(line) | {"warnings": 0} for line in log.read_text().splitlines()]
     log.write_text("\n".join(map(json.dumps, rows)))
     monkeypatch.setattr("rllib_compat.cli.report._MOST_ROWS", 0)
-    with pytest.raises(SystemExit):
-        main(["report", str(converted), "--out", str(converted / "short.html")])
+    run("report", converted, "--out", converted / "short.html")
     data = read(converted / "short.html")
     assert [row["status"] for row in data["rows"]] == ["refused"]
     assert data["totals"][0] == ["checkpoints", 2]
     assert "Of 1 that need no attention, 0 have a row" in data["about"]
 
 
-def test_text_of_files_never_ends_the_script(converted):
+def test_text_of_files_never_ends_the_script(converted, run):
     log = converted / "conversions.jsonl"
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     rows[0] |= {
@@ -77,27 +73,21 @@ def test_text_of_files_never_ends_the_script(converted):
     }
     log.write_text("\n".join(map(json.dumps, rows)) + '\n{"name": half')
     page = converted / "again.html"
-    with pytest.raises(SystemExit) as done:
-        main(["report", str(converted), "--out", str(page)])
-    assert not done.value.code
+    assert run("report", converted, "--out", page)[0] == 0
     text = page.read_text("utf-8")
     assert HOSTILE not in text
     assert text.count("</script>") == 2
     assert HOSTILE in {row["name"] for row in read(page)["rows"]}
 
 
-def test_a_folder_without_a_log_is_refused(tmp_path, capsys):
-    with pytest.raises(SystemExit) as done:
-        main(["report", str(tmp_path)])
-    assert done.value.code == 2
-    assert "convert --recursive" in capsys.readouterr().err
+def test_a_folder_without_a_log_is_refused(tmp_path, run):
+    code, _, err = run("report", tmp_path)
+    assert (code, "convert --recursive" in err) == (2, True)
 
 
-def test_a_dry_run_writes_nothing(tmp_path, capsys):
+def test_a_dry_run_writes_nothing(tmp_path, run):
     shutil.copytree(FILES, tmp_path / "old/checkpoint_2")
-    places = [str(tmp_path / name) for name in ("old", "new")]
-    with pytest.raises(SystemExit) as done:
-        main(["convert", "--recursive", "--dry-run", *places, "--to", "msgpack"])
-    assert not done.value.code
-    assert "1 would be converted" in capsys.readouterr().out
+    places = (tmp_path / "old", tmp_path / "new")
+    code, out, _ = run("convert", "--recursive", "--dry-run", *places, "--to", "msgpack")
+    assert (code, "1 would be converted" in out) == (0, True)
     assert [path.name for path in tmp_path.iterdir()] == ["old"]

@@ -14,7 +14,6 @@ import pytest
 
 import rllib_compat as compat
 from rllib_compat import artifacts
-from rllib_compat.cli import main
 from rllib_compat.conversion import archive_log, find_jobs, workers
 from rllib_compat.conversion.archive_log import Outcome
 from rllib_compat.errors import (
@@ -301,7 +300,7 @@ def test_what_is_nested_deeper_than_any_checkpoint_is_an_error_of_ours(store):
         source_path("memory://bucket/deep")
 
 
-def test_every_verb_takes_an_address(store, capsys, tmp_path, monkeypatch):
+def test_every_verb_takes_an_address(store, run, tmp_path, monkeypatch):
     def run_here(work, jobs, died, **_):  # another process has another store in its memory
         return map(work, jobs)
 
@@ -318,11 +317,9 @@ def test_every_verb_takes_an_address(store, capsys, tmp_path, monkeypatch):
         ["convert", "--recursive", "memory://bucket/PPO", "memory://bucket/all", "--to", "msgpack"],
         ["report", "memory://bucket/all", "--out", str(tmp_path / "report.html")],
     ):
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        shown = capsys.readouterr()
-        assert ended.value.code == 0, (arguments, shown.err)
-        assert "rllib_compat_copies" not in shown.out + shown.err
+        code, out, err = run(*arguments)
+        assert code == 0, (arguments, err)
+        assert "rllib_compat_copies" not in out + err
     observation = [0.1, -0.2, 0.3, -0.4]
     here, *there = (
         compat.load_policy(place).compute_single_action(observation, explore=False)
@@ -411,12 +408,10 @@ def test_a_run_without_rows_is_alive_and_notices_one_that_takes_over(store, monk
 @pytest.mark.parametrize(
     ("address", "package"), [("gs://bucket/run", "gcsfs"), ("abfs://bucket/run", "adlfs")]
 )
-def test_a_store_whose_package_is_missing_names_it(address, package, monkeypatch, capsys):
+def test_a_store_whose_package_is_missing_names_it(address, package, monkeypatch, run):
     """Google's, too: pyarrow opens it, but lists no folder that has no object of its own."""
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(SystemExit):
-        main(["inspect", address])
-    err = capsys.readouterr().err
+    err = run("inspect", address)[2]
     assert package in err
     assert "Install that package with pip." in err
 

@@ -1,6 +1,7 @@
 """`rllib-compat train`: what becomes of experiment files and of the flags of `rllib train`."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,6 @@ import yaml
 from ray import tune as ray_tune
 
 from rllib_compat import registry
-from rllib_compat.cli import main
 from rllib_compat.errors import ConfigError, RefusedKeysError
 from rllib_compat.neutral import Verdict
 from rllib_compat.tune import experiments
@@ -24,18 +24,11 @@ SPEC = {
 
 
 @pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
+def run(run, tmp_path, monkeypatch):
     """Runs the verb; returns exit code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", ["", *__import__("sys").path])
-
-    def call(*args):
-        with pytest.raises(SystemExit) as done:
-            main(["train", *map(str, args)])
-        out, err = capsys.readouterr()
-        return done.value.code or 0, out, err
-
-    return call
+    return partial(run, "train")
 
 
 @pytest.fixture

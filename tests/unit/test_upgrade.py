@@ -4,12 +4,12 @@ import json
 import subprocess
 import sys
 import textwrap
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rllib_compat.cli import main
 from rllib_compat.errors import CompatError
 from rllib_compat.neutral import install_command
 from rllib_compat.upgrade import RULES, Target, upgrade
@@ -511,14 +511,8 @@ def test_rules_are_chosen_by_name():
 
 
 @pytest.fixture
-def run(capsys):
-    def call(*args):
-        with pytest.raises(SystemExit) as done:
-            main(["upgrade", *map(str, args)])
-        out, err = capsys.readouterr()
-        return done.value.code or 0, out, err
-
-    return call
+def run(run):
+    return partial(run, "upgrade")
 
 
 def test_check_and_diff_write_nothing(run, tmp_path):
@@ -576,7 +570,7 @@ def test_modules_of_ray_that_need_what_is_not_installed_are_read_all_the_same():
 
 
 @pytest.mark.parametrize("missing", ["ray", "libcst"])
-def test_without_ray_nothing_is_called_gone_that_ray_has(missing, monkeypatch, tmp_path, capsys):
+def test_without_ray_nothing_is_called_gone_that_ray_has(missing, monkeypatch, tmp_path, run):
     from importlib import util
 
     find_spec = util.find_spec
@@ -585,10 +579,8 @@ def test_without_ray_nothing_is_called_gone_that_ray_has(missing, monkeypatch, t
     )
     file = tmp_path / "env.py"
     file.write_text("from ray.rllib.env.multi_agent_env import MultiAgentEnv\n")
-    with pytest.raises(SystemExit) as ended:
-        main(["upgrade", str(file)])
-    assert ended.value.code == 2
-    told = capsys.readouterr().err
+    code, _, told = run(file)
+    assert code == 2
     assert missing in told
     assert install_command("ray", "upgrade") in told
     assert file.read_text() == "from ray.rllib.env.multi_agent_env import MultiAgentEnv\n"
@@ -610,22 +602,12 @@ def test_a_line_that_ends_with_keep_is_left_alone():
     assert "from rllib_compat import gym" in after
 
 
-def test_the_rules_are_listed_and_changes_may_end_with_0(tmp_path):
-    from click.testing import CliRunner
-
-    from rllib_compat.cli.upgrade import command
-
+def test_the_rules_are_listed_and_changes_may_end_with_0(run, tmp_path):
     (tmp_path / "old.py").write_text("import gym\n")
-    listed = CliRunner().invoke(command, ["--list-rules"])
-    assert listed.exit_code == 0
-    assert "\ngym-api" in listed.output
-    check = [str(tmp_path / "old.py"), "--check"]
-    invoke = CliRunner().invoke
-    codes = [
-        invoke(command, [*check, *more], standalone_mode=False).return_value
-        for more in ([], ["--exit-zero-even-if-changed"])
-    ]
-    assert codes == [1, 0]
+    code, out, _ = run("--list-rules")
+    assert (code, "\ngym-api" in out) == (0, True)
+    check = (tmp_path / "old.py", "--check")
+    assert [run(*check)[0], run(*check, "--exit-zero-even-if-changed")[0]] == [1, 0]
 
 
 def test_a_reset_among_other_values_gives_the_observation():

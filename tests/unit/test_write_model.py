@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rllib_compat import inspect
-from rllib_compat.cli import main
 from rllib_compat.conversion import prepare, recordings
 from rllib_compat.conversion.module_source import (
     Chain,
@@ -124,32 +123,27 @@ def test_a_recording_that_no_activation_fits_is_told():
         make_module_source(read_checkpoint(case.checkpoint), given_of(case), odd)
 
 
-def test_what_is_written_computes_whatever_the_layers_are_called(tmp_path, monkeypatch, capsys):
+def test_what_is_written_computes_whatever_the_layers_are_called(tmp_path, monkeypatch, run):
     (case,) = find(variant="custom-meanstd")  # one of its layers is called `value`
     monkeypatch.syspath_prepend(tmp_path)
-    recording = str(case.path / "expected.npz")
-    told = ["convert", str(case.checkpoint), str(tmp_path / "new"), "--recorded", recording]
-    for more in (["--write-model", str(tmp_path / "theirs.py")], ["--model", "theirs:MyModule"]):
-        with pytest.raises(SystemExit) as done:
-            main([*told, *more])
-        said = capsys.readouterr()
-        assert done.value.code in (0, 1), said.err
-    assert "pass --recorded" not in said.out, "it was given"
+    recording = case.path / "expected.npz"
+    told = ("convert", case.checkpoint, tmp_path / "new", "--recorded", recording)
+    for more in (["--write-model", tmp_path / "theirs.py"], ["--model", "theirs:MyModule"]):
+        code, out, err = run(*told, *more)
+        assert code in (0, 1), err
+    assert "pass --recorded" not in out, "it was given"
 
 
-def test_the_file_is_written_once_and_the_next_command_is_told(tmp_path, capsys):
+def test_the_file_is_written_once_and_the_next_command_is_told(tmp_path, run):
     case = next(c for c in CUSTOM if c.ray == "2.3.1")
     file = tmp_path / "my_model.py"
-    command = ["convert", str(case.checkpoint), str(tmp_path / "new"), "--write-model", str(file)]
-    with pytest.raises(SystemExit) as done:
-        main(command)
-    assert done.value.code == 0
-    assert "--model my_model:MyModule" in capsys.readouterr().out.replace("\n", " ")
+    command = ("convert", case.checkpoint, tmp_path / "new", "--write-model", file)
+    code, out, _ = run(*command)
+    assert code == 0
+    assert "--model my_model:MyModule" in out.replace("\n", " ")
     assert "class MyModule" in file.read_text()
     assert not (tmp_path / "new").exists()
-    with pytest.raises(SystemExit) as done:
-        main(command)
-    assert done.value.code == 2
+    assert run(*command)[0] == 2
 
 
 def test_inspect_guesses_a_custom_model_and_lists_every_array():

@@ -4,13 +4,10 @@ import json
 import pickle
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
-from types import SimpleNamespace
+from functools import partial
 
 import pytest
 
-from rllib_compat.cli import main
 from rllib_compat.config import Era, read_experiments, translate
 from rllib_compat.errors import ConfigError
 
@@ -29,14 +26,9 @@ cartpole:
 """
 
 
-def run(*arguments):
-    with (
-        redirect_stdout(StringIO()) as out,
-        redirect_stderr(StringIO()) as err,
-        pytest.raises(SystemExit) as ended,
-    ):
-        main(["config", *map(str, arguments)])
-    return SimpleNamespace(code=ended.value.code or 0, output=out.getvalue(), error=err.getvalue())
+@pytest.fixture
+def run(run):
+    return partial(run, "config")
 
 
 class TestFiles:
@@ -96,23 +88,22 @@ class TestVerb:
         path.write_text(TUNED)
         return path
 
-    def test_prints_report_and_code(self, tuned):
-        result = run(tuned)
-        assert result.code == 0
-        assert "$.lambda" in result.output
-        assert "lr=tune.grid_search([0.1, 0.2])" in result.output
-        assert "DQNConfig()" in result.output
+    def test_prints_report_and_code(self, tuned, run):
+        code, out, _ = run(tuned)
+        assert code == 0
+        for told in ("$.lambda", "lr=tune.grid_search([0.1, 0.2])", "DQNConfig()"):
+            assert told in out
 
-    def test_json(self, tuned):
-        pong, _ = json.loads(run(tuned, "--json").output)
+    def test_json(self, tuned, run):
+        pong, _ = json.loads(run(tuned, "--json")[1])
         assert pong["algorithm"] == "PPO"
         assert pong["report"]["findings"]
 
-    def test_rules_can_be_chosen(self, tuned):
-        only = run(tuned, "--only", "training").output
+    def test_rules_can_be_chosen(self, tuned, run):
+        only = run(tuned, "--only", "training")[1]
         assert "$.lr" in only
         assert "$.lambda" not in only
-        assert "$.lambda" not in run(tuned, "--skip", "ppo.lambda").output
+        assert "$.lambda" not in run(tuned, "--skip", "ppo.lambda")[1]
 
     @pytest.mark.parametrize(
         ("config", "code"),
@@ -123,17 +114,17 @@ class TestVerb:
         ],
         ids=["nothing lost", "refused", "dropped"],
     )
-    def test_the_exit_code_tells_whether_something_is_lost(self, tmp_path, config, code):
+    def test_the_exit_code_tells_whether_something_is_lost(self, tmp_path, run, config, code):
         path = tmp_path / "a.json"
         path.write_text(json.dumps(config))
-        assert run(path).code == code
-        assert run(path, "--skip", "environment", "--check").code == code
+        assert run(path)[0] == code
+        assert run(path, "--skip", "environment", "--check")[0] == code
 
-    def test_unknown_keys(self, tmp_path):
+    def test_unknown_keys(self, tmp_path, run):
         path = tmp_path / "a.json"
         path.write_text(json.dumps({"gama": 1}))
-        assert "did you mean" in run(path).error
-        assert run(path, "--on-unknown", "warn").code == 1
+        assert "did you mean" in run(path)[2]
+        assert run(path, "--on-unknown", "warn")[0] == 1
 
 
 class TestCode:

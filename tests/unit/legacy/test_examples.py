@@ -23,6 +23,7 @@ from rllib_compat.adapters import EnvSettings, adapt_env, make_env
 from rllib_compat.errors import CompatError, GoneError
 from rllib_compat.registry import old_names
 from rllib_compat.trainer import subclasses
+from tests.processes import start
 
 legacy.deactivate()  # to import it is to activate it; each test asks for it
 
@@ -357,8 +358,7 @@ def test_a_path_that_is_no_old_ray_is_refused(tmp_path):
 def test_the_command_line_says_what_is_wrong_with_a_path(tmp_path):
     script = tmp_path / "train.py"
     script.write_text("print('runs')")
-    command = [sys.executable, "-m", "rllib_compat", "run", "--old-ray", "gone.whl", str(script)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = start(tmp_path, "run", "--old-ray", "gone.whl", script)
     assert done.returncode == 2
     assert "gone.whl" in done.stderr
     assert "to do: name a wheel of Ray" in done.stderr

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from rllib_compat import cli
 from rllib_compat.artifacts import SimulatorFolders, extract, read_manifest, storage, verify
 from rllib_compat.artifacts.callbacks import _Collection
 from rllib_compat.artifacts.manifest import Manifest, StoredFile, StoredFolder, is_plain
@@ -187,20 +186,17 @@ def test_what_is_not_as_the_manifest_says_is_told_and_not_unpacked(tmp_path, res
     assert not (tmp_path / "out").exists()
 
 
-def test_the_command_lists_checks_and_unpacks(tmp_path, results, capsys):
+def test_the_command_lists_checks_and_unpacks(tmp_path, results, run):
     checkpoint = collected(tmp_path, Asked(results))
     out = tmp_path / "out"
-    with pytest.raises(SystemExit) as end:
-        cli.main(["artifacts", str(checkpoint), "--verify", "--extract", str(out), "--json"])
-    assert end.value.code == 0
-    shown = json.loads(capsys.readouterr().out)
+    code, shown, _ = run("artifacts", checkpoint, "--verify", "--extract", out, "--json")
+    assert code == 0
+    shown = json.loads(shown)
     assert len(shown["folders"][0]["files"]) == 4
     assert (out / "runner-1/env-0/a.csv").exists()
     (checkpoint / "artifacts/files/runner-1/env-0/a.csv").write_text("9,9\n")
-    with pytest.raises(SystemExit) as end:
-        cli.main(["artifacts", str(checkpoint), "--verify"])
-    assert end.value.code == 1
-    assert "its contents differ" in capsys.readouterr().err
+    code, _, err = run("artifacts", checkpoint, "--verify")
+    assert (code, "its contents differ" in err) == (1, True)
     with pytest.raises(CheckpointError, match="no simulators' folders"):
         read_manifest(tmp_path)
 

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from rllib_compat import cli
 from rllib_compat.errors import CheckpointError, CorruptCheckpointError, TargetExistsError
 from rllib_compat.neutral import install_command
 from rllib_compat.trials import draw_curves, find_trials, read_trial
@@ -110,35 +109,29 @@ def test_any_number_can_be_drawn_and_one_that_is_not_there_is_told(tmp_path):
     assert "info/nothing" in trial.notes[0]
 
 
-def test_the_numbers_are_printed_without_matplotlib(capsys, monkeypatch):
+def test_the_numbers_are_printed_without_matplotlib(run, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    with pytest.raises(SystemExit) as end:
-        cli.main(["plot", str(TUNED), "--json"])
-    assert end.value.code == 0
-    (shown,) = json.loads(capsys.readouterr().out)
+    code, out, _ = run("plot", TUNED, "--json")
+    assert code == 0
+    (shown,) = json.loads(out)
     assert len(shown["curves"]["episode return"]) == 2
 
 
-def test_without_matplotlib_the_command_to_install_it_is_named(capsys, monkeypatch, tmp_path):
+def test_without_matplotlib_the_command_to_install_it_is_named(run, monkeypatch, tmp_path):
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(__import__("sys").modules, name, None)
-    with pytest.raises(SystemExit) as end:
-        cli.main(["plot", str(TUNED), "--out", str(tmp_path / "a.png")])
-    assert end.value.code == 2
-    assert install_command("plot") in capsys.readouterr().err
+    code, _, err = run("plot", TUNED, "--out", tmp_path / "a.png")
+    assert (code, install_command("plot") in err) == (2, True)
     assert not list(tmp_path.iterdir())
 
 
-def test_old_and_new_are_in_one_picture(tmp_path, capsys):
+def test_old_and_new_are_in_one_picture(tmp_path, run):
     pytest.importorskip("matplotlib")
     new = write(
         tmp_path / "new $x_{", [row(3, episode_reward_mean=9.0), row(4, episode_reward_mean=9)]
     )
     out = tmp_path / "both.svg"
-    with pytest.raises(SystemExit) as end:
-        cli.main(["plot", str(TUNED), str(new.parent), "--out", str(out)])
-    assert end.value.code == 0
-    assert "plot" in capsys.readouterr().out or out.exists()
+    assert run("plot", TUNED, new.parent, "--out", out)[0] == 0
     assert out.read_text().count('id="axes_') == 2
     trials = [read_trial(find_trials(path)[0]) for path in (TUNED, new)]
     with pytest.raises(TargetExistsError):
@@ -150,15 +143,12 @@ def test_old_and_new_are_in_one_picture(tmp_path, capsys):
     assert out.read_bytes() == before
 
 
-def test_seeds_are_one_curve_with_their_mean_and_a_band(tmp_path, capsys):
+def test_seeds_are_one_curve_with_their_mean_and_a_band(tmp_path, run):
     for seed, gain in enumerate((1.0, 3.0)):
         rows = [row(i, episode_reward_mean=gain * i) for i in range(1, 5 + seed)]
         write(tmp_path / f"seeds/{seed}", rows)
-    with pytest.raises(SystemExit):
-        cli.main(
-            ["plot", str(tmp_path / "seeds"), "--json", "--x", "iterations", "--label", "both"]
-        )
-    (shown,) = json.loads(capsys.readouterr().out)
+    plot = ("plot", tmp_path / "seeds", "--json", "--x", "iterations", "--label", "both")
+    (shown,) = json.loads(run(*plot)[1])
     assert shown["label"] == "both"
     points = shown["curves"]["episode return"]
     assert [(p["x"], p["low"], p["mean"], p["high"]) for p in points] == [
@@ -166,9 +156,7 @@ def test_seeds_are_one_curve_with_their_mean_and_a_band(tmp_path, capsys):
     ]
 
 
-def test_a_smoothed_curve_has_the_mean_of_the_points_before(tmp_path, capsys):
+def test_a_smoothed_curve_has_the_mean_of_the_points_before(tmp_path, run):
     write(tmp_path / "one", [row(i, episode_reward_mean=v) for i, v in enumerate((0, 6, 3), 1)])
-    with pytest.raises(SystemExit):
-        cli.main(["plot", str(tmp_path / "one"), "--json", "--smooth", "2"])
-    (shown,) = json.loads(capsys.readouterr().out)
+    (shown,) = json.loads(run("plot", tmp_path / "one", "--json", "--smooth", 2)[1])
     assert [p["mean"] for p in shown["curves"]["episode return"]] == [0, 3, 4.5]
