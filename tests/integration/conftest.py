@@ -1,9 +1,11 @@
 """What tests on a running Ray share: one Ray for a process, which nothing else starts."""
 
+import threading
+
 import pytest
 
 import rllib_compat as compat
-from rllib_compat.ray_versions import startup
+from rllib_compat.ray_versions import algorithms, startup
 from tests.training_matrix import are_free
 
 CPUS = 8
@@ -36,6 +38,26 @@ def quiet_ray(one_ray):
     """The same, of which errors alone are logged."""
     with startup.quiet_logs():
         yield
+
+
+@pytest.fixture
+def load():
+    """Ray's `Algorithm.from_checkpoint`; what it loads is stopped at the end."""
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    loaded = []
+
+    def load(path):
+        loaded.append(Algorithm.from_checkpoint(str(path)))
+        return loaded[-1]
+
+    yield load
+    for algorithm in loaded:
+        algorithms.stop_algorithm(algorithm)
+    learning = [t for t in threading.enumerate() if type(t).__name__ == "_LearnerThread"]
+    for thread in learning:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in learning), "it keeps a core busy"
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Algorithms besides PPO in the installed Ray: loaded, trained on, or acting alone."""
 
 import sys
-import threading
 import time
 from dataclasses import replace
 
@@ -33,25 +32,6 @@ ES = find(ray="1.13.0", algorithm="ES")[0]
 R2D2 = find(ray="1.13.0", algorithm="R2D2")[0]
 CUSTOM = next(c for c in find(ray="2.0.1") if c.variant == "custommodel")
 TWO_POLICIES = next(c for c in find(ray="2.3.1") if c.variant == "ma-tuples")
-
-
-@pytest.fixture
-def load():
-    from ray.rllib.algorithms.algorithm import Algorithm
-
-    loaded = []
-
-    def load(path):
-        loaded.append(Algorithm.from_checkpoint(str(path)))
-        return loaded[-1]
-
-    yield load
-    for algorithm in loaded:
-        algorithms.stop_algorithm(algorithm)
-    learning = [t for t in threading.enumerate() if type(t).__name__ == "_LearnerThread"]
-    for thread in learning:
-        thread.join(10)
-    assert not any(thread.is_alive() for thread in learning), "it keeps a core busy"
 
 
 def given(case, **more):

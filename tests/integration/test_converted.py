@@ -78,12 +78,10 @@ def test_the_new_module_computes_what_the_old_policy_computed(case, tmp_path):
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("case", TRAINED_ON, ids=str)
-def test_from_checkpoint_loads_it_and_training_goes_on_where_it_stopped(case, tmp_path):
-    from ray.rllib.algorithms.algorithm import Algorithm
-
+def test_from_checkpoint_loads_it_and_training_goes_on_where_it_stopped(case, load, tmp_path):
     given = Given(algorithm=case.algorithm, env=case.about["env"])
     done = convert(case.checkpoint, tmp_path / "new", given=given, inputs=50)
-    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
+    algorithm = load(tmp_path / "new")
     counters = done.checkpoint.counters
     assert algorithm.training_iteration == counters.iteration
     before = {k: v.clone() for k, v in algorithm.get_module().state_dict().items()}
@@ -92,16 +90,13 @@ def test_from_checkpoint_loads_it_and_training_goes_on_where_it_stopped(case, tm
     sampled = result["env_runners"]["num_env_steps_sampled_lifetime"]
     assert sampled > (counters.env_steps or 0)
     assert any((before[k] != v).any() for k, v in algorithm.get_module().state_dict().items())
-    algorithm.stop()
 
 
 @pytest.mark.matrix
-def test_the_observation_filter_goes_on_with_the_old_statistics(tmp_path):
-    from ray.rllib.algorithms.algorithm import Algorithm
-
+def test_the_observation_filter_goes_on_with_the_old_statistics(load, tmp_path):
     done = converted(WORKER1, tmp_path / "new")
     (old,) = done.checkpoint.policies["default_policy"].observation_filter.stats
-    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
+    algorithm = load(tmp_path / "new")
     connector = next(
         c for c in algorithm.env_runner._env_to_module.connectors if "MeanStd" in type(c).__name__
     )
@@ -110,20 +105,16 @@ def test_the_observation_filter_goes_on_with_the_old_statistics(tmp_path):
     filtered = np.stack([new(np.asarray(o, np.float32), update=False) for o in observations])
     np.testing.assert_allclose(filtered, WORKER1.expected().inputs, atol=1e-4)
     assert new.running_stats.n == old.count
-    algorithm.stop()
 
 
-def test_a_league_with_a_mapping_that_was_code_loads_with_all_its_policies(tmp_path):
-    from ray.rllib.algorithms.algorithm import Algorithm
-
+def test_a_league_with_a_mapping_that_was_code_loads_with_all_its_policies(load, tmp_path):
     case = next(c for c in LEAGUE if "league" in c.variant)
     done = converted(case, tmp_path / "new")
     assert len(done.networks) == 20
     assert any(f.rule == "policy-mapping" for f in done.report)
-    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
+    algorithm = load(tmp_path / "new")
     for policy_id in done.networks:
         assert algorithm.get_module(policy_id) is not None
-    algorithm.stop()
 
 
 def test_what_was_converted_reads_back_as_the_same_arrays(tmp_path):
@@ -156,9 +147,7 @@ def test_our_msgpack_form_becomes_a_checkpoint_that_trains_on(tmp_path):
 
 
 @pytest.mark.matrix
-def test_state_as_msgpack_is_written_where_ray_can_and_refused_where_not(tmp_path):
-    from ray.rllib.algorithms.algorithm import Algorithm
-
+def test_state_as_msgpack_is_written_where_ray_can_and_refused_where_not(load, tmp_path):
     case = next(c for c in find(ray="0.8.0") if c.variant == "fc32relu-share")
     if checkpoints.writes_checkpoint_version() == "2.0":
         with pytest.raises(RayNotSupportedError, match="pickle only"):
@@ -167,9 +156,8 @@ def test_state_as_msgpack_is_written_where_ray_can_and_refused_where_not(tmp_pat
         return
     converted(case, tmp_path / "new", state_format="msgpack")
     assert (tmp_path / "new" / "algorithm_state.msgpack").is_file()
-    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
+    algorithm = load(tmp_path / "new")
     assert algorithm.training_iteration == 2
-    algorithm.stop()
     done = converted(WORKER1, tmp_path / "filter", state_format="msgpack")
     assert "msgpack-filter" in {f.rule for f in done.report}
 

@@ -53,13 +53,11 @@ def test_texts_that_name_code_reach_no_import_through_restore_and_load(code, mak
         assert verify(file, tmp_path / f"new{turn}", inputs=5, given=GIVEN).equal
 
 
-def test_texts_that_name_code_are_not_imported_by_a_converted_checkpoint(trap, tmp_path):  # noqa: F811
-    from ray.rllib.algorithms.algorithm import Algorithm
-
+def test_texts_that_name_code_are_not_imported_by_a_converted_checkpoint(trap, load, tmp_path):  # noqa: F811
     everything = {key: value for config in HOSTILE for key, value in config.items()}
     everything["env"] = "evilmod:Env-v0"
     convert(trap(**everything), tmp_path / "new", given=SPACES, inputs=5)
-    Algorithm.from_checkpoint(str(tmp_path / "new")).stop()
+    load(tmp_path / "new")
 
 
 @pytest.mark.parametrize("layout", payloads.LAYOUTS)

@@ -211,32 +211,30 @@ def test_a_worker_lets_go_of_what_it_has_not_used_for_longest(trainer):
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_training_without_workers_leaves_what_is_in_the_object_store_as_it_is(monkeypatch):
+def test_training_without_workers_leaves_what_is_in_the_object_store_as_it_is(make, monkeypatch):
     fewer = {"num_workers", "sgd_minibatch_size", "num_sgd_iter"}
     config = {key: value for key, value in CONFIG.items() if key not in fewer}
-    alone = compat.A2CTrainer(config={**config, "num_workers": 0, "min_time_s_per_reporting": 0})
-    try:
-        alone.workers.foreach_worker(lambda w: w.set_policies_to_train(["old"]))
-        stored = weights_of(alone.algorithm.env_runner.module["older"]).ref
-        before = {name: np.copy(array) for name, array in arrays_of(ray.get(stored)).items()}
-        learner = learners.local_learner(alone.algorithm)
-        with torch.no_grad():
-            for parameter in learner.module["older"].parameters():
-                parameter += 1
-        alone.train()
-        assert same(before, arrays_of(ray.get(stored)))
-        right = expected(alone)
-        (seen,) = alone.workers.foreach_worker(look)
-        assert {name for name, (shared, _) in seen.items() if shared} == {"main", "older"}
-        for name, (_, out) in seen.items():
-            assert np.array_equal(out, right[name]), name
-        # What is trained goes to the runner of this process and to no other.
-        monkeypatch.setattr(ray, "put", None)
-        alone.train()
-        (seen,) = alone.workers.foreach_worker(look)
-        assert np.array_equal(seen["old"][1], expected(alone)["old"])
-    finally:
-        alone.stop()
+    config |= {"num_workers": 0, "min_time_s_per_reporting": 0}
+    alone = make("A2CTrainer", config=config)
+    alone.workers.foreach_worker(lambda w: w.set_policies_to_train(["old"]))
+    stored = weights_of(alone.algorithm.env_runner.module["older"]).ref
+    before = {name: np.copy(array) for name, array in arrays_of(ray.get(stored)).items()}
+    learner = learners.local_learner(alone.algorithm)
+    with torch.no_grad():
+        for parameter in learner.module["older"].parameters():
+            parameter += 1
+    alone.train()
+    assert same(before, arrays_of(ray.get(stored)))
+    right = expected(alone)
+    (seen,) = alone.workers.foreach_worker(look)
+    assert {name for name, (shared, _) in seen.items() if shared} == {"main", "older"}
+    for name, (_, out) in seen.items():
+        assert np.array_equal(out, right[name]), name
+    # What is trained goes to the runner of this process and to no other.
+    monkeypatch.setattr(ray, "put", None)
+    alone.train()
+    (seen,) = alone.workers.foreach_worker(look)
+    assert np.array_equal(seen["old"][1], expected(alone)["old"])
 
 
 def test_one_policy_is_refused():

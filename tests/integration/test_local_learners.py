@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-import rllib_compat as compat
 from rllib_compat.algorithms.local_learners import get_weights, local_learner
 from rllib_compat.ray_versions import env_runners, learners
 from tests.marks import TRAINERS
@@ -15,9 +14,9 @@ from tests.marks import TRAINERS
 pytestmark = [*TRAINERS, pytest.mark.usefixtures("one_ray")]
 
 
-def test_an_env_runner_of_a3c_gets_the_weights_that_came_of_its_gradients(tmp_path):
+def test_an_env_runner_of_a3c_gets_the_weights_that_came_of_its_gradients(make, tmp_path):
     old = {"env": "CartPole-v1", "num_workers": 2, "lr": 0.01, "min_iter_time_s": 0}
-    trainer = compat.A3CTrainer(config=old | {"timesteps_per_iteration": 60})
+    trainer = make("A3CTrainer", config=old | {"timesteps_per_iteration": 60})
     algorithm = trainer.algorithm
     made = [deepcopy(algorithm.learner_group.get_weights())]
     learn = algorithm._learn_from
@@ -27,24 +26,21 @@ def test_an_env_runner_of_a3c_gets_the_weights_that_came_of_its_gradients(tmp_pa
         made.append(deepcopy(algorithm.learner_group.get_weights()))
 
     algorithm._learn_from = remember
-    try:
-        steps = [trainer.train()["timesteps_total"] for _ in range(2)]
-        assert steps[0] >= 60
-        assert steps[1] >= steps[0] + 60
-        assert len(made) > 12  # ten steps each
-        theirs = env_runners.foreach_env_runner(
-            algorithm.env_runner_group, weights_in_env_runner, local_env_runner=False
-        )
-        for learned, acts in theirs:
-            assert any(equal(learned, weights) for weights in made[1:])
-            assert equal(acts, learned)
-        assert equal(trainer.get_weights(), made[-1])
-        path = trainer.save(str(tmp_path))
-        trainer.train()
-        trainer.restore(path)
-        assert equal(algorithm.learner_group.get_weights(), trainer.get_weights())
-    finally:
-        trainer.stop()
+    steps = [trainer.train()["timesteps_total"] for _ in range(2)]
+    assert steps[0] >= 60
+    assert steps[1] >= steps[0] + 60
+    assert len(made) > 12  # ten steps each
+    theirs = env_runners.foreach_env_runner(
+        algorithm.env_runner_group, weights_in_env_runner, local_env_runner=False
+    )
+    for learned, acts in theirs:
+        assert any(equal(learned, weights) for weights in made[1:])
+        assert equal(acts, learned)
+    assert equal(trainer.get_weights(), made[-1])
+    path = trainer.save(str(tmp_path))
+    trainer.train()
+    trainer.restore(path)
+    assert equal(algorithm.learner_group.get_weights(), trainer.get_weights())
 
 
 def weights_in_env_runner(env_runner):
@@ -55,51 +51,49 @@ def weights_in_env_runner(env_runner):
     return get_weights(learner), {"default_policy": acts}
 
 
-def test_env_runners_of_ddppo_average_their_gradients_and_have_the_same_weights(tmp_path):
+def test_env_runners_of_ddppo_average_their_gradients_and_have_the_same_weights(make, tmp_path):
     old = {"env": "CartPole-v1", "num_workers": 2, "num_gpus_per_worker": 0, "lr": 0.01}
     sizes = {"rollout_fragment_length": 10, "sgd_minibatch_size": 16, "num_sgd_iter": 2}
     sizes["kl_coeff"] = 0.3
-    trainer = compat.DDPPOTrainer(config={**old, **sizes, "keep_local_weights_in_sync": False})
+    sizes["keep_local_weights_in_sync"] = False
+    trainer = make("DDPPOTrainer", config={**old, **sizes})
     algorithm = trainer.algorithm
     on_each = partial(
         env_runners.foreach_env_runner, algorithm.env_runner_group, local_env_runner=False
     )
-    try:
-        before = deepcopy(trainer.get_weights())
-        result = trainer.train()
-        assert result["timesteps_total"] >= 2 * 10 * 5
-        told = result["info"]["learner"]["default_policy"]["learner_stats"]
-        assert told["cur_kl_coeff"] == pytest.approx(0.3)  # nobody adapts it
-        assert equal(trainer.get_weights(), before)  # it was told not to
-        path = trainer.save(str(tmp_path))
-        after = deepcopy(trainer.get_weights())
-        assert not equal(after, before)
-        for learned, acts in on_each(weights_in_env_runner):
-            assert equal(learned, after)
-            assert equal(acts, after)
+    before = deepcopy(trainer.get_weights())
+    result = trainer.train()
+    assert result["timesteps_total"] >= 2 * 10 * 5
+    told = result["info"]["learner"]["default_policy"]["learner_stats"]
+    assert told["cur_kl_coeff"] == pytest.approx(0.3)  # nobody adapts it
+    assert equal(trainer.get_weights(), before)  # it was told not to
+    path = trainer.save(str(tmp_path))
+    after = deepcopy(trainer.get_weights())
+    assert not equal(after, before)
+    for learned, acts in on_each(weights_in_env_runner):
+        assert equal(learned, after)
+        assert equal(acts, after)
 
-        fragments = [made_up_batch(seed) for seed in (1, 2)]
-        union = {name: torch.cat([part[name] for part in fragments]) for name in fragments[0]}
-        learner = learners.local_learner(algorithm)
-        expected, _ = mean_gradients(learner, union)
-        for means, halved in on_each(partial(means_in_env_runner, fragments=fragments)):
-            assert means.keys() == expected.keys()
-            for name, mean in means.items():
-                np.testing.assert_allclose(mean, expected[name], rtol=1e-5, atol=1e-5)
-            for name, half in halved.items():
-                np.testing.assert_allclose(
-                    half, halved_by_hand(fragments, learner)[name], atol=1e-5
-                )
+    fragments = [made_up_batch(seed) for seed in (1, 2)]
+    union = {name: torch.cat([part[name] for part in fragments]) for name in fragments[0]}
+    learner = learners.local_learner(algorithm)
+    expected, _ = mean_gradients(learner, union)
+    for means, halved in on_each(partial(means_in_env_runner, fragments=fragments)):
+        assert means.keys() == expected.keys()
+        for name, mean in means.items():
+            np.testing.assert_allclose(mean, expected[name], rtol=1e-5, atol=1e-5)
+        for name, half in halved.items():
+            np.testing.assert_allclose(
+                half, halved_by_hand(fragments, learner)[name], atol=1e-5
+            )
 
-        trainer.train()
-        trainer.restore(path)
-        trainer.train()
-        (first, _), (second, _) = on_each(weights_in_env_runner)
-        assert equal(first, second)
-        moments = [max(steps) for steps in on_each(steps_of_optimizer)]
-        assert moments == [2 * 2 * -(-50 // 16)] * 2  # of the restored iteration and this one
-    finally:
-        trainer.stop()
+    trainer.train()
+    trainer.restore(path)
+    trainer.train()
+    (first, _), (second, _) = on_each(weights_in_env_runner)
+    assert equal(first, second)
+    moments = [max(steps) for steps in on_each(steps_of_optimizer)]
+    assert moments == [2 * 2 * -(-50 // 16)] * 2  # of the restored iteration and this one
 
 
 def made_up_batch(seed):

@@ -53,8 +53,7 @@ def test_ray_restores_the_policies_of_an_older_ray_with_weights_and_optimizer(ca
 
 
 @pytest.mark.usefixtures("quiet_ray")
-def test_ray_goes_on_training_from_a_checkpoint_of_its_own_old_stack(tmp_path):
-    from ray.rllib.algorithms.algorithm import Algorithm
+def test_ray_goes_on_training_from_a_checkpoint_of_its_own_old_stack(load, tmp_path):
     from ray.rllib.algorithms.ppo import PPOConfig
 
     config = (
@@ -73,8 +72,7 @@ def test_ray_goes_on_training_from_a_checkpoint_of_its_own_old_stack(tmp_path):
     new = tmp_path / "new"
     new.mkdir()
     write_msgpack(read_checkpoint(tmp_path / "old"), new)
-    again = Algorithm.from_checkpoint(str(new))
+    again = load(new)
     for name, array in again.get_weights()["default_policy"].items():
         np.testing.assert_array_equal(array, weights[name])
     assert again.train()["training_iteration"] == 2
-    again.stop()

@@ -135,41 +135,35 @@ HERE = [name for name in OLD if name not in ELSEWHERE]
     "name", [*marked(HERE, ON_EACH_RAY, pytest.mark.newest), *marked(ELSEWHERE, ())]
 )
 def test_an_old_config_trains_with_the_old_result_keys_and_goes_on_from_its_checkpoint(
-    name, tmp_path
+    name, make, load, tmp_path
 ):
-    from ray.rllib.algorithms.algorithm import Algorithm
-
-    trainer = getattr(compat, f"{name}Trainer")(config={"env": "CartPole-v1", **OLD[name]})
-    try:
-        before = trainer.get_weights()["default_policy"]
-        result = trainer.train()
-        assert result["timesteps_total"] >= 80
-        assert result["episode_reward_mean"] != 0
-        learner = result["info"]["learner"].get("default_policy", {})
-        stats = learner.get("learner_stats", {})
-        if name in ("ES", "ARS"):
-            assert {"update_ratio", "weights_norm", "grad_norm"} <= result["info"].keys()
-            assert result["info"]["episodes_so_far"] == result["episodes_total"] > 0
-        else:
-            assert STATS[name] <= stats.keys()
-            assert result["num_agent_steps_trained"] > 0 or name == "Random"
-        after = trainer.get_weights()["default_policy"]
-        learned = any((after[part] != before[part]).any() for part in before)
-        assert learned == (name != "Random")
-        path = trainer.save(str(tmp_path))
-        replayed = getattr(trainer.algorithm, "replay", None)
-        replayed = replayed and replayed.get_state()
-        trainer.restore(path)
-        assert trainer.train()["timesteps_total"] > result["timesteps_total"]
-    finally:
-        trainer.stop()
-    algorithm = Algorithm.from_checkpoint(path)
+    trainer = make(f"{name}Trainer", config={"env": "CartPole-v1", **OLD[name]})
+    before = trainer.get_weights()["default_policy"]
+    result = trainer.train()
+    assert result["timesteps_total"] >= 80
+    assert result["episode_reward_mean"] != 0
+    learner = result["info"]["learner"].get("default_policy", {})
+    stats = learner.get("learner_stats", {})
+    if name in ("ES", "ARS"):
+        assert {"update_ratio", "weights_norm", "grad_norm"} <= result["info"].keys()
+        assert result["info"]["episodes_so_far"] == result["episodes_total"] > 0
+    else:
+        assert STATS[name] <= stats.keys()
+        assert result["num_agent_steps_trained"] > 0 or name == "Random"
+    after = trainer.get_weights()["default_policy"]
+    learned = any((after[part] != before[part]).any() for part in before)
+    assert learned == (name != "Random")
+    path = trainer.save(str(tmp_path))
+    replayed = getattr(trainer.algorithm, "replay", None)
+    replayed = replayed and replayed.get_state()
+    trainer.restore(path)
+    assert trainer.train()["timesteps_total"] > result["timesteps_total"]
+    algorithm = load(path)
     assert type(algorithm).__name__ == name
     assert (replayed is not None) == (name == "TD3")
     if replayed is not None:
         tree.map_structure(np.testing.assert_array_equal, algorithm.replay.get_state(), replayed)
     assert algorithm.train()["num_env_steps_sampled_lifetime"] > result["timesteps_total"]
-    algorithm.stop()
 
 
 class TwoStepGame(MultiAgentEnv):
@@ -202,9 +196,7 @@ def grouped(_):
     return game.with_agent_groups({"both": [0, 1]}, obs_space=tuples[0], act_space=tuples[1])
 
 
-def test_qmix_goes_on_from_an_old_checkpoint_and_from_its_own(tmp_path):
-    from ray.rllib.algorithms.algorithm import Algorithm
-
+def test_qmix_goes_on_from_an_old_checkpoint_and_from_its_own(make, load, tmp_path):
     compat.tune.register_env("grouped_two_step_game", grouped)
     old = {
         "env": "grouped_two_step_game",
@@ -218,35 +210,29 @@ def test_qmix_goes_on_from_an_old_checkpoint_and_from_its_own(tmp_path):
     }
     (file,) = MUSEUM.glob("groups/qmix-torch-default/ckpt/*/checkpoint-2")
     ((_, stored),) = read_checkpoint(file).policies.items()
-    trainer = compat.QMixTrainer(config=old)
-    try:
-        trainer.restore(str(file))
-        ((name, before),) = trainer.get_weights().items()
-        network = read(stored, ModelSettings(algorithm="QMIX")).network
-        for part, array in network.module_state().items():
-            if part in before:
-                np.testing.assert_array_equal(before[part], array)
-        result = trainer.train()
-        assert result["training_iteration"] == 3
-        assert result["timesteps_total"] >= 260
-        assert 0 < result["episode_reward_mean"] <= 8
-        told = result["info"]["learner"][name]["learner_stats"]
-        assert {"loss", "td_error_abs", "q_taken_mean", "target_mean"} <= told.keys()
-        after = trainer.get_weights()[name]
-        for part in before:
-            assert (after[part] != before[part]).any(), part
-        path = trainer.save(str(tmp_path))
-        trainer.restore(path)
-        assert trainer.train()["timesteps_total"] > result["timesteps_total"]
-    finally:
-        trainer.stop()
-    algorithm = Algorithm.from_checkpoint(path)
-    try:
-        assert type(algorithm).__name__ == "QMIX"
-        optimizer = learners.local_learner(algorithm).get_optimizer(name)
-        assert all(slot["step"] > 0 for slot in optimizer.state.values())
-    finally:
-        algorithm.stop()
+    trainer = make("QMixTrainer", config=old)
+    trainer.restore(str(file))
+    ((name, before),) = trainer.get_weights().items()
+    network = read(stored, ModelSettings(algorithm="QMIX")).network
+    for part, array in network.module_state().items():
+        if part in before:
+            np.testing.assert_array_equal(before[part], array)
+    result = trainer.train()
+    assert result["training_iteration"] == 3
+    assert result["timesteps_total"] >= 260
+    assert 0 < result["episode_reward_mean"] <= 8
+    told = result["info"]["learner"][name]["learner_stats"]
+    assert {"loss", "td_error_abs", "q_taken_mean", "target_mean"} <= told.keys()
+    after = trainer.get_weights()[name]
+    for part in before:
+        assert (after[part] != before[part]).any(), part
+    path = trainer.save(str(tmp_path))
+    trainer.restore(path)
+    assert trainer.train()["timesteps_total"] > result["timesteps_total"]
+    algorithm = load(path)
+    assert type(algorithm).__name__ == "QMIX"
+    optimizer = learners.local_learner(algorithm).get_optimizer(name)
+    assert all(slot["step"] > 0 for slot in optimizer.state.values())
 
 
 class TwoStepGameOfVectors(TwoStepGame):
@@ -259,9 +245,9 @@ class TwoStepGameOfVectors(TwoStepGame):
         return super().step({agent: np.random.choice(2, p=p) for agent, p in actions.items()})
 
 
-def test_an_old_config_of_maddpg_trains_all_agents_and_goes_on_from_its_checkpoint(tmp_path):
-    from ray.rllib.algorithms.algorithm import Algorithm
-
+def test_an_old_config_of_maddpg_trains_all_agents_and_goes_on_from_its_checkpoint(
+    make, load, tmp_path
+):
     old = {
         "env": TwoStepGameOfVectors,
         "num_workers": 0,
@@ -278,38 +264,30 @@ def test_an_old_config_of_maddpg_trains_all_agents_and_goes_on_from_its_checkpoi
             "policy_mapping_fn": lambda agent: f"p{agent}",
         },
     }
-    trainer = compat.MADDPGTrainer(config=old)
-    try:
-        before = trainer.get_weights()
-        result = trainer.train()
-        assert result["timesteps_total"] >= 60
-        assert 0 < result["episode_reward_mean"] <= 8
-        after = trainer.get_weights()
-        for name, inputs in {"p0": 2 * (15 + 2), "p1": 15 + 2}.items():
-            told = result["info"]["learner"][name]["learner_stats"]
-            assert {"actor_loss", "critic_loss", "mean_q", "mean_td_error"} <= told.keys()
-            assert after[name]["net.critic.0.weight"].shape[1] == inputs
-            for part in before[name]:
-                assert (after[name][part] != before[name][part]).any(), part
-        path = trainer.save(str(tmp_path))
-        trainer.restore(path)
-        assert trainer.train()["timesteps_total"] > result["timesteps_total"]
-    finally:
-        trainer.stop()
-    algorithm = Algorithm.from_checkpoint(path)
-    try:
-        assert type(algorithm).__name__ == "MADDPG"
-        for part in ("actor", "critic"):
-            optimizer = learners.local_learner(algorithm).get_optimizer("p1", part)
-            assert all(slot["step"] > 0 for slot in optimizer.state.values())
-    finally:
-        algorithm.stop()
+    trainer = make("MADDPGTrainer", config=old)
+    before = trainer.get_weights()
+    result = trainer.train()
+    assert result["timesteps_total"] >= 60
+    assert 0 < result["episode_reward_mean"] <= 8
+    after = trainer.get_weights()
+    for name, inputs in {"p0": 2 * (15 + 2), "p1": 15 + 2}.items():
+        told = result["info"]["learner"][name]["learner_stats"]
+        assert {"actor_loss", "critic_loss", "mean_q", "mean_td_error"} <= told.keys()
+        assert after[name]["net.critic.0.weight"].shape[1] == inputs
+        for part in before[name]:
+            assert (after[name][part] != before[name][part]).any(), part
+    path = trainer.save(str(tmp_path))
+    trainer.restore(path)
+    assert trainer.train()["timesteps_total"] > result["timesteps_total"]
+    algorithm = load(path)
+    assert type(algorithm).__name__ == "MADDPG"
+    for part in ("actor", "critic"):
+        optimizer = learners.local_learner(algorithm).get_optimizer("p1", part)
+        assert all(slot["step"] > 0 for slot in optimizer.state.values())
 
 
 @pytest.mark.newest
-def test_an_old_config_of_crr_learns_from_old_recordings_and_is_restored(tmp_path):
-    from ray.rllib.algorithms.algorithm import Algorithm
-
+def test_an_old_config_of_crr_learns_from_old_recordings_and_is_restored(make, load, tmp_path):
     (tmp_path / "recorded").mkdir()
     episodes = [played(30, end="terminated", id_=str(i)) for i in range(4)]
     for episode in episodes:  # of two numbers; CartPole has four
@@ -326,33 +304,25 @@ def test_an_old_config_of_crr_learns_from_old_recordings_and_is_restored(tmp_pat
         "weight_type": "exp",
         "min_time_s_per_iteration": 0,
     }
-    trainer = compat.CRRTrainer(config=old)
-    try:
-        before = trainer.get_weights()["default_policy"]
-        for _ in range(2):
-            result = trainer.train()
-        stats = result["info"]["learner"]["default_policy"]["learner_stats"]
-        assert {"loss_actor", "loss_critic", "weights_avg", "targets_avg"} <= stats.keys()
-        after = trainer.get_weights()["default_policy"]
-        for part in before:
-            assert (after[part] != before[part]).any()
-        path = trainer.save(str(tmp_path / "saved"))
-        trainer.restore(path)
-        assert trainer.train()["training_iteration"] == 3
-    finally:
-        trainer.stop()
-    algorithm = Algorithm.from_checkpoint(path)
-    try:
-        assert type(algorithm).__name__ == "CRR"
-        optimizer = learners.local_learner(algorithm).get_optimizer("default_policy", "critic")
-        assert {int(slot["step"]) for slot in optimizer.state.values()} == {2}
-    finally:
-        algorithm.stop()
+    trainer = make("CRRTrainer", config=old)
+    before = trainer.get_weights()["default_policy"]
+    for _ in range(2):
+        result = trainer.train()
+    stats = result["info"]["learner"]["default_policy"]["learner_stats"]
+    assert {"loss_actor", "loss_critic", "weights_avg", "targets_avg"} <= stats.keys()
+    after = trainer.get_weights()["default_policy"]
+    for part in before:
+        assert (after[part] != before[part]).any()
+    path = trainer.save(str(tmp_path / "saved"))
+    trainer.restore(path)
+    assert trainer.train()["training_iteration"] == 3
+    algorithm = load(path)
+    assert type(algorithm).__name__ == "CRR"
+    optimizer = learners.local_learner(algorithm).get_optimizer("default_policy", "critic")
+    assert {int(slot["step"]) for slot in optimizer.state.values()} == {2}
 
 
-def test_a_td3_checkpoint_trains_on_with_its_targets_and_both_optimizers(tmp_path):
-    from ray.rllib.algorithms.algorithm import Algorithm
-
+def test_a_td3_checkpoint_trains_on_with_its_targets_and_both_optimizers(load, tmp_path):
     (case,) = find(ray="2.0.1", algorithm="TD3")
     sooner = {
         "num_steps_sampled_before_learning_starts": 20,
@@ -361,28 +331,25 @@ def test_a_td3_checkpoint_trains_on_with_its_targets_and_both_optimizers(tmp_pat
     given = Given(algorithm="TD3", env=case.about["env"], overrides=sooner)
     done = convert(case.checkpoint, tmp_path / "new", given=given, inputs=5)
     steps = done.checkpoint.counters.env_steps
-    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
-    try:
-        assert algorithm.config.num_steps_sampled_before_learning_starts == steps + 20
-        learner = learners.local_learner(algorithm)
-        network = done.networks["default_policy"]
-        states = plan_optimizers(done.checkpoint.policies, done.networks)[0]["default_policy"]
-        for name, state in states.items():
-            optimizer = learner.get_optimizer("default_policy", name)
-            assert {int(slot["step"]) for slot in optimizer.state.values()} == {state.step}
-        before = learner.module["default_policy"].get_state()
-        for name, array in network.module_state().items():
-            np.testing.assert_array_equal(before[name], array)
-        for _ in range(2):  # Ray 2.40 counts the old steps as those of the first iteration
-            algorithm.train()
-        after = learner.module["default_policy"].get_state()
-        for name in ("net.pi.out.kernel", "net.q.out.kernel", "target_net.twin_q.out.kernel"):
-            assert (after[name] != before[name]).any()
-        critic = learner.get_optimizer("default_policy", "critic")
-        assert min(slot["step"] for slot in critic.state.values()) > states["critic"].step
-        algorithm.save_to_path(str(tmp_path / "saved"))
-    finally:
-        algorithm.stop()
+    algorithm = load(tmp_path / "new")
+    assert algorithm.config.num_steps_sampled_before_learning_starts == steps + 20
+    learner = learners.local_learner(algorithm)
+    network = done.networks["default_policy"]
+    states = plan_optimizers(done.checkpoint.policies, done.networks)[0]["default_policy"]
+    for name, state in states.items():
+        optimizer = learner.get_optimizer("default_policy", name)
+        assert {int(slot["step"]) for slot in optimizer.state.values()} == {state.step}
+    before = learner.module["default_policy"].get_state()
+    for name, array in network.module_state().items():
+        np.testing.assert_array_equal(before[name], array)
+    for _ in range(2):  # Ray 2.40 counts the old steps as those of the first iteration
+        algorithm.train()
+    after = learner.module["default_policy"].get_state()
+    for name in ("net.pi.out.kernel", "net.q.out.kernel", "target_net.twin_q.out.kernel"):
+        assert (after[name] != before[name]).any()
+    critic = learner.get_optimizer("default_policy", "critic")
+    assert min(slot["step"] for slot in critic.state.values()) > states["critic"].step
+    algorithm.save_to_path(str(tmp_path / "saved"))
     again = prepare(read_checkpoint(tmp_path / "saved"), Given())
     assert again.form is Form.ALGORITHM
     read_again, _ = plan_optimizers(again.checkpoint.policies, again.networks)

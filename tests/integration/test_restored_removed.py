@@ -51,7 +51,7 @@ ON_EACH_PUSH = {
 }
 
 
-def trainer_of(case, plan, folder):
+def trainer_of(make, case, plan, folder):
     """A trainer of the old config, in an environment of the policies' own spaces."""
     spaces = {
         name: tuple(
@@ -73,74 +73,68 @@ def trainer_of(case, plan, folder):
         ((observations, actions),) = spaces.values()
         record(folder, observations, actions)
         config.update(input=str(folder), observation_space=observations, action_space=actions)
-    return getattr(compat, f"{case.algorithm}Trainer")(config=config)
+    return make(f"{case.algorithm}Trainer", config=config)
 
 
-def to_restore(name, folder):
+def to_restore(make, name, folder):
     """A case of the museum, what is made of it, and a trainer of its config."""
     case = next(case for case in all_cases() if str(case) == name)
     plan = prepare(read_checkpoint(case.checkpoint), given_if_asked(case))
     (folder / "steps").mkdir()
-    return case, plan, trainer_of(case, plan, folder / "steps")
+    return case, plan, trainer_of(make, case, plan, folder / "steps")
 
 
 @pytest.mark.parametrize("name", marked(CASES, ON_EACH_PUSH))
-def test_a_trainer_goes_on_from_an_old_checkpoint_and_from_its_own(name, tmp_path):
-    case, plan, trainer = to_restore(name, tmp_path)
-    try:
-        trainer.restore(str(case.checkpoint))
-        module = learners.local_learner(trainer.algorithm).module
-        for policy_id, network in plan.networks.items():
-            state = module[policy_id].get_state()
-            for part, array in network.module_state().items():
-                np.testing.assert_array_equal(state[part], array)
-        assert updates_of(trainer, plan) == CASES[name]
-        held = coefficients_of(trainer)
-        for attribute, values in coefficients.from_checkpoint(plan.checkpoint).items():
-            for policy_id, value in values.items() if attribute in held else ():
-                assert held[attribute][policy_id] == pytest.approx(value, rel=1e-6)
-        before = trainer.get_weights()
-        result = trainer.train()
-        assert result["training_iteration"] == case.about["iteration"] + 1
-        assert result["timesteps_total"] > plan.checkpoint.counters.env_steps
-        after = trainer.get_weights()
-        for policy_id, arrays in before.items():
-            assert any((after[policy_id][part] != old).any() for part, old in arrays.items())
-        held = coefficients_of(trainer)
-        path = trainer.save(str(tmp_path / "own"))
-        trainer.train()
-        trainer.restore(path)
-        assert coefficients_of(trainer) == held
-        for policy_id, arrays in after.items():
-            for part, array in trainer.get_weights()[policy_id].items():
-                np.testing.assert_array_equal(array, arrays[part])
-        again = trainer.train()
-        assert again["training_iteration"] == result["training_iteration"] + 1
-        assert again["timesteps_total"] > result["timesteps_total"]
-    finally:
-        trainer.stop()
+def test_a_trainer_goes_on_from_an_old_checkpoint_and_from_its_own(make, name, tmp_path):
+    case, plan, trainer = to_restore(make, name, tmp_path)
+    trainer.restore(str(case.checkpoint))
+    module = learners.local_learner(trainer.algorithm).module
+    for policy_id, network in plan.networks.items():
+        state = module[policy_id].get_state()
+        for part, array in network.module_state().items():
+            np.testing.assert_array_equal(state[part], array)
+    assert updates_of(trainer, plan) == CASES[name]
+    held = coefficients_of(trainer)
+    for attribute, values in coefficients.from_checkpoint(plan.checkpoint).items():
+        for policy_id, value in values.items() if attribute in held else ():
+            assert held[attribute][policy_id] == pytest.approx(value, rel=1e-6)
+    before = trainer.get_weights()
+    result = trainer.train()
+    assert result["training_iteration"] == case.about["iteration"] + 1
+    assert result["timesteps_total"] > plan.checkpoint.counters.env_steps
+    after = trainer.get_weights()
+    for policy_id, arrays in before.items():
+        assert any((after[policy_id][part] != old).any() for part, old in arrays.items())
+    held = coefficients_of(trainer)
+    path = trainer.save(str(tmp_path / "own"))
+    trainer.train()
+    trainer.restore(path)
+    assert coefficients_of(trainer) == held
+    for policy_id, arrays in after.items():
+        for part, array in trainer.get_weights()[policy_id].items():
+            np.testing.assert_array_equal(array, arrays[part])
+    again = trainer.train()
+    assert again["training_iteration"] == result["training_iteration"] + 1
+    assert again["timesteps_total"] > result["timesteps_total"]
 
 
 RECORDED = [f"2.0.1/{name}" for name in ("crr-torch-discrete", "marwil-torch-default")]
 
 
 @pytest.mark.parametrize("name", marked([*RECORDED, "2.0.1/bc-torch-default"], RECORDED))
-def test_recorded_steps_are_counted_on_after_a_restore(name, tmp_path):
+def test_recorded_steps_are_counted_on_after_a_restore(make, name, tmp_path):
     """`timesteps_total` began at 0 again, so a stop criterion came an old training too late."""
-    case, plan, trainer = to_restore(name, tmp_path)
-    try:
-        trainer.restore(str(case.checkpoint))
-        result = trainer.train()
-        read = result["num_env_steps_trained_this_iter"]
-        assert read > 0
-        assert result["timesteps_total"] == plan.checkpoint.counters.env_steps + read
-        path = trainer.save(str(tmp_path / "own"))
-        assert read_checkpoint(path).counters.env_steps == result["timesteps_total"]
-        trainer.train()
-        trainer.restore(path)
-        assert trainer.train()["timesteps_total"] == result["timesteps_total"] + read
-    finally:
-        trainer.stop()
+    case, plan, trainer = to_restore(make, name, tmp_path)
+    trainer.restore(str(case.checkpoint))
+    result = trainer.train()
+    read = result["num_env_steps_trained_this_iter"]
+    assert read > 0
+    assert result["timesteps_total"] == plan.checkpoint.counters.env_steps + read
+    path = trainer.save(str(tmp_path / "own"))
+    assert read_checkpoint(path).counters.env_steps == result["timesteps_total"]
+    trainer.train()
+    trainer.restore(path)
+    assert trainer.train()["timesteps_total"] == result["timesteps_total"] + read
 
 
 #: Cases whose networks are not those that a trainer of their config begins with.
@@ -165,26 +159,23 @@ OTHERS_ON_EACH_PUSH = {
 
 
 @pytest.mark.parametrize("name", [*marked(OTHERS, OTHERS_ON_EACH_PUSH), DISCRETE])
-def test_a_trainer_takes_networks_that_are_not_those_of_its_config(name, tmp_path):
+def test_a_trainer_takes_networks_that_are_not_those_of_its_config(make, name, tmp_path):
     """A restored SAC went on with the random weights that it was built with."""
     case = next(case for case in all_cases() if str(case) == name)
     plan = prepare(read_checkpoint(case.checkpoint), given_if_asked(case))
-    trainer = trainer_of(case, plan, tmp_path)
-    try:
-        trainer.restore(str(case.checkpoint))
-        learner = learners.local_learner(trainer.algorithm)
-        for policy_id, network in plan.networks.items():
-            if policy_id in getattr(learner, "curr_log_alpha", {}):
-                alpha = float(learner.curr_log_alpha[policy_id].detach()[0])
-                old = plan.checkpoint.policies[policy_id].log_alpha
-                assert alpha == pytest.approx(old, abs=1e-6)
-            acts_as_recorded(trainer, case, policy_id, network)
-        built = trainer.algorithm
-        trainer.restore(str(case.checkpoint))
-        assert trainer.algorithm is built
-        assert trainer.train()["training_iteration"] == case.about["iteration"] + 1
-    finally:
-        trainer.stop()
+    trainer = trainer_of(make, case, plan, tmp_path)
+    trainer.restore(str(case.checkpoint))
+    learner = learners.local_learner(trainer.algorithm)
+    for policy_id, network in plan.networks.items():
+        if policy_id in getattr(learner, "curr_log_alpha", {}):
+            alpha = float(learner.curr_log_alpha[policy_id].detach()[0])
+            old = plan.checkpoint.policies[policy_id].log_alpha
+            assert alpha == pytest.approx(old, abs=1e-6)
+        acts_as_recorded(trainer, case, policy_id, network)
+    built = trainer.algorithm
+    trainer.restore(str(case.checkpoint))
+    assert trainer.algorithm is built
+    assert trainer.train()["training_iteration"] == case.about["iteration"] + 1
 
 
 @pytest.mark.parametrize(
@@ -200,27 +191,23 @@ def test_a_trainer_takes_networks_that_are_not_those_of_its_config(name, tmp_pat
         {"0.7.6/sac-tf-small", "2.0.1/dqn-torch-noduel"},
     ),
 )
-def test_another_trainer_takes_them_from_what_the_first_one_saved(name, tmp_path):
+def test_another_trainer_takes_them_from_what_the_first_one_saved(make, name, tmp_path):
     case = next(case for case in all_cases() if str(case) == name)
     plan = prepare(read_checkpoint(case.checkpoint), given_if_asked(case))
-    trainer, other = (trainer_of(case, plan, tmp_path) for _ in range(2))
-    try:
-        trainer.restore(str(case.checkpoint))
-        other.restore(trainer.save(str(tmp_path / "own")))
-        for policy_id, network in plan.networks.items():
-            acts_as_recorded(other, case, policy_id, network)
-        other.train()
-    finally:
-        trainer.stop()
-        other.stop()
+    trainer, other = (trainer_of(make, case, plan, tmp_path) for _ in range(2))
+    trainer.restore(str(case.checkpoint))
+    other.restore(trainer.save(str(tmp_path / "own")))
+    for policy_id, network in plan.networks.items():
+        acts_as_recorded(other, case, policy_id, network)
+    other.train()
 
 
-def test_a_trainer_goes_on_where_old_networks_cant_be_built(tmp_path, monkeypatch):
+def test_a_trainer_goes_on_where_old_networks_cant_be_built(make, tmp_path, monkeypatch):
     """It was left with an algorithm that had been stopped."""
     name = "0.7.6/sac-tf-small"
     case = next(case for case in all_cases() if str(case) == name)
     plan = prepare(read_checkpoint(case.checkpoint), given_if_asked(case))
-    trainer = trainer_of(case, plan, tmp_path)
+    trainer = trainer_of(make, case, plan, tmp_path)
     build, tried = algorithms.build_algorithm, []
 
     def fails_once(config):
@@ -229,20 +216,17 @@ def test_a_trainer_goes_on_where_old_networks_cant_be_built(tmp_path, monkeypatc
             raise RuntimeError("no such network here")
         return build(config)
 
-    try:
-        trainer.train()
-        before, held = trainer.get_weights(), {"curr_log_alpha": {"default_policy": -1.5}}
-        coefficients.restore(trainer.algorithm, held)
-        monkeypatch.setattr(algorithms, "build_algorithm", fails_once)
-        with pytest.raises(NotConvertibleError, match="no such network"):
-            trainer.restore(str(case.checkpoint))
-        for policy_id, arrays in before.items():
-            for part, array in trainer.get_weights()[policy_id].items():
-                np.testing.assert_array_equal(array, arrays[part])
-        assert coefficients_of(trainer) == held
-        assert trainer.train()["training_iteration"] == 2
-    finally:
-        trainer.stop()
+    trainer.train()
+    before, held = trainer.get_weights(), {"curr_log_alpha": {"default_policy": -1.5}}
+    coefficients.restore(trainer.algorithm, held)
+    monkeypatch.setattr(algorithms, "build_algorithm", fails_once)
+    with pytest.raises(NotConvertibleError, match="no such network"):
+        trainer.restore(str(case.checkpoint))
+    for policy_id, arrays in before.items():
+        for part, array in trainer.get_weights()[policy_id].items():
+            np.testing.assert_array_equal(array, arrays[part])
+    assert coefficients_of(trainer) == held
+    assert trainer.train()["training_iteration"] == 2
 
 
 def coefficients_of(trainer):
@@ -300,24 +284,21 @@ def test_what_a_trainer_saves_of_a_new_network_is_loaded_without_it(name, make, 
     space = module.observation_space
     seen = {"obs": torch.from_numpy(np.stack([space.sample().clip(-3, 3) for _ in range(5)]))}
     loaded = compat.load(path)
-    try:
-        theirs = learners.local_learner(loaded)
-        again = theirs.module["default_policy"].unwrapped()
-        with torch.no_grad():
-            before, after = (m.forward_inference(seen) for m in (module, again))
-        key = "actions" if "actions" in after else "action_dist_inputs"
-        was = before.get(key, before.get("action_dist_inputs"))
-        np.testing.assert_allclose(after[key], was, rtol=1e-5, atol=1e-6)
-        moments = [
-            sorted(
-                int(slot["step"])
-                for _, o in learner.get_optimizers_for_module("default_policy")
-                for slot in o.state.values()
-                if "step" in slot
-            )
-            for learner in (mine, theirs)
-        ]
-        assert moments[0] == moments[1]
-        loaded.train()
-    finally:
-        loaded.stop()
+    theirs = learners.local_learner(loaded)
+    again = theirs.module["default_policy"].unwrapped()
+    with torch.no_grad():
+        before, after = (m.forward_inference(seen) for m in (module, again))
+    key = "actions" if "actions" in after else "action_dist_inputs"
+    was = before.get(key, before.get("action_dist_inputs"))
+    np.testing.assert_allclose(after[key], was, rtol=1e-5, atol=1e-6)
+    moments = [
+        sorted(
+            int(slot["step"])
+            for _, o in learner.get_optimizers_for_module("default_policy")
+            for slot in o.state.values()
+            if "step" in slot
+        )
+        for learner in (mine, theirs)
+    ]
+    assert moments[0] == moments[1]
+    loaded.train()

@@ -41,13 +41,11 @@ def converted(case, target):
     return convert(case.checkpoint, target, given=given, inputs=50)
 
 
-def trained_once(target, done):
+def trained_once(load, target, done):
     """Restores an algorithm, holds it against what was converted, and trains one iteration."""
-    from ray.rllib.algorithms.algorithm import Algorithm
-
     (policy_id,) = done.networks
     policy, network = done.checkpoint.policies[policy_id], done.networks[policy_id]
-    algorithm = Algorithm.from_checkpoint(str(target))
+    algorithm = load(target)
     learner = learners.local_learner(algorithm)
     module = learner.module[policy_id]
     before = {name: array.copy() for name, array in module.get_state().items()}
@@ -62,16 +60,14 @@ def trained_once(target, done):
     result = algorithm.train()
     after = module.get_state()
     moved = {k: float(np.abs(after[k] - before[k]).max()) for k in before}
-    losses = result["learners"][policy_id]
-    algorithm.stop()
-    return moved, losses
+    return moved, result["learners"][policy_id]
 
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("case", CONTINUOUS, ids=str)
-def test_continuous_actions_go_on_learning(case, tmp_path):
+def test_continuous_actions_go_on_learning(case, load, tmp_path):
     done = converted(case, tmp_path / "new")
-    moved, losses = trained_once(tmp_path / "new", done)
+    moved, losses = trained_once(load, tmp_path / "new", done)
     assert math.isfinite(losses["qf_loss"])
     for name, distance in moved.items():
         # A target follows slowly (tau), all others take whole steps.
@@ -79,9 +75,9 @@ def test_continuous_actions_go_on_learning(case, tmp_path):
 
 
 @pytest.mark.matrix
-def test_discrete_actions_go_on_learning(tmp_path):
+def test_discrete_actions_go_on_learning(load, tmp_path):
     done = converted(DISCRETE, tmp_path / "new")
-    moved, losses = trained_once(tmp_path / "new", done)
+    moved, losses = trained_once(load, tmp_path / "new", done)
     assert losses["target_entropy"] == pytest.approx(0.98 * math.log(2))
     assert all(moved.values())
 

@@ -35,15 +35,12 @@ def home(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", marked(CASES, ["PPO", "SAC"]))
-def test_all_verbs_take_what_a_trainer_saved_without_a_question(name, home, run):
-    trainer = getattr(compat, f"{name}Trainer")(config=CASES[name])
-    try:
-        trainer.train()
-        saved = Path(trainer.save())
-        trainer.restore(str(saved))
-        trainer.restore(saved / "algorithm_state.pkl")
-    finally:
-        trainer.stop()
+def test_all_verbs_take_what_a_trainer_saved_without_a_question(name, make, home, run):
+    trainer = make(f"{name}Trainer", config=CASES[name])
+    trainer.train()
+    saved = Path(trainer.save())
+    trainer.restore(str(saved))
+    trainer.restore(saved / "algorithm_state.pkl")
     # Code of Ray 1.13 and before names a file in it.
     named = saved / "algorithm_state.pkl" if name == "PPO" else saved
     _call_verbs(named, "new", run)
@@ -51,25 +48,19 @@ def test_all_verbs_take_what_a_trainer_saved_without_a_question(name, home, run)
 
 
 @pytest.mark.nightly
-def test_all_verbs_take_the_address_at_which_a_trainer_saved(home, run):
-    memory, trainer = fsspec.filesystem("memory"), compat.PPOTrainer(config=CASES["PPO"])
-    try:
-        trainer.train()
-        saved = trainer.save("memory://saved/here")
-        before = trainer.get_weights()["default_policy"]
-        trainer.train()
-        trainer.restore(saved)
-        restored = trainer.get_weights()["default_policy"]
-        assert before.keys() == restored.keys()
-        assert all(np.array_equal(before[name], restored[name]) for name in before)
-    finally:
-        trainer.stop()
+def test_all_verbs_take_the_address_at_which_a_trainer_saved(make, home, run):
+    memory, trainer = fsspec.filesystem("memory"), make(config=CASES["PPO"])
+    trainer.train()
+    saved = trainer.save("memory://saved/here")
+    before = trainer.get_weights()["default_policy"]
+    trainer.train()
+    trainer.restore(saved)
+    restored = trainer.get_weights()["default_policy"]
+    assert before.keys() == restored.keys()
+    assert all(np.array_equal(before[name], restored[name]) for name in before)
     _call_verbs(saved, "memory://saved/new", run)
     loaded = compat.load(saved)
-    try:
-        assert loaded.iteration == 1
-    finally:
-        loaded.stop()
+    assert loaded.iteration == 1
     memory.rm("/saved", recursive=True)
 
 
@@ -85,32 +76,29 @@ def _call_verbs(saved, new, run):
     assert compat.load_policy(saved).policy_id == "default_policy"
 
 
-def test_each_way_to_write_a_path_is_the_same_place(home):
-    trainer = compat.PPOTrainer(config=ON_POLICY)
-    try:
-        trainer.train()
-        for form in ("~/a", "../a", Path("../a"), Path("~/a"), (home / "a").as_uri()):
-            saved = trainer.save(form)
-            assert Path(saved).resolve() == home / "a" / "checkpoint_000001"
-            shutil.copytree(saved, home / "b")
-            for place in ("~/b", "../b", Path("~/b"), (home / "b").as_uri()):
-                trainer.restore(place)
-                trainer.load_checkpoint(place)
-                assert trainer.save_checkpoint(place)
-            trainer.export_policy_model(_beside(form, "model"))
-            trainer.export_policy_checkpoint(_beside(form, "module"))
-            trainer.export_model("checkpoint", _beside(form, "both"))
-            trainer.delete_checkpoint(_beside(form, "b"))
-            trainer.delete_checkpoint(_beside(form, "a/checkpoint_000001"))
-            for made in ("model/model.pt", "module/metadata.json", "both/checkpoint"):
-                assert (home / made).exists()
-            for made in ("model", "module", "both"):
-                shutil.rmtree(home / made)
-            names = {entry.name for entry in home.iterdir()} - {"ray_results"}
-            assert names == {"here", "a"}
-            assert not list(Path().iterdir())
-    finally:
-        trainer.stop()
+def test_each_way_to_write_a_path_is_the_same_place(make, home):
+    trainer = make(config=ON_POLICY)
+    trainer.train()
+    for form in ("~/a", "../a", Path("../a"), Path("~/a"), (home / "a").as_uri()):
+        saved = trainer.save(form)
+        assert Path(saved).resolve() == home / "a" / "checkpoint_000001"
+        shutil.copytree(saved, home / "b")
+        for place in ("~/b", "../b", Path("~/b"), (home / "b").as_uri()):
+            trainer.restore(place)
+            trainer.load_checkpoint(place)
+            assert trainer.save_checkpoint(place)
+        trainer.export_policy_model(_beside(form, "model"))
+        trainer.export_policy_checkpoint(_beside(form, "module"))
+        trainer.export_model("checkpoint", _beside(form, "both"))
+        trainer.delete_checkpoint(_beside(form, "b"))
+        trainer.delete_checkpoint(_beside(form, "a/checkpoint_000001"))
+        for made in ("model/model.pt", "module/metadata.json", "both/checkpoint"):
+            assert (home / made).exists()
+        for made in ("model", "module", "both"):
+            shutil.rmtree(home / made)
+        names = {entry.name for entry in home.iterdir()} - {"ray_results"}
+        assert names == {"here", "a"}
+        assert not list(Path().iterdir())
 
 
 def _beside(form, name):

@@ -56,25 +56,20 @@ ON_EACH_PUSH = (TORCH, GRAPH, EAGER, MANY, LEARNER)
 
 
 @pytest.mark.parametrize("case", marked([*ON_EACH_PUSH, FREE], ON_EACH_PUSH), ids=str)
-def test_from_checkpoint_has_the_old_moments_and_trains_on(case, tmp_path):
-    from ray.rllib.algorithms.algorithm import Algorithm
-
+def test_from_checkpoint_has_the_old_moments_and_trains_on(case, load, tmp_path):
     trains = case in (TORCH, GRAPH)
     given = Given(algorithm="PPO", env=case.about["env"] if trains else None)
     done = convert(case.checkpoint, tmp_path / "new", given=given, inputs=5)
     told = [f for f in done.report if f.rule == "optimizer"]
     assert {f.verdict for f in told} == {Verdict.DERIVED if case is GRAPH else Verdict.EXACT}
-    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
-    try:
-        assert same_as_old(algorithm, done) == len(done.networks)
-        if trains:
-            algorithm.train()
-            optimizer = learners.local_learner(algorithm).get_optimizer("default_policy")
-            state, _ = plan_optimizers(done.checkpoint.policies, done.networks)
-            steps = {float(slot["step"]) for slot in optimizer.state.values()}
-            assert min(steps) > state["default_policy"][DEFAULT].step
-    finally:
-        algorithm.stop()
+    algorithm = load(tmp_path / "new")
+    assert same_as_old(algorithm, done) == len(done.networks)
+    if trains:
+        algorithm.train()
+        optimizer = learners.local_learner(algorithm).get_optimizer("default_policy")
+        state, _ = plan_optimizers(done.checkpoint.policies, done.networks)
+        steps = {float(slot["step"]) for slot in optimizer.state.values()}
+        assert min(steps) > state["default_policy"][DEFAULT].step
 
 
 def test_what_was_converted_reads_back(tmp_path):
@@ -94,9 +89,7 @@ def test_what_was_converted_reads_back(tmp_path):
 @pytest.mark.skipif(
     checkpoints.writes_checkpoint_version() == "2.0", reason="that Ray writes pickles only"
 )
-def test_state_as_msgpack_has_the_optimizer_too(tmp_path):
-    from ray.rllib.algorithms.algorithm import Algorithm
-
+def test_state_as_msgpack_has_the_optimizer_too(load, tmp_path):
     done = convert(
         TORCH.checkpoint,
         tmp_path / "new",
@@ -104,9 +97,8 @@ def test_state_as_msgpack_has_the_optimizer_too(tmp_path):
         inputs=5,
         state_format="msgpack",
     )
-    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
+    algorithm = load(tmp_path / "new")
     assert same_as_old(algorithm, done) == 1
-    algorithm.stop()
 
 
 def dqn_case(name):
@@ -123,78 +115,68 @@ def dqn_case(name):
         "1.13.0/simpleq-tf-default",  # DQN takes the place of SimpleQ
     ],
 )
-def test_training_of_dqn_goes_on_where_it_stopped(name, tmp_path):
-    from ray.rllib.algorithms.algorithm import Algorithm
-
+def test_training_of_dqn_goes_on_where_it_stopped(name, load, tmp_path):
     case = dqn_case(name)
     given = Given(algorithm=case.algorithm, env="CartPole-v1")
     done = convert(case.checkpoint, tmp_path / "new", given=given, inputs=50)
     (network,) = done.networks.values()
     (old,) = done.checkpoint.policies.values()
     steps = done.checkpoint.counters.env_steps
-    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
-    try:
-        learner = learners.local_learner(algorithm)
-        state = learner.module["default_policy"].get_state()
-        for key, array in network.target.arrays(network.arrays).items():
-            np.testing.assert_array_equal(state[key], array, err_msg=key)
-        runner = algorithm.env_runner
-        assert runner.get_state()["num_env_steps_sampled_lifetime"] == steps
-        optimizer = learner.get_optimizer("default_policy")
-        adam, _ = plan_optimizers({"p": old}, {"p": network})
-        before = adam["p"][DEFAULT].step if adam else 0
-        assert {float(slot["step"]) for slot in optimizer.state.values()} == (
-            {before} if adam else set()
-        )
+    algorithm = load(tmp_path / "new")
+    learner = learners.local_learner(algorithm)
+    state = learner.module["default_policy"].get_state()
+    for key, array in network.target.arrays(network.arrays).items():
+        np.testing.assert_array_equal(state[key], array, err_msg=key)
+    runner = algorithm.env_runner
+    assert runner.get_state()["num_env_steps_sampled_lifetime"] == steps
+    optimizer = learner.get_optimizer("default_policy")
+    adam, _ = plan_optimizers({"p": old}, {"p": network})
+    before = adam["p"][DEFAULT].step if adam else 0
+    assert {float(slot["step"]) for slot in optimizer.state.values()} == (
+        {before} if adam else set()
+    )
 
+    result = algorithm.train()
+    assert result["training_iteration"] == done.checkpoint.counters.iteration + 1
+    if "learners" not in result:  # Ray 2.40's first iteration ends before learning starts
         result = algorithm.train()
-        assert result["training_iteration"] == done.checkpoint.counters.iteration + 1
-        if "learners" not in result:  # Ray 2.40's first iteration ends before learning starts
-            result = algorithm.train()
-        assert result["env_runners"]["num_env_steps_sampled_lifetime"] > steps
-        assert np.isfinite(result["learners"]["default_policy"]["qf_loss"])
-        assert min(float(slot["step"]) for slot in optimizer.state.values()) > before
-        schedule = runner.module.epsilon_schedule
-        assert 0.9 < float(schedule.get_current_value()) < 0.99
-        trained = learner.module["default_policy"].get_state()
-        online = {k for k in network.arrays if not k.startswith(TARGET_PREFIX)}
-        for key in network.target.arrays({k: network.arrays[k] for k in online}):
-            if key.endswith(("kernel", "weight")):
-                assert not np.array_equal(trained[key], state[key]), key
-    finally:
-        algorithm.stop()
+    assert result["env_runners"]["num_env_steps_sampled_lifetime"] > steps
+    assert np.isfinite(result["learners"]["default_policy"]["qf_loss"])
+    assert min(float(slot["step"]) for slot in optimizer.state.values()) > before
+    schedule = runner.module.epsilon_schedule
+    assert 0.9 < float(schedule.get_current_value()) < 0.99
+    trained = learner.module["default_policy"].get_state()
+    online = {k for k in network.arrays if not k.startswith(TARGET_PREFIX)}
+    for key in network.target.arrays({k: network.arrays[k] for k in online}):
+        if key.endswith(("kernel", "weight")):
+            assert not np.array_equal(trained[key], state[key]), key
 
 
-def test_r2d2_goes_on_with_its_network_its_target_and_its_optimizer(tmp_path):
-    from ray.rllib.algorithms.algorithm import Algorithm
-
+def test_r2d2_goes_on_with_its_network_its_target_and_its_optimizer(load, tmp_path):
     case = dqn_case("1.13.0/r2d2-torch-v-hiddens-noh")
     told = Given(algorithm="R2D2", env="CartPole-v1", overrides={"learning_starts": 60})
     done = convert(case.checkpoint, tmp_path / "new", given=told, inputs=50)
     assert not [row for row in done.report if "its eps was" in row.message]
     (network,) = done.networks.values()
     (old,) = done.checkpoint.policies.values()
-    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
-    try:
-        learner = learners.local_learner(algorithm)
-        before = learner.module["default_policy"].get_state()
-        for key, array in network.target.arrays(network.arrays).items():
-            np.testing.assert_array_equal(before[key], array, err_msg=key)
-        optimizer = learner.get_optimizer("default_policy")
-        steps = plan_optimizers({"p": old}, {"p": network})[0]["p"][DEFAULT].step
-        assert {float(slot["step"]) for slot in optimizer.state.values()} == {steps} != {0.0}
-        eps = [float(group["eps"]) for group in optimizer.param_groups]
-        assert eps == pytest.approx([1e-3] * len(eps))
+    algorithm = load(tmp_path / "new")
+    learner = learners.local_learner(algorithm)
+    before = learner.module["default_policy"].get_state()
+    for key, array in network.target.arrays(network.arrays).items():
+        np.testing.assert_array_equal(before[key], array, err_msg=key)
+    optimizer = learner.get_optimizer("default_policy")
+    steps = plan_optimizers({"p": old}, {"p": network})[0]["p"][DEFAULT].step
+    assert {float(slot["step"]) for slot in optimizer.state.values()} == {steps} != {0.0}
+    eps = [float(group["eps"]) for group in optimizer.param_groups]
+    assert eps == pytest.approx([1e-3] * len(eps))
+    result = algorithm.train()
+    assert result["training_iteration"] == done.checkpoint.counters.iteration + 1
+    if "learners" not in result:  # Ray 2.40's first iteration ends before learning starts
         result = algorithm.train()
-        assert result["training_iteration"] == done.checkpoint.counters.iteration + 1
-        if "learners" not in result:  # Ray 2.40's first iteration ends before learning starts
-            result = algorithm.train()
-        assert np.isfinite(float(result["learners"]["default_policy"]["total_loss"]))
-        assert min(float(slot["step"]) for slot in optimizer.state.values()) > steps
-        after = learner.module["default_policy"].get_state()
-        assert not np.array_equal(after["net.lstm.kernel"], before["net.lstm.kernel"])
-    finally:
-        algorithm.stop()
+    assert np.isfinite(float(result["learners"]["default_policy"]["total_loss"]))
+    assert min(float(slot["step"]) for slot in optimizer.state.values()) > steps
+    after = learner.module["default_policy"].get_state()
+    assert not np.array_equal(after["net.lstm.kernel"], before["net.lstm.kernel"])
 
 
 @pytest.mark.parametrize(
@@ -241,20 +223,17 @@ RECURRENT = [
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("case", RECURRENT, ids=str)
-def test_training_goes_on_from_the_old_memory_and_policy(case, tmp_path):
-    from ray.rllib.algorithms.algorithm import Algorithm
-
+def test_training_goes_on_from_the_old_memory_and_policy(case, load, tmp_path):
     given = Given(algorithm="PPO", env="CartPole-v1")
     done = convert(case.checkpoint, tmp_path / "new", given=given, inputs=60)
     assert done.largest_difference < 1e-4
-    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
+    algorithm = load(tmp_path / "new")
     result = algorithm.train()
     assert result["training_iteration"] == done.checkpoint.counters.iteration + 1
     # What was sampled came from the policy that learned: the first update hardly moves it.
     (losses,) = (v for k, v in result["learners"].items() if k != "__all_modules__")
     assert np.isfinite(losses["total_loss"])
     assert abs(losses["mean_kl_loss"]) < 0.05
-    algorithm.stop()
 
 
 IMAGES = next(c for c in find(ray="1.13.0", framework="torch") if c.variant == "images")
@@ -266,32 +245,28 @@ class Images(SampledEnv):
     liked = 0
 
 
-def test_training_goes_on_with_images_weights_and_moments(tmp_path):
-    from ray.rllib.algorithms.algorithm import Algorithm
+def test_training_goes_on_with_images_weights_and_moments(load, tmp_path):
     from ray.tune.registry import register_env
 
     register_env("images", Images)
     done = convert(
         IMAGES.checkpoint, tmp_path / "new", given=Given(algorithm="PPO", env="images"), inputs=50
     )
-    algorithm = Algorithm.from_checkpoint(str(tmp_path / "new"))
-    try:
-        learner = learners.local_learner(algorithm)
-        module = learner.module["default_policy"]
-        assert module.observation_space == Images.observation_space
-        network = done.networks["default_policy"]
-        for name, theirs in network.module_state().items():
-            np.testing.assert_array_equal(module.get_state()[name], theirs)
-        states, _ = plan_optimizers(done.checkpoint.policies, done.networks)
-        slots = learner.get_optimizer("default_policy").state.values()
-        assert {float(slot["step"]) for slot in slots} == {states["default_policy"][DEFAULT].step}
-        before = module.get_state()
-        result = algorithm.train()
-        assert np.isfinite(result["learners"]["default_policy"]["total_loss"])
-        after = module.get_state()
-        assert all(not np.array_equal(before[name], after[name]) for name in before)
-    finally:
-        algorithm.stop()
+    algorithm = load(tmp_path / "new")
+    learner = learners.local_learner(algorithm)
+    module = learner.module["default_policy"]
+    assert module.observation_space == Images.observation_space
+    network = done.networks["default_policy"]
+    for name, theirs in network.module_state().items():
+        np.testing.assert_array_equal(module.get_state()[name], theirs)
+    states, _ = plan_optimizers(done.checkpoint.policies, done.networks)
+    slots = learner.get_optimizer("default_policy").state.values()
+    assert {float(slot["step"]) for slot in slots} == {states["default_policy"][DEFAULT].step}
+    before = module.get_state()
+    result = algorithm.train()
+    assert np.isfinite(result["learners"]["default_policy"]["total_loss"])
+    after = module.get_state()
+    assert all(not np.array_equal(before[name], after[name]) for name in before)
 
 
 class Table(Images):
@@ -303,17 +278,14 @@ class Table(Images):
 @pytest.mark.parametrize("trial", ["0.8.5-ppo-table", "0.8.5-dqn-table"])
 def test_training_goes_on_with_tables_of_bytes(trial):
     algorithm = compat.load(MUSEUM / "trials" / trial / "checkpoint_1", env=Table)
-    try:
-        before = {k: v.detach().clone() for k, v in algorithm.get_module().named_parameters()}
-        # Until Ray 2.52, all steps ever sampled count for the first iteration after a restore, so
-        # on a slow machine it can end before enough are sampled to learn from.
-        algorithm.train()
-        result = algorithm.train()
-        assert result["training_iteration"] == 3
-        after = dict(algorithm.get_module().named_parameters())
-        assert any((before[name] != after[name]).any() for name in before)
-    finally:
-        algorithm.stop()
+    before = {k: v.detach().clone() for k, v in algorithm.get_module().named_parameters()}
+    # Until Ray 2.52, all steps ever sampled count for the first iteration after a restore, so
+    # on a slow machine it can end before enough are sampled to learn from.
+    algorithm.train()
+    result = algorithm.train()
+    assert result["training_iteration"] == 3
+    after = dict(algorithm.get_module().named_parameters())
+    assert any((before[name] != after[name]).any() for name in before)
 
 
 OF_TRAINERS = {
@@ -330,20 +302,17 @@ OF_TRAINERS = {
         ("PPOTrainer", "today", [5, [3, 3], 2]),
     ],
 )
-def test_a_new_trainer_learns_from_images_of_bytes(name, ray, last):
+def test_a_new_trainer_learns_from_images_of_bytes(name, ray, last, make):
     """It died in its first step. Old filters end in one pixel, today's need not."""
     config = {"env": Images, "num_workers": 0, "min_iter_time_s": 0, **OF_TRAINERS[name]}
     config["model"] = {"conv_filters": [[4, [3, 3], 2], last]}
-    trainer = getattr(compat, name)(config=config, legacy_ray=ray)
-    try:
-        before = trainer.get_weights()["default_policy"]
-        for _ in range(2):  # Ray 2.40's first iteration of DQN ends before learning starts
-            result = trainer.train()
-        assert result["timesteps_total"] >= 160
-        after = trainer.get_weights()["default_policy"]
-        convolutions = [part for part, array in after.items() if array.ndim == 4]
-        assert convolutions
-        assert any((after[part] != before[part]).any() for part in convolutions)
-        assert trainer.compute_action(Images.observation_space.sample()) in range(3)
-    finally:
-        trainer.stop()
+    trainer = make(name, config=config, legacy_ray=ray)
+    before = trainer.get_weights()["default_policy"]
+    for _ in range(2):  # Ray 2.40's first iteration of DQN ends before learning starts
+        result = trainer.train()
+    assert result["timesteps_total"] >= 160
+    after = trainer.get_weights()["default_policy"]
+    convolutions = [part for part, array in after.items() if array.ndim == 4]
+    assert convolutions
+    assert any((after[part] != before[part]).any() for part in convolutions)
+    assert trainer.compute_action(Images.observation_space.sample()) in range(3)
