@@ -83,9 +83,7 @@ def test_env_runners_of_ddppo_average_their_gradients_and_have_the_same_weights(
         for name, mean in means.items():
             np.testing.assert_allclose(mean, expected[name], rtol=1e-5, atol=1e-5)
         for name, half in halved.items():
-            np.testing.assert_allclose(
-                half, halved_by_hand(fragments, learner)[name], atol=1e-5
-            )
+            np.testing.assert_allclose(half, halved_by_hand(fragments, learner)[name], atol=1e-5)
 
     trainer.train()
     trainer.restore(path)

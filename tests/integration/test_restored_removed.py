@@ -15,7 +15,7 @@ from rllib_compat.networks import ModuleNetwork
 from rllib_compat.neutral.spaces import to_gymnasium
 from rllib_compat.ray_versions import algorithms, learners
 from rllib_compat.trainer import coefficients
-from tests.legacy.cases import all_cases
+from tests.legacy.cases import case_of
 from tests.legacy.networks import given_if_asked, recorded
 from tests.marks import TRAINERS, marked
 from tests.trained import environment, record
@@ -78,7 +78,7 @@ def trainer_of(make, case, plan, folder):
 
 def to_restore(make, name, folder):
     """A case of the museum, what is made of it, and a trainer of its config."""
-    case = next(case for case in all_cases() if str(case) == name)
+    case = case_of(name)
     plan = prepare(read_checkpoint(case.checkpoint), given_if_asked(case))
     (folder / "steps").mkdir()
     return case, plan, trainer_of(make, case, plan, folder / "steps")
@@ -161,7 +161,7 @@ OTHERS_ON_EACH_PUSH = {
 @pytest.mark.parametrize("name", [*marked(OTHERS, OTHERS_ON_EACH_PUSH), DISCRETE])
 def test_a_trainer_takes_networks_that_are_not_those_of_its_config(make, name, tmp_path):
     """A restored SAC went on with the random weights that it was built with."""
-    case = next(case for case in all_cases() if str(case) == name)
+    case = case_of(name)
     plan = prepare(read_checkpoint(case.checkpoint), given_if_asked(case))
     trainer = trainer_of(make, case, plan, tmp_path)
     trainer.restore(str(case.checkpoint))
@@ -192,7 +192,7 @@ def test_a_trainer_takes_networks_that_are_not_those_of_its_config(make, name, t
     ),
 )
 def test_another_trainer_takes_them_from_what_the_first_one_saved(make, name, tmp_path):
-    case = next(case for case in all_cases() if str(case) == name)
+    case = case_of(name)
     plan = prepare(read_checkpoint(case.checkpoint), given_if_asked(case))
     trainer, other = (trainer_of(make, case, plan, tmp_path) for _ in range(2))
     trainer.restore(str(case.checkpoint))
@@ -205,7 +205,7 @@ def test_another_trainer_takes_them_from_what_the_first_one_saved(make, name, tm
 def test_a_trainer_goes_on_where_old_networks_cant_be_built(make, tmp_path, monkeypatch):
     """It was left with an algorithm that had been stopped."""
     name = "0.7.6/sac-tf-small"
-    case = next(case for case in all_cases() if str(case) == name)
+    case = case_of(name)
     plan = prepare(read_checkpoint(case.checkpoint), given_if_asked(case))
     trainer = trainer_of(make, case, plan, tmp_path)
     build, tried = algorithms.build_algorithm, []

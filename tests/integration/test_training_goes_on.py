@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 import rllib_compat as compat
-from rllib_compat import Given, convert, registry
+from rllib_compat import Given, convert
 from rllib_compat.conversion import prepare
 from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import DEFAULT, TARGET_PREFIX, load_rl_modules, plan_optimizers
 from rllib_compat.neutral import Verdict
 from rllib_compat.ray_versions import checkpoints, learners, releases
 from tests.envs import SampledEnv
-from tests.legacy.cases import MUSEUM, find
+from tests.legacy.cases import MUSEUM, case_of, find
 from tests.marks import CONVERSIONS, marked
 from tests.unit.test_optimizers import EAGER, GRAPH, STORED, TORCH, only
 
@@ -101,11 +101,6 @@ def test_state_as_msgpack_has_the_optimizer_too(load, tmp_path):
     assert same_as_old(algorithm, done) == 1
 
 
-def dqn_case(name):
-    (case,) = [case for case in find(algorithm=registry.family("DQN")) if str(case) == name]
-    return case
-
-
 @pytest.mark.matrix
 @pytest.mark.parametrize(
     "name",
@@ -116,7 +111,7 @@ def dqn_case(name):
     ],
 )
 def test_training_of_dqn_goes_on_where_it_stopped(name, load, tmp_path):
-    case = dqn_case(name)
+    case = case_of(name)
     given = Given(algorithm=case.algorithm, env="CartPole-v1")
     done = convert(case.checkpoint, tmp_path / "new", given=given, inputs=50)
     (network,) = done.networks.values()
@@ -153,7 +148,7 @@ def test_training_of_dqn_goes_on_where_it_stopped(name, load, tmp_path):
 
 
 def test_r2d2_goes_on_with_its_network_its_target_and_its_optimizer(load, tmp_path):
-    case = dqn_case("1.13.0/r2d2-torch-v-hiddens-noh")
+    case = case_of("1.13.0/r2d2-torch-v-hiddens-noh")
     told = Given(algorithm="R2D2", env="CartPole-v1", overrides={"learning_starts": 60})
     done = convert(case.checkpoint, tmp_path / "new", given=told, inputs=50)
     assert not [row for row in done.report if "its eps was" in row.message]
@@ -189,7 +184,7 @@ def test_r2d2_goes_on_with_its_network_its_target_and_its_optimizer(load, tmp_pa
 def test_what_no_todays_algorithm_trains_acts_as_before(name, more, tmp_path):
     import torch
 
-    case = dqn_case(name)
+    case = case_of(name)
     done = convert(
         case.checkpoint,
         tmp_path / "new",

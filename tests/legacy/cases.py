@@ -199,6 +199,12 @@ def find(**wanted: Any) -> list[Case]:
     return [case for case in all_cases() if fits(case)]
 
 
+def case_of(name: str) -> Case:
+    """The case of a Ray and a folder, such as `0.8.5/ppo-tf-cont`."""
+    (case,) = (case for case in all_cases() if str(case) == name)
+    return case
+
+
 def one_of_each(cases: Iterable[Case], kind: Callable[[Case], Hashable]) -> list[Case]:
     """One case of each kind, of the Ray in the middle of those that have it."""
     kinds: dict[Hashable, list[Case]] = {}

@@ -13,7 +13,7 @@ from rllib_compat.conversion.recordings import find_recording, inputs_of
 from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import ModelSettings, Network
 from rllib_compat.networks import read as read_policy
-from rllib_compat.neutral import LegacyCheckpoint, spaces
+from rllib_compat.neutral import LegacyCheckpoint, PolicyState, spaces
 from rllib_compat.neutral.spaces import parse_repr
 from tests.legacy.cases import Case
 
@@ -51,6 +51,13 @@ def given_if_asked(case: Case) -> Given:
 def completed(case: Case) -> LegacyCheckpoint:
     """A case's checkpoint, with what it does not hold."""
     return complete_checkpoint(read_checkpoint(case.checkpoint), given_if_asked(case))
+
+
+def only_policy(case: Case) -> tuple[LegacyCheckpoint, PolicyState, ModelSettings]:
+    """A case's checkpoint, its only policy, and what its config says of the network."""
+    checkpoint = completed(case)
+    (policy,) = checkpoint.policies.values()
+    return checkpoint, policy, ModelSettings.of(checkpoint, policy)
 
 
 def read(case: Case) -> tuple[LegacyCheckpoint, dict[str, Network]]:

@@ -44,7 +44,7 @@ from rllib_compat.neutral.check import check
 from rllib_compat.neutral.report import grouped
 from rllib_compat.neutral.spaces import box, parse_repr
 from rllib_compat.ray_versions import configs, startup
-from tests.legacy.cases import all_cases, find
+from tests.legacy.cases import all_cases, case_of, find
 from tests.legacy.networks import given_if_asked
 from tests.trees import digest_tree
 
@@ -323,7 +323,7 @@ def test_a_trial_folders_name_tells_algorithm_and_environment(bare):
 
 def algorithm_of(tmp_path, name, folder):
     """What is found for a museum case in a folder of a name, without being told."""
-    case = next(case for case in all_cases() if str(case) == name)
+    case = case_of(name)
     shutil.copytree(case.path, tmp_path / folder)
     place = tmp_path / folder / case.checkpoint.relative_to(case.path)
     return resolve.complete(layouts.read(place), Given())
@@ -432,7 +432,7 @@ LEAGUE = next(c for c in find(ray="1.13.0", framework="torch") if "league" in c.
     ],
 )
 def test_policies_that_were_not_trained_are_not_trained_afterwards(name, trained):
-    case = next(case for case in all_cases() if str(case) == name)
+    case = case_of(name)
     plan = prepare(layouts.read(case.checkpoint), given_if_asked(case))
     assert set(plan.translation.calls["multi_agent"]["policies_to_train"]) == trained
     (row,) = [f for f in plan.findings if f.rule == "policies-to-train"]
@@ -519,7 +519,7 @@ def test_q_networks_without_a_name_are_r2d2s_where_they_have_an_lstm(algorithm):
 
 def test_nobody_is_promised_that_recordings_have_the_step_before_an_lstm_takes():
     """Training died of observations that were too short for the network."""
-    case = next(c for c in all_cases() if str(c) == "1.13.0/ppo-torch-lstm-prev")
+    case = case_of("1.13.0/ppo-torch-lstm-prev")
     for algorithm, form in (("PPO", Form.ALGORITHM), ("MARWIL", Form.MODULES)):
         given = replace(given_if_asked(case), algorithm=algorithm)
         plan = prepare(layouts.read(case.checkpoint), given)
@@ -699,7 +699,7 @@ def test_a_source_that_the_disk_refuses_is_told(verb, tmp_path, monkeypatch):
 
 
 def test_modules_alone_are_read_again_without_hints_and_say_that_nothing_trains_them(tmp_path):
-    (noisy,) = [case for case in all_cases() if str(case) == "1.13.0/dqn-torch-noisy-atoms-duel"]
+    noisy = case_of("1.13.0/dqn-torch-noisy-atoms-duel")
     first = convert(noisy.checkpoint, tmp_path / "modules", given=CURIOUS, inputs=20)
     assert first.plan.form is Form.MODULES
     again = convert(tmp_path / "modules", tmp_path / "again", inputs=20)
@@ -732,7 +732,7 @@ def test_what_ray_deprecates_of_itself_is_not_told_to_who_converts():
 )
 def test_a_plain_network_stays_plain_whatever_it_explores_by(exploration, told, tmp_path):
     """Also where that Ray's torch ignored `noisy`, and had no norms."""
-    (case,) = [c for c in all_cases() if str(c) == "0.8.5/dqn-torch-v-noisy-torch"]
+    case = case_of("0.8.5/dqn-torch-v-noisy-torch")
     given = Given(env="CartPole-v1", overrides={"exploration_config": exploration})
     done = convert(case.checkpoint, tmp_path / "new", given=given, inputs=20)
     assert done.plan.form is Form.ALGORITHM

@@ -20,7 +20,7 @@ from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import Graph, Network, known
 from rllib_compat.networks.graph import Step
 from rllib_compat.networks.network import Target
-from tests.legacy.cases import all_cases, find
+from tests.legacy.cases import all_cases, case_of, find
 from tests.legacy.networks import given_if_asked, read
 from tests.support import REFUSED
 
@@ -157,7 +157,7 @@ def test_a_badly_conditioned_network_is_accepted_within_its_own_error():
 
 def test_a_network_whose_layers_are_saturated_is_still_the_same_network():
     """Of its inputs' rounding nothing is left, but its later layers round as ever."""
-    case = next(c for c in all_cases() if str(c) == "1.13.0/dqn-torch-noisy-atoms-duel")
+    case = case_of("1.13.0/dqn-torch-noisy-atoms-duel")
     checkpoint, networks = read(case)
     (policy_id, network), *_ = networks.items()
     batch = {k: v * 1e6 for k, v in sample_inputs(network.graph, None, 200).items()}
@@ -263,7 +263,7 @@ def test_without_a_recording_a_wrong_activation_is_at_least_listed_as_assumed(ed
 
 def test_bounds_heads_filters_and_activations_are_listed_as_assumed():
     def assumed(name):
-        case = next(case for case in all_cases() if str(case) == name)
+        case = case_of(name)
         plan = prepare(read_checkpoint(case.checkpoint), given_if_asked(case), to="msgpack")
         return {row.what: row for row in find_assumptions(plan.checkpoint, known(plan.networks))}
 

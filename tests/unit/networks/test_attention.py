@@ -15,17 +15,10 @@ from rllib_compat.networks.families.attention import CONSTANT, ordered
 from rllib_compat.networks.ops import in_numpy, in_torch
 from rllib_compat.neutral import Verdict
 from tests.legacy.cases import all_cases
-from tests.legacy.networks import read
+from tests.legacy.networks import only_policy
 
 ATTENTION = [c for c in all_cases() if "attention" in c.variant]
 SIZES = st.integers(1, 4)
-
-
-def policy_of(case):
-    """A case's only policy, its checkpoint, and what its config says."""
-    checkpoint, _ = read(case)
-    (policy,) = checkpoint.policies.values()
-    return checkpoint, policy, ModelSettings.of(checkpoint, policy)
 
 
 def attention_arrays(rng, size, heads, head):
@@ -104,7 +97,7 @@ def test_the_counters_of_keras_become_ranks():
 
 @pytest.mark.parametrize("case", ATTENTION, ids=str)
 def test_the_memory_has_the_length_of_acting(case):
-    _, policy, settings = policy_of(case)
+    _, policy, settings = only_policy(case)
     model = {**settings.model, "attention_memory_training": 7}  # which no Ray read
     reading = read_policy(policy, ModelSettings.from_config({"model": model}, {}))
     assert reading.known.graph.inputs["memory_0"] == (5, 16)
@@ -113,7 +106,7 @@ def test_the_memory_has_the_length_of_acting(case):
 
 @pytest.mark.parametrize("case", ATTENTION, ids=str)
 def test_adam_goes_on_and_constants_are_no_weights(case):
-    checkpoint, policy, settings = policy_of(case)
+    checkpoint, policy, settings = only_policy(case)
     network = read_policy(policy, settings).known
     _, findings = plan_optimizers(checkpoint.policies, {policy.policy_id: network})
     assert findings[0].verdict in (Verdict.EXACT, Verdict.DERIVED)
@@ -122,13 +115,13 @@ def test_adam_goes_on_and_constants_are_no_weights(case):
 
 @pytest.mark.parametrize("key", ["attention_dim", "attention_num_heads"])
 def test_a_config_of_another_checkpoint_is_refused(key):
-    _, policy, settings = policy_of(ATTENTION[0])
+    _, policy, settings = only_policy(ATTENTION[0])
     with pytest.raises(CheckpointError, match=key):
         read_policy(policy, ModelSettings.from_config({"model": {**settings.model, key: 99}}, {}))
 
 
 def test_arrays_of_something_else_are_refused_by_name():
-    _, policy, settings = policy_of(ATTENTION[0])
+    _, policy, settings = only_policy(ATTENTION[0])
     more = {**policy.weights, f"{policy.policy_id}/extra/kernel": np.zeros(1)}
     with pytest.raises(NotYetError, match="extra"):
         read_policy(dataclasses.replace(policy, weights=more), settings)

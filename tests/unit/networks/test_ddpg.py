@@ -24,6 +24,7 @@ from rllib_compat.neutral import PolicyState, Verdict
 from rllib_compat.neutral.spaces import box, parse_repr
 from tests.legacy.cases import find
 from tests.legacy.networks import read
+from tests.unit.networks.graphs import assert_torch_computes, online, random_inputs
 
 FAMILY = ("DDPG", "TD3", "APEX_DDPG")
 HIDDENS = st.lists(st.integers(1, 4), min_size=1, max_size=3)
@@ -76,18 +77,9 @@ def identified(policy, config, algorithm="DDPG"):
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 99), actor=HIDDENS, critic=HIDDENS, norm=st.booleans())
 def test_the_torch_module_computes_what_the_proof_computes(seed, actor, critic, norm):
-    torch = pytest.importorskip("torch")
-    from rllib_compat.networks import GraphNet
-
     network, _ = identified(*keras_policy(seed, actor=actor, critic=critic, norm=norm))
-    online = {k: v for k, v in network.arrays.items() if not k.startswith(TARGET_PREFIX)}
-    net = GraphNet(network.graph, {k: v.shape for k, v in online.items()})
-    net.load_state_dict({k: torch.from_numpy(v) for k, v in online.items()})
-    rng = np.random.default_rng(seed)
-    batch = {k: rng.normal(size=(6, *shape)) for k, shape in network.graph.inputs.items()}
-    theirs = net({k: torch.from_numpy(v).float() for k, v in batch.items()})
-    for name, ours in network.forward(batch).items():
-        np.testing.assert_allclose(theirs[name].detach(), ours, atol=1e-4, rtol=1e-4)
+    batch = random_inputs(network, np.random.default_rng(seed))
+    assert_torch_computes(network.graph, online(network), batch)
 
 
 @given(seed=st.integers(0, 99), low=st.floats(-9, 9), size=st.floats(0.1, 9))
@@ -114,7 +106,7 @@ def test_target_networks_are_carried_where_they_are_stored_and_else_copied():
     assert not findings
     stored = network.arrays["target.pi.out.kernel"]
     np.testing.assert_array_equal(stored, policy.weights["p/actor_out_1/kernel"])
-    followed = {k for k in network.arrays if not k.startswith(TARGET_PREFIX)}
+    followed = online(network).keys()
     assert network.arrays.keys() - followed == {TARGET_PREFIX + name for name in followed}
 
     _, policy, network = only(ray="0.8.7", framework="torch")
@@ -128,9 +120,9 @@ def test_target_networks_of_old_scopes_follow_the_layers_of_the_same_names(ray):
     targets = [name for name in policy.weights if "/target_" in name]
     assert len(targets) == sum(name.startswith(TARGET_PREFIX) for name in network.arrays)
     for name in targets:
-        online = policy.weights[name.replace("target_", "")]
-        assert policy.weights[name].shape == online.shape
-        assert np.abs(policy.weights[name] - online).max() < 1.0
+        own = policy.weights[name.replace("target_", "")]
+        assert policy.weights[name].shape == own.shape
+        assert np.abs(policy.weights[name] - own).max() < 1.0
 
 
 @pytest.mark.parametrize("ray", ["0.8.7", "2.0.1"])
@@ -265,13 +257,12 @@ def test_an_array_that_no_network_has_is_refused():
 def test_a_list_without_names_is_the_same_network():
     policy, config = keras_policy()
     network, _ = identified(policy, config)
-    online = list(policy.weights)[: len(policy.weights) // 2]
-    policy = replace(policy, weights=[policy.weights[name] for name in online])
+    first = list(policy.weights.values())[: len(policy.weights) // 2]
+    policy = replace(policy, weights=first)
     again, (finding,) = identified(policy, config)
     assert "target networks are not stored" in finding.message
-    for name, array in network.arrays.items():
-        if not name.startswith(TARGET_PREFIX):
-            np.testing.assert_array_equal(again.arrays[name], array)
+    for name, array in online(network).items():
+        np.testing.assert_array_equal(again.arrays[name], array)
     policy = replace(policy, weights=policy.weights[:-1])
     with pytest.raises(NotYetError, match="unnamed arrays"):
         identified(policy, config)

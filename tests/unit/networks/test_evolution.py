@@ -14,6 +14,7 @@ from rllib_compat.neutral import ObservationFilter, PolicyState, RunningStat, sp
 from tests.legacy.cases import find
 from tests.legacy.networks import read
 from tests.unit.networks.dense import policy_rows, torch_names, value_rows, vector_of
+from tests.unit.networks.graphs import assert_torch_computes
 
 BOX = spaces.box(-np.inf, np.inf, (4,))
 EVOLUTION = [*find(algorithm="ES"), *find(algorithm="ARS")]
@@ -142,21 +143,14 @@ def test_the_step_is_what_the_filter_was(demean, destd, clip, count, seed):
 
 
 def test_the_module_holds_the_filter_as_constants_and_computes_as_the_network():
-    torch = pytest.importorskip("torch")
-    from rllib_compat.networks import GraphNet
-
     rng = np.random.default_rng(1)
     stat = RunningStat(9, rng.normal(size=4), rng.uniform(1, 2, size=4))
     old = ObservationFilter("MeanStdFilter", stats=(stat,))
     vector, _ = vector_of(policy_rows(), rng)
     network = read_policy(policy(vector), settings(framework="tf")).known
     network = with_filter(network, old)
-    net = GraphNet(network.graph, network.target.model_config["shapes"])
-    net.load_state_dict(
-        {k: torch.tensor(v, dtype=torch.float32) for k, v in network.arrays.items()}
-    )
+    shapes = {name: list(array.shape) for name, array in network.arrays.items()}
+    assert network.target.model_config["shapes"] == shapes
+    batch = {"obs": rng.normal(size=(5, 4))}
+    net = assert_torch_computes(network.graph, network.arrays, batch, tolerance=1e-5)
     assert not any(name.startswith("filter") for name, _ in net.named_parameters())
-    raw = rng.normal(size=(5, 4))
-    with torch.no_grad():
-        out = net({"obs": torch.tensor(raw, dtype=torch.float32)})["action_dist_inputs"].numpy()
-    np.testing.assert_allclose(out, network.forward({"obs": raw})["action_dist_inputs"], atol=1e-5)

@@ -4,6 +4,9 @@
 learned from one more batch; the converted one learns from the same, and has to know the same then.
 """
 
+from dataclasses import replace
+from functools import cached_property
+
 import numpy as np
 import pytest
 
@@ -35,33 +38,46 @@ BANDITS = find(algorithm=("BanditLinUCB", "BanditLinTS"))
 class Next:
     """What the old Ray learned from next, and what its policy was then."""
 
-    def __init__(self, case):
-        with np.load(case.path / "next.npz") as file:
-            self.arrays = {name: file[name] for name in file}
+    def __init__(self, case, plan, algorithm):
+        self.case, self.plan, self.algorithm = case, plan, algorithm
+        self.learner = learners.local_learner(algorithm)
+        if MODULE in self.learner.module.keys():  # noqa: SIM118 - it is no dict
+            self.before = self.learner.module[MODULE].get_state()
 
+    @cached_property
     def batch(self):
-        """The columns by their old names."""
+        """What it learned from."""
         return self._below("next/")
 
-    def state(self, plan):
+    def compare(self, *moved, parts="", tolerance=1e-5, least=1e-3):
+        """Holds what was learned against the old weights; of some parts each has moved, or one."""
+        state, theirs = self.learner.module[MODULE].get_state(), self._state()
+        names = [n for n in theirs if n.startswith(parts) and "target" not in n]
+        for name in names:
+            close(state[name], theirs[name], tolerance, "next update")
+        distances = {name: np.abs(state[name] - self.before[name]).max() for name in moved or names}
+        assert (min if moved else max)(distances.values()) > least
+        return names
+
+    def _state(self):
         """The weights after it, as today's module has them: the checkpoint with other weights."""
-        (policy,) = plan.checkpoint.policies.values()
+        (policy,) = self.plan.checkpoint.policies.values()
         after = self._below("after/")
         if isinstance(policy.weights, list):
             after = [after[str(i)] for i in range(len(after))]
         else:
             assert after.keys() == policy.weights.keys()
-        later = type(policy)(**{**vars(policy), "weights": after})
-        return read(later, ModelSettings.of(plan.checkpoint, policy)).network.module_state()
+        later = replace(policy, weights=after)
+        return read(later, ModelSettings.of(self.plan.checkpoint, policy)).network.module_state()
 
     def _below(self, prefix):
-        found = self.arrays.items()
-        return {name.removeprefix(prefix): a for name, a in found if name.startswith(prefix)}
+        with np.load(self.case.path / "next.npz") as file:
+            return {n.removeprefix(prefix): file[n] for n in file if n.startswith(prefix)}
 
 
 @pytest.fixture
 def restored(tmp_path):
-    """Converts a case, and loads what became of it; gives the plan and the learner."""
+    """Converts a case, and loads what became of it."""
     algorithms = []
 
     def restore(case):
@@ -69,7 +85,7 @@ def restored(tmp_path):
         assert made.plan.form is Form.ALGORITHM
         with startup.without_cluster():
             algorithms.append(ray_algorithms.load_algorithm(tmp_path / "new"))
-        return made.plan, learners.local_learner(algorithms[0])
+        return Next(case, made.plan, algorithms[0])
 
     yield restore
     for algorithm in algorithms:
@@ -78,39 +94,24 @@ def restored(tmp_path):
 
 @pytest.mark.parametrize("case", BANDITS, ids=str)
 def test_a_bandit_learns_on(case, restored):
-    plan, learner = restored(case)
-    recorded = Next(case)
-    batch, before = recorded.batch(), learner.module[MODULE].get_state()
-    seen = batch["obs"]
+    then = restored(case)
+    seen = then.batch["obs"]
     if "items" in case.variant:
         seen = {"item": seen.reshape(len(seen), 3, 4)}
-    learner.observe({MODULE: (seen, batch["actions"], batch["rewards"], None)})
-    state = learner.module[MODULE].get_state()
-    for name, theirs in recorded.state(plan).items():
-        close(state[name], theirs, 1e-4, "posterior")
-    assert np.abs(state["precision"] - before["precision"]).max() > 0.1
+    steps = {MODULE: (seen, then.batch["actions"], then.batch["rewards"], None)}
+    then.learner.observe(steps)
+    then.compare("precision", tolerance=1e-4, least=0.1)
 
 
 @pytest.mark.parametrize("case", find(algorithm="CRR"), ids=str)
 def test_crr_learns_on_with_both_optimizers(case, restored, monkeypatch):
-    plan, learner = restored(case)
-    recorded = Next(case)
-    batch, before = recorded.batch(), learner.module[MODULE].get_state()
-    drawn = [torch.from_numpy(batch[name]) for name in ("drawn", "drawn_next")]
+    then = restored(case)
+    drawn = [torch.from_numpy(then.batch[name]) for name in ("drawn", "drawn_next")]
     for kind in (torch.distributions.Categorical, torch.distributions.Normal):
         monkeypatch.setattr(kind, "sample", lambda _, shape=None: drawn[0 if shape else 1])
-    updating(learner, episodes_of(batch))
-    state = learner.module[MODULE].get_state()
-    for name, theirs in recorded.state(plan).items():
-        if name.startswith("net."):
-            close(state[name], theirs, 1e-5, "next update")
-    assert np.abs(state["net.q.0.weight"] - before["net.q.0.weight"]).max() > 1e-3
-    steps = {
-        int(slot["step"])
-        for part in ("actor", "critic")
-        for slot in learner.get_optimizer(MODULE, part).state.values()
-    }
-    assert steps == {13}  # twelve before
+    updating(then.learner, episodes_of(then.batch))
+    then.compare("net.q.0.weight")
+    assert steps_of(then.learner, "actor", "critic") == {13}  # twelve before
 
 
 def behind(seen, actions=None, rewards=None):
@@ -139,43 +140,31 @@ def sequences_of(found, learner):
 
 @pytest.mark.parametrize("case", find(algorithm="RNNSAC"), ids=str)
 def test_rnnsac_learns_on_with_all_optimizers(case, restored):
-    plan, learner = restored(case)
-    recorded = Next(case)
-    found, before = recorded.batch(), learner.module[MODULE].get_state()
-    batch = {**sequences_of(found, learner), "new_obs": found["new_obs"]}
+    then = restored(case)
+    found = then.batch
+    batch = {**sequences_of(found, then.learner), "new_obs": found["new_obs"]}
     if "prev_actions" in found:
         batch["new_obs"] = behind(found["new_obs"], found["actions"], found["rewards"])
-    recordings.updated(learner, MODULE, batch, steps=len(batch["rewards"]))
-    state = learner.module[MODULE].get_state()
-    for name, theirs in recorded.state(plan).items():
-        if name.startswith("net.") or name == "log_alpha":
-            close(state[name], theirs, 1e-5, "next update")
-    for name in ("net.pi.encoder.lstm.weight_ih_l0", "net.q.head.0.weight", "log_alpha"):
-        assert np.abs(state[name] - before[name]).max() > 1e-3
+    recordings.updated(then.learner, MODULE, batch, steps=len(batch["rewards"]))
+    moved = ("net.pi.encoder.lstm.weight_ih_l0", "net.q.head.0.weight", "log_alpha")
+    then.compare(*moved, parts=("net.", "log_alpha"))
 
 
 @pytest.mark.parametrize("case", find(algorithm="R2D2", variant="prev"), ids=str)
 def test_r2d2_that_sees_the_step_before_learns_on(case, restored):
-    plan, learner = restored(case)
-    recorded = Next(case)
-    found, before = recorded.batch(), learner.module[MODULE].get_state()
-    batch = sequences_of(found, learner)
+    then = restored(case)
+    found, batch = then.batch, sequences_of(then.batch, then.learner)
     # Its old network makes the action one-hot itself.
     parts = [found["obs"], found["prev_actions"][..., None], found["prev_rewards"][..., None]]
     batch["obs"] = np.concatenate(parts, axis=-1).astype(np.float32)
-    recordings.updated(learner, MODULE, batch, steps=len(batch["rewards"]))
-    state = learner.module[MODULE].get_state()
-    for name, theirs in recorded.state(plan).items():
-        if name.startswith("net."):
-            close(state[name], theirs, 1e-5, "next update")
-    for name in ("net.lstm.kernel", "net.lstm.recurrent_kernel"):
-        assert np.abs(state[name] - before[name]).max() > 1e-3
+    recordings.updated(then.learner, MODULE, batch, steps=len(batch["rewards"]))
+    then.compare("net.lstm.kernel", "net.lstm.recurrent_kernel")
 
 
 @pytest.mark.parametrize("case", find(algorithm="MADDPG"), ids=str)
 def test_maddpg_goes_on_with_its_targets_and_critics_that_see_all(case, restored):
     """No Ray stored its optimizers; the targets are in the file, and are others by then."""
-    _, learner = restored(case)
+    learner = restored(case).learner
     for agent in ("left", "right"):
         module = learner.module[agent].unwrapped()
         assert (module.agent, module.critic_sees) == (agent, ["left", "right"])
@@ -202,53 +191,34 @@ def steps_of(learner, *parts):
 
 @pytest.mark.parametrize("variant", ["paramnoise", "softq"])
 def test_dqn_that_explores_otherwise_learns_on(variant, restored):
-    (case,) = [c for c in find(ray="1.13.0", algorithm="DQN") if c.variant == variant]
-    plan, learner = restored(case)
-    recorded = Next(case)
-    batch, before = recorded.batch(), learner.module[MODULE].get_state()
-    made = steps_of(learner, "default_optimizer")
-    recordings.updated(learner, MODULE, columns_of(batch), steps=len(batch["obs"]))
-    state = learner.module[MODULE].get_state()
-    theirs = recorded.state(plan)
-    online = {name for name in theirs if "target" not in name}
-    for name in online:
-        close(state[name], theirs[name], 1e-5, "next update")
-    assert any(np.abs(state[name] - before[name]).max() > 1e-3 for name in online)
-    (steps,) = made
+    (case,) = find(ray="1.13.0", algorithm="DQN", variant=variant)
+    then = restored(case)
+    (steps,) = steps_of(then.learner, "default_optimizer")
     assert steps > 0
-    assert steps_of(learner, "default_optimizer") == {steps + 1}
+    batch = columns_of(then.batch)
+    recordings.updated(then.learner, MODULE, batch, steps=len(batch["obs"]))
+    then.compare()
+    assert steps_of(then.learner, "default_optimizer") == {steps + 1}
 
 
 def test_ddpg_with_noise_on_its_weights_learns_on(restored):
-    (case,) = [c for c in find(ray="1.13.0", algorithm="DDPG") if c.variant == "paramnoise"]
-    plan, learner = restored(case)
-    recorded = Next(case)
-    batch, before = recorded.batch(), learner.module[MODULE].get_state()
-    (steps,) = steps_of(learner, "actor", "critic")
-    updating(learner, episodes_of(batch, lambda _: {"weights": [1.0], "n_step": [1]}))
-    state, theirs = learner.module[MODULE].get_state(), recorded.state(plan)
-    online = {name for name in theirs if name.startswith("net.")}
-    for name in online:
-        close(state[name], theirs[name], 1e-5, "next update")
-    assert any(".norm." in name for name in online)
-    assert any(np.abs(state[name] - before[name]).max() > 1e-4 for name in online)
-    assert steps_of(learner, "actor", "critic") == {steps + 1}
+    (case,) = find(ray="1.13.0", algorithm="DDPG", variant="paramnoise")
+    then = restored(case)
+    (steps,) = steps_of(then.learner, "actor", "critic")
+    updating(then.learner, episodes_of(then.batch, lambda _: {"weights": [1.0], "n_step": [1]}))
+    assert any(".norm." in name for name in then.compare(least=1e-4))
+    assert steps_of(then.learner, "actor", "critic") == {steps + 1}
 
 
 @pytest.mark.parametrize("algorithm", ["DQN", "DDPG"])
-def test_noise_on_weights_goes_on_as_large_as_it_was(algorithm, tmp_path):
-    (case,) = [c for c in find(ray="1.13.0", algorithm=algorithm) if c.variant == "paramnoise"]
-    plan = convert(case.checkpoint, tmp_path / "new", given=given_if_asked(case)).plan
-    (policy,) = plan.checkpoint.policies.values()
+def test_noise_on_weights_goes_on_as_large_as_it_was(algorithm, restored, tmp_path):
+    (case,) = find(ray="1.13.0", algorithm=algorithm, variant="paramnoise")
+    then = restored(case)
+    (policy,) = then.plan.checkpoint.policies.values()
     stored = policy.exploration["cur_stddev"]
     assert 0.1 < stored < 1.0  # it began with 1
-    with startup.without_cluster():
-        loaded = ray_algorithms.load_algorithm(tmp_path / "new")
-    try:
-        pipeline = loaded.env_runner._env_to_module
-        (noise,) = [c for c in pipeline.connectors if type(c).__name__ == "ParameterNoise"]
-        assert noise.get_state() == {"deviations": {"": stored}}
-    finally:
-        ray_algorithms.stop_algorithm(loaded)
+    pipeline = then.algorithm.env_runner._env_to_module
+    (noise,) = [c for c in pipeline.connectors if type(c).__name__ == "ParameterNoise"]
+    assert noise.get_state() == {"deviations": {"": stored}}
     (again,) = read_checkpoint(tmp_path / "new").policies.values()
     assert again.exploration == {"cur_stddev": stored}

@@ -14,8 +14,8 @@ from rllib_compat.networks import ModelSettings
 from rllib_compat.networks import read as read_policy
 from rllib_compat.neutral import PolicyState, Severity
 from rllib_compat.neutral.spaces import Discrete, box
-from tests.legacy.cases import find
-from tests.legacy.networks import completed
+from tests.legacy.cases import case_of
+from tests.legacy.networks import only_policy
 from tests.unit.networks.dense import policy_rows, value_rows
 from tests.unit.networks.dense import vector_of as drawn
 
@@ -59,18 +59,9 @@ def test_a_number_that_no_updates_of_the_kl_coefficient_give_does_not_cut_a_vect
         read_policy(policy, PPO)
 
 
-def of_case(**wanted):
-    (case,) = find(**wanted)
-    checkpoint = completed(case)
-    (policy,) = checkpoint.policies.values()
-    return policy, ModelSettings.of(checkpoint, policy)
-
-
 @pytest.mark.parametrize("scope", ["default_policy_wk0", "default_policy_wk12"])
 def test_variables_in_the_scope_of_a_rollout_worker_are_found(scope):
-    policy, settings = of_case(
-        ray="2.0.1", algorithm="PPO", framework="tf", variant="onelayer-tanh"
-    )
+    _, policy, settings = only_policy(case_of("2.0.1/ppo-tf-onelayer-tanh"))
     assert all(name.startswith("default_policy/") for name in policy.weights)
     moved = {k.replace("default_policy/", f"{scope}/"): v for k, v in policy.weights.items()}
     old = read_policy(policy, settings).network
@@ -95,7 +86,7 @@ def test_rays_marks_of_moved_keys_are_not_taken_as_given():
 
 
 def test_a_custom_model_that_td3_did_not_use_is_not_asked_for():
-    policy, settings = of_case(ray="0.8.7", algorithm="TD3", framework="torch", variant="small")
+    _, policy, settings = only_policy(case_of("0.8.7/td3-torch-small"))
     reading = read_policy(policy, replace(settings, custom_model="MyModel"))
     assert reading.network.arrays.keys() == read_policy(policy, settings).network.arrays.keys()
     (note,) = [f for f in reading.findings if f.rule == "custom-model"]
@@ -104,7 +95,7 @@ def test_a_custom_model_that_td3_did_not_use_is_not_asked_for():
 
 
 def test_a_custom_model_with_weights_of_its_own_is_still_asked_for():
-    policy, settings = of_case(ray="0.8.7", algorithm="TD3", framework="torch", variant="small")
+    _, policy, settings = only_policy(case_of("0.8.7/td3-torch-small"))
     more = {**policy.weights, "my_layer.weight": np.zeros((2, 2), np.float32)}
     with pytest.raises(MissingInformationError, match="custom model MyModel"):
         read_policy(replace(policy, weights=more), replace(settings, custom_model="MyModel"))
@@ -126,9 +117,7 @@ def test_a_list_of_tf2_with_a_scalar_is_a_list_of_arrays_and_dqns_epsilon_is_not
 
 
 def test_a_q_networks_head_tells_the_actions():
-    (case,) = find(ray="2.0.1", algorithm="DQN", framework="torch", variant="noduel")
-    checkpoint = completed(case)
-    (policy,) = checkpoint.policies.values()
+    checkpoint, policy, _ = only_policy(case_of("2.0.1/dqn-torch-noduel"))
     bare = checkpoint.with_policies([replace(policy, action_space=None)])
     config = {key: value for key, value in bare.config.items() if key != "env"}
     found, networks = identify_networks(replace(bare, config=config), Given())
@@ -138,7 +127,7 @@ def test_a_q_networks_head_tells_the_actions():
 
 
 def test_a_critic_of_continuous_actions_tells_no_choices():
-    policy, settings = of_case(ray="0.8.7", algorithm="TD3", framework="torch", variant="small")
+    _, policy, settings = only_policy(case_of("0.8.7/td3-torch-small"))
     assert read_policy(policy, settings).known.choices is None
 
 

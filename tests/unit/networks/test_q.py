@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rllib_compat import registry
 from rllib_compat.errors import CheckpointError, MissingInformationError, NotConvertibleError
 from rllib_compat.networks import (
     DEFAULT,
@@ -26,20 +25,14 @@ from rllib_compat.networks.graph import Builder
 from rllib_compat.networks.named import Named
 from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.neutral import ObservationFilter, PolicyState, RunningStat, Verdict
-from tests.legacy.cases import find
-from tests.legacy.networks import completed, read
-
-
-def case_of(name):
-    (case,) = [case for case in find(algorithm=registry.family("DQN")) if str(case) == name]
-    return case
+from tests.legacy.cases import case_of
+from tests.legacy.networks import only_policy, read
+from tests.unit.networks.graphs import assert_torch_computes, online
 
 
 def policy_of(name):
     """The only policy of a case, and what its config says of the network."""
-    checkpoint = completed(case_of(name))
-    (policy,) = checkpoint.policies.values()
-    return policy, ModelSettings.of(checkpoint, policy)
+    return only_policy(case_of(name))[1:]
 
 
 def network_of(name):
@@ -92,9 +85,8 @@ def test_torch_stored_no_target_network_and_the_report_says_so():
     network, findings = reading.known, reading.findings
     (told,) = [f for f in findings if f.rule == "target-network"]
     assert told.verdict is Verdict.DERIVED
-    for name, array in network.arrays.items():
-        if not name.startswith(TARGET_PREFIX):
-            np.testing.assert_array_equal(network.arrays[TARGET_PREFIX + name], array)
+    for name, array in online(network).items():
+        np.testing.assert_array_equal(network.arrays[TARGET_PREFIX + name], array)
 
 
 @pytest.mark.parametrize("name", ["0.8.7/dqn-tf-small", "1.13.0/dqn-torch-hiddens2"])
@@ -211,8 +203,7 @@ def test_adam_goes_on_without_what_it_never_trained(name, verdict, steps):
     assert [f.verdict for f in findings] == [verdict]
     state = states["p"][DEFAULT]
     assert state.step == steps
-    trained = {k for k in network.arrays if not k.startswith(TARGET_PREFIX)}
-    assert state.mean.keys() == state.square.keys() == trained
+    assert state.mean.keys() == state.square.keys() == online(network).keys()
 
 
 HEADS = st.builds(
@@ -251,7 +242,7 @@ def random_graph(head, scheme, seed, *, contrib):
     build = Builder()
     named = Named(PolicyState("p", {}), ModelSettings(), arrays, scheme)
     outputs = q_head.add(build, named, "obs", head)
-    return Graph({"obs": (4,)}, tuple(build.steps), outputs), arrays, shapes
+    return Graph({"obs": (4,)}, tuple(build.steps), outputs), arrays
 
 
 @given(
@@ -262,19 +253,10 @@ def random_graph(head, scheme, seed, *, contrib):
 )
 @settings(deadline=None, max_examples=50)
 def test_torch_computes_every_head_as_numpy_does(head, scheme, contrib, seed):
-    torch = pytest.importorskip("torch")
-    from rllib_compat.networks import GraphNet
-
-    graph, arrays, shapes = random_graph(head, scheme, seed, contrib=contrib)
-    net = GraphNet(graph, shapes)
-    net.load_state_dict({k: torch.from_numpy(v.astype(np.float32)) for k, v in arrays.items()})
+    graph, arrays = random_graph(head, scheme, seed, contrib=contrib)
     obs = np.random.default_rng(seed).normal(size=(5, 4)).astype(np.float32)
-    ours = net({"obs": torch.from_numpy(obs)})
-    for name, theirs in graph.evaluate(arrays, {"obs": obs}).items():
-        assert ours[name].shape == theirs.shape
-        # A norm over one or two numbers divides by almost nothing.
-        tolerance = 5e-3 if head.norm else 1e-4
-        np.testing.assert_allclose(ours[name].detach(), theirs, atol=tolerance, rtol=tolerance)
+    # A norm over one or two numbers divides by almost nothing.
+    assert_torch_computes(graph, arrays, {"obs": obs}, 5e-3 if head.norm else 1e-4)
 
 
 @pytest.mark.parametrize("name", ["0.8.5/apex-tf-v-atoms", "0.8.5/dqn-torch-nohiddens"])
@@ -297,8 +279,8 @@ def test_the_own_module_gives_the_learner_what_todays_module_gives(name):
     out = module.forward_train({"obs": obs, "new_obs": following})
     expected = network.forward({"obs": obs.numpy()})["q_values"]
     np.testing.assert_allclose(out["qf_preds"].detach(), expected, atol=1e-5)
-    online = network.forward({"obs": following.numpy()})["q_values"]
-    np.testing.assert_allclose(out["qf_next_preds"].detach(), online, atol=1e-5)
+    expected_next = network.forward({"obs": following.numpy()})["q_values"]
+    np.testing.assert_allclose(out["qf_next_preds"].detach(), expected_next, atol=1e-5)
     targets = {
         k.removeprefix(TARGET_PREFIX): v
         for k, v in network.arrays.items()
@@ -346,7 +328,7 @@ def test_a_filter_goes_before_network_and_target_network(name):
     obs = np.random.default_rng(0).normal(size=(5, 4))
     expected = network.forward({"obs": old(obs)})["q_values"]
     np.testing.assert_allclose(filtered.forward({"obs": obs})["q_values"], expected)
-    online = {k for k in filtered.arrays if not k.startswith(TARGET_PREFIX)}
-    assert {TARGET_PREFIX + k for k in online} | online == filtered.arrays.keys()
+    own = online(filtered).keys()
+    assert {TARGET_PREFIX + k for k in own} | own == filtered.arrays.keys()
     assert filtered.target.module == "rllib_compat.modules:QModule"
     assert filtered.target.model_config["num_atoms"] == network.target.model_config["num_atoms"]

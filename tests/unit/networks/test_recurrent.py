@@ -26,20 +26,12 @@ from rllib_compat.networks.trunks.dense import DENSE
 from rllib_compat.networks.trunks.vision import VISION
 from rllib_compat.neutral import PolicyState, Verdict
 from rllib_compat.neutral.spaces import Discrete, MultiDiscrete, TupleSpace, box
-from tests.legacy.cases import all_cases, find
-from tests.legacy.networks import read
+from tests.legacy.cases import all_cases, case_of
+from tests.legacy.networks import only_policy, read
 
 LSTM = [c for c in all_cases() if "lstm" in c.variant and c.ray != "0.8.5"]
 SEQUENCES = [c for c in LSTM if any(n.startswith("seq/") for n in c.expected().arrays)]
 SIZES = st.integers(1, 5)
-
-
-def only(ray, name):
-    """One case, its only policy, and what its config says."""
-    case = next(c for c in find(ray=ray) if c.path.name == name)
-    checkpoint, _ = read(case)
-    (policy,) = checkpoint.policies.values()
-    return checkpoint, policy, ModelSettings.of(checkpoint, policy)
 
 
 # What an LSTM computes ---------------------------------------------------------------------------
@@ -137,29 +129,29 @@ def test_the_kernel_of_an_old_cell_is_parted_by_what_it_multiplies():
 
 
 def test_torchs_lstm_becomes_todays_default_module_and_keras_one_of_ours():
-    _, policy, settings = only("2.0.1", "ppo-torch-lstm")
+    _, policy, settings = only_policy(case_of("2.0.1/ppo-torch-lstm"))
     network = read_policy(policy, settings).known
     assert network.target.module is None
     assert network.target.model_config["use_lstm"]
     assert set(network.unused) == {n for n in policy.weights if "_separate" in n}
-    _, policy, settings = only("1.13.0", "ppo-tf-lstm")
+    _, policy, settings = only_policy(case_of("1.13.0/ppo-tf-lstm"))
     assert read_policy(policy, settings).known.target.module == dense.ACTOR_CRITIC
 
 
 def test_the_length_of_training_sequences_goes_on():
-    _, policy, settings = only("1.13.0", "ppo-tf-lstm")
+    _, policy, settings = only_policy(case_of("1.13.0/ppo-tf-lstm"))
     assert read_policy(policy, settings).known.target.model_config["max_seq_len"] == 8
 
 
 def test_pg_has_no_value_function_and_gets_a_module_without_one():
-    _, policy, settings = only("0.6.6", "pg-tf-lstm")
+    _, policy, settings = only_policy(case_of("0.6.6/pg-tf-lstm"))
     network = read_policy(policy, settings).known
     assert "vf_preds" not in network.graph.outputs
     assert network.target.module == dense.ACTOR
 
 
 def test_hard_gates_of_tensorflow_1_are_told():
-    _, policy, settings = only("0.8.7", "ppo-tf-lstm-share")
+    _, policy, settings = only_policy(case_of("0.8.7/ppo-tf-lstm-share"))
     reading = read_policy(policy, settings)
     network, findings = reading.known, reading.findings
     assert "hard sigmoid gates" in network.summary
@@ -167,7 +159,7 @@ def test_hard_gates_of_tensorflow_1_are_told():
 
 
 def test_an_lstm_that_ray_silently_left_out_is_told():
-    _, policy, settings = only("0.8.5", "ppo-tf-lstm-prevar")
+    _, policy, settings = only_policy(case_of("0.8.5/ppo-tf-lstm-prevar"))
     reading = read_policy(policy, settings)
     network, findings = reading.known, reading.findings
     assert network.kind == "fully connected"
@@ -176,7 +168,7 @@ def test_an_lstm_that_ray_silently_left_out_is_told():
 
 @pytest.mark.parametrize("name", ["ppo-torch-lstm-prev", "ppo-torch-lstm-cont-prev"])
 def test_adam_goes_on_with_both_of_torchs_biases(name):
-    checkpoint, policy, settings = only("1.13.0", name)
+    checkpoint, policy, settings = only_policy(case_of(f"1.13.0/{name}"))
     network = read_policy(policy, settings).known
     states, findings = plan_optimizers(checkpoint.policies, {policy.policy_id: network})
     assert [f.verdict for f in findings] == [Verdict.EXACT]
@@ -192,34 +184,34 @@ def test_adam_goes_on_with_both_of_torchs_biases(name):
     [("lstm_cell_size", 99, "lstm_cell_size"), ("fcnet_hiddens", [9], "hidden layers")],
 )
 def test_a_config_of_another_checkpoint_is_refused(key, wrong, told):
-    _, policy, settings = only("2.0.1", "ppo-torch-lstm")
+    _, policy, settings = only_policy(case_of("2.0.1/ppo-torch-lstm"))
     settings = ModelSettings.from_config({"model": {**settings.model, key: wrong}}, {})
     with pytest.raises(CheckpointError, match=told):
         read_policy(policy, settings)
 
 
 def test_previous_actions_that_the_config_does_not_ask_for_are_refused():
-    _, policy, settings = only("1.13.0", "ppo-torch-lstm-prev")
+    _, policy, settings = only_policy(case_of("1.13.0/ppo-torch-lstm-prev"))
     model = {k: v for k, v in settings.model.items() if "prev" not in k}
     with pytest.raises(CheckpointError, match="beside its features"):
         read_policy(policy, ModelSettings.from_config({"model": model}, {}))
 
 
 def test_arrays_of_something_else_are_refused_by_name():
-    _, policy, settings = only("2.0.1", "ppo-torch-lstm")
+    _, policy, settings = only_policy(case_of("2.0.1/ppo-torch-lstm"))
     more = {**policy.weights, "extra.weight": np.zeros(1)}
     with pytest.raises(NotYetError, match=r"extra\.weight"):
         read_policy(dataclasses.replace(policy, weights=more), settings)
 
 
 def test_a_flat_vector_needs_its_spaces():
-    _, policy, settings = only("0.6.6", "ppo-tf-lstm-noshare")
+    _, policy, settings = only_policy(case_of("0.6.6/ppo-tf-lstm-noshare"))
     with pytest.raises(MissingInformationError):
         read_policy(dataclasses.replace(policy, action_space=None), settings)
 
 
 def test_a_vector_of_another_length_is_refused():
-    _, policy, settings = only("0.6.6", "ppo-tf-lstm-noshare")
+    _, policy, settings = only_policy(case_of("0.6.6/ppo-tf-lstm-noshare"))
     with pytest.raises(CheckpointError, match="no LSTM"):
         read_policy(dataclasses.replace(policy, weights=policy.weights[:-1]), settings)
 

@@ -12,13 +12,8 @@ from rllib_compat.errors import CheckpointError, CompatError, MissingInformation
 from rllib_compat.formats import read_checkpoint
 from rllib_compat.networks import ModelSettings, read
 from rllib_compat.neutral import spaces
-from tests.legacy.cases import Case, all_cases
+from tests.legacy.cases import Case, case_of
 from tests.legacy.networks import given_if_asked
-
-
-def case_of(name):
-    return next(case for case in all_cases() if str(case) == name)
-
 
 UCB = case_of("1.13.0/banditlinucb-torch-arms")
 ITEMS = case_of("1.13.0/banditlinucb-torch-items")

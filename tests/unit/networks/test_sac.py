@@ -15,6 +15,7 @@ from rllib_compat.neutral import ObservationFilter, PolicyState, RunningStat, Ve
 from rllib_compat.neutral.spaces import Discrete, TupleSpace, box
 from tests.legacy.cases import find
 from tests.legacy.networks import read
+from tests.unit.networks.graphs import assert_torch_computes, online, random_inputs
 
 HIDDENS = st.lists(st.integers(1, 4), max_size=3)
 PENDULUM = {"observation_space": box(-8, 8, (3,)), "action_space": box(-2, 2, (1,))}
@@ -70,29 +71,19 @@ def identified(policy, config, algorithm="SAC"):
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 99), hiddens=HIDDENS, q_hiddens=HIDDENS, discrete=st.booleans())
 def test_the_torch_module_computes_what_the_proof_computes(seed, hiddens, q_hiddens, discrete):
-    torch = pytest.importorskip("torch")
-    from rllib_compat.networks import GraphNet
-
     policy, config = torch_policy(seed, hiddens=hiddens, q_hiddens=q_hiddens, discrete=discrete)
     network, _ = identified(policy, config)
-    own = {k: v for k, v in network.arrays.items() if not k.startswith("target.")}
-    net = GraphNet(network.graph, {k: v.shape for k, v in own.items()})
-    net.load_state_dict({k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in own.items()})
-    rng = np.random.default_rng(seed)
-    batch = {k: rng.normal(size=(6, *shape)) for k, shape in network.graph.inputs.items()}
-    theirs = net({k: torch.from_numpy(v).float() for k, v in batch.items()})
-    for name, ours in network.forward(batch).items():
-        np.testing.assert_allclose(theirs[name].detach(), ours, atol=1e-4, rtol=1e-4)
+    batch = random_inputs(network, np.random.default_rng(seed))
+    assert_torch_computes(network.graph, online(network), batch)
 
 
 @given(twin=st.booleans(), discrete=st.booleans())
 def test_arrays_can_be_given_their_old_names_again(twin, discrete):
     policy, config = torch_policy(twin=twin, discrete=discrete)
     network, _ = identified(policy, config)
-    online = {k: v for k, v in network.arrays.items() if not k.startswith("target.")}
     # Two eras of torch share the table; a name of either is one of that array.
-    again = from_canonical(tuple(reversed(network.names)), online)
-    assert len(again) == len(online)
+    again = from_canonical(tuple(reversed(network.names)), online(network))
+    assert len(again) == len(online(network))
     for name, array in again.items():
         np.testing.assert_array_equal(array, policy.weights[name])
 
@@ -140,9 +131,8 @@ def test_a_list_without_names_is_the_same_network(case_):
     again = read_policy(policy, ModelSettings.of(checkpoint, policy)).known
     assert again.graph == network.graph
     assert again.target.model_config["distribution"] == network.target.model_config["distribution"]
-    for name, array in network.arrays.items():
-        if not name.startswith("target."):
-            np.testing.assert_array_equal(again.arrays[name], array)
+    for name, array in online(network).items():
+        np.testing.assert_array_equal(again.arrays[name], array)
 
 
 @pytest.mark.parametrize(

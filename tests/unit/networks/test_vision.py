@@ -34,6 +34,7 @@ from rllib_compat.neutral.spaces import DictSpace, TupleSpace, box
 from tests.legacy.cases import all_cases
 from tests.legacy.networks import read
 from tests.support import REFUSED
+from tests.unit.networks.graphs import assert_torch_computes
 
 VISION = [c for c in all_cases() if "images" in c.variant or "cnn" in c.variant]
 PARTS = [c for c in all_cases() if c.variant.startswith("parts")]
@@ -115,15 +116,8 @@ def convolutions(draw):
 
 @given(convolutions())
 def test_torch_computes_what_numpy_does(made):
-    torch = pytest.importorskip("torch")
-    from rllib_compat.networks import GraphNet
-
     graph, arrays, batch = made
-    ours = graph.evaluate(arrays, {"obs": batch})["features"]
-    net = GraphNet(graph, {name: array.shape for name, array in arrays.items()})
-    net.load_state_dict({k: torch.tensor(v, dtype=torch.float32) for k, v in arrays.items()})
-    theirs = net({"obs": torch.from_numpy(batch)})["features"].detach().numpy()
-    np.testing.assert_allclose(theirs, ours, rtol=1e-3, atol=1e-3)
+    assert_torch_computes(graph, arrays, {"obs": batch}, 1e-3)
 
 
 def test_gray_images_are_convolved_right_where_the_stride_is_larger_than_the_kernel():
