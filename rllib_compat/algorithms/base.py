@@ -43,12 +43,19 @@ class RemovedAlgorithm:
     """The first base of an algorithm that Ray removed."""
 
     #: The class of its default config; `register` sets it.
-    config_class: ClassVar[type]
+    config_class: ClassVar[Any]
 
     @classmethod
     def get_default_config(cls) -> Any:
         """The config that it starts from."""
         return cls.config_class()
+
+    @classmethod
+    def get_default_policy_class(cls, config: AlgorithmConfig) -> Any:
+        """The policy for the old API stack; None: that can't run it."""
+        if cls.config_class.new_stack_only:
+            return None
+        return super().get_default_policy_class(config)  # type: ignore[misc]  # of the real one
 
 
 class OwnEnvRunnersConfig:
@@ -243,7 +250,7 @@ class GradientFreeLearner(TorchLearner):  # type: ignore[misc]  # Ray has no typ
         Raises:
             NotImplementedError: Always.
         """
-        raise NotImplementedError("It does not learn by gradients.")
+        raise NotImplementedError("It does not learn from a loss.")
 
 
 #: What a learner gets of a module: columns of a batch, or what its forward pass gave.

@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 class CRR(RemovedAlgorithm, MARWIL):  # type: ignore[misc]  # Ray has no types
     """Learns from recorded steps; a training step is that of Ray's MARWIL."""
 
-    @classmethod
-    def get_default_policy_class(cls, config: AlgorithmConfig) -> None:
-        """None: the old API stack can't run it."""
-
     def training_step(self) -> None:
         """Makes a step; a converted checkpoint acts without recordings, too.
 

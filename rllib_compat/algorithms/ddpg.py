@@ -41,10 +41,6 @@ class DDPG(RemovedAlgorithm, OffPolicyAlgorithm, SAC):  # type: ignore[misc]  # 
     replayed as columns.
     """
 
-    @classmethod
-    def get_default_policy_class(cls, config: AlgorithmConfig) -> None:
-        """None: the old API stack can't run it."""
-
 
 class DDPGConfig(RemovedAlgorithmConfig):
     """The config of DDPG."""

@@ -19,13 +19,16 @@ import torch
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.models.base import ENCODER_OUT
 from ray.rllib.core.models.configs import FreeLogStdMLPHeadConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, LEARNER_RESULTS
 
-from rllib_compat.algorithms.base import RemovedAlgorithm, RemovedAlgorithmConfig
+from rllib_compat.algorithms.base import (
+    GradientFreeLearner,
+    RemovedAlgorithm,
+    RemovedAlgorithmConfig,
+)
 from rllib_compat.algorithms.catalogs import BCCatalog
 from rllib_compat.algorithms.noise import Array, noise_table
 from rllib_compat.algorithms.rollouts import Rollouts, Search, try_perturbations
@@ -281,7 +284,7 @@ def _give_statistics(env_runner: EnvRunner, statistics: object) -> None:
     connectors.observation_filter(env_runner).sync(statistics)
 
 
-class EvolutionLearner(TorchLearner):  # type: ignore[misc]
+class EvolutionLearner(GradientFreeLearner):
     """Moves weights by gradients that others have estimated."""
 
     def weights(self) -> dict[str, Array]:
@@ -318,14 +321,6 @@ class EvolutionLearner(TorchLearner):  # type: ignore[misc]
     def step(self, optimizer: Any) -> None:
         """Lets an optimizer make its step."""
         optimizer.step()
-
-    def compute_loss_for_module(self, **_: object) -> Any:
-        """There is no loss: gradients come from returns.
-
-        Raises:
-            NotImplementedError: Always.
-        """
-        raise NotImplementedError("It learns by `descend`, not from batches.")
 
     def _module_of_policy(self) -> Any:
         return self.module[DEFAULT_MODULE_ID].unwrapped()

@@ -26,6 +26,7 @@ from rllib_compat.algorithms.base import (
 from rllib_compat.algorithms.objectives import td_targets
 from rllib_compat.algorithms.replay import ListStorage, ReplayBuffer, parts_of
 from rllib_compat.algorithms.rounds import begin_rounds
+from rllib_compat.algorithms.transitions import pad_rows
 from rllib_compat.networks.modules.grouped import MASK, grouped_space
 from rllib_compat.networks.modules.qmix import FOLLOWING, TAKEN, TARGETS, QMIXModule
 from rllib_compat.neutral.errors import ConfigError, LegacyEnvError
@@ -109,29 +110,21 @@ def sequences(chunks: Iterable[Chunk], longest: int) -> dict[str, Any]:
         for begin in range(0, len(chunk[Columns.REWARDS]), longest)
     ]
     length = max(end - begin for _, begin, end in cut)
-    first = cut[0][0]
-
-    def pad(like: Any, parts: Iterable[Any]) -> Any:
-        made = np.zeros((len(cut), length, *like.shape[1:]), like.dtype)
-        for row, part in zip(made, parts, strict=True):
-            row[: len(part)] = part
-        return made
 
     def seen(ahead: int) -> dict[str, Any]:
         return {
-            name: pad(like, (c[Columns.OBS][name][b + ahead : e + ahead] for c, b, e in cut))
-            for name, like in first[Columns.OBS].items()
+            name: pad_rows((c[Columns.OBS][name][b + ahead : e + ahead] for c, b, e in cut), length)
+            for name in cut[0][0][Columns.OBS]
         }
+
+    def last(chunk: Chunk, begin: int, end: int) -> Any:
+        return chunk["terminated"] & (np.arange(begin, end) == len(chunk[Columns.REWARDS]) - 1)
 
     made: dict[str, Any] = {Columns.OBS: seen(0), Columns.NEXT_OBS: seen(1)}
     for name in (Columns.ACTIONS, Columns.REWARDS):
-        made[name] = pad(first[name], (c[name][b:e] for c, b, e in cut))
-    made[Columns.LOSS_MASK] = np.zeros((len(cut), length), bool)
-    made[Columns.TERMINATEDS] = np.zeros((len(cut), length), bool)
-    for row, (chunk, start, end) in enumerate(cut):
-        made[Columns.LOSS_MASK][row, : end - start] = True
-        last = end == len(chunk[Columns.REWARDS])
-        made[Columns.TERMINATEDS][row, end - start - 1] = chunk["terminated"] and last
+        made[name] = pad_rows((c[name][b:e] for c, b, e in cut), length)
+    made[Columns.LOSS_MASK] = pad_rows((np.ones(e - b, bool) for _, b, e in cut), length)
+    made[Columns.TERMINATEDS] = pad_rows((last(*part) for part in cut), length)
     return made
 
 

@@ -25,7 +25,7 @@ from rllib_compat.algorithms.replay import (
 )
 from rllib_compat.algorithms.rounds import Rounds, begin_rounds, round_weights
 from rllib_compat.algorithms.sampling import set_epsilon_of_worker
-from rllib_compat.algorithms.transitions import Array, n_step_returns, stack_steps
+from rllib_compat.algorithms.transitions import Array, n_step_returns, pad_rows, stack_steps
 from rllib_compat.neutral.errors import ConfigError
 from rllib_compat.neutral.frozen import frozen
 from rllib_compat.ray_versions import learners, training_steps
@@ -118,7 +118,7 @@ class SequenceChopper:
     def batch(self, drawn: list[Sequence], weights: Array) -> dict[str, Any]:
         """Sequences as one batch `[B, rows, …]`, padded with zeros."""
         made = {
-            name: _map(lambda *parts: _pad(parts, self.rows), *(one[name] for one in drawn))
+            name: _map(lambda *parts: pad_rows(parts, self.rows), *(one[name] for one in drawn))
             for name in drawn[0]
             if name != Columns.STATE_IN
         }
@@ -129,14 +129,6 @@ class SequenceChopper:
 
 def _map(function: object, *structures: object) -> Any:
     return tree.map_structure(function, *structures)
-
-
-def _pad(parts: Iterable[Array], rows: int) -> Array:
-    parts = list(parts)
-    made = np.zeros((len(parts), rows, *parts[0].shape[1:]), parts[0].dtype)
-    for row, part in zip(made, parts, strict=True):
-        row[: len(part)] = part
-    return made
 
 
 class SequenceReplayAlgorithm(RemovedAlgorithm, Algorithm):  # type: ignore[misc]  # Ray has no types

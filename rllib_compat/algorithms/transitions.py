@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -167,6 +167,15 @@ class NStepTransitions:
             if self._waiting[oldest][1] + self._patience >= self._come:
                 return
             del self._waiting[oldest]
+
+
+def pad_rows(parts: Iterable[Array], rows: int) -> Array:
+    """Arrays of different lengths as one, `[parts, rows, …]`, padded with zeros."""
+    parts = list(parts)
+    made = np.zeros((len(parts), rows, *parts[0].shape[1:]), parts[0].dtype)
+    for row, part in zip(made, parts, strict=True):
+        row[: len(part)] = part
+    return made
 
 
 def stack_steps(steps: object) -> Rows:
