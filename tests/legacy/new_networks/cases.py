@@ -12,6 +12,20 @@ def vector(*shape):
     return ["Box", -1.0, 1.0, list(shape), "float32"]
 
 
+def alike(model):
+    """What SAC's policy and critics say where both say the same."""
+    return {"Q_model": model, "policy_model": model}
+
+
+def by_name(configs):
+    """Configs by name with the spaces that they are for, out of such by spaces."""
+    found = {}
+    for spaces, of_spaces in configs.items():
+        spaces = (spaces,) if isinstance(spaces, str) else spaces
+        found.update({name: (config, *spaces) for name, config in of_spaces.items()})
+    return found
+
+
 #: Spaces as lists: their class, and its arguments.
 SPACES = {
     "vector": vector(4),
@@ -61,277 +75,220 @@ ATTENTION = {
 }
 STEPS = {"attention_use_n_prev_actions": 2, "attention_use_n_prev_rewards": 3}
 
-#: What a `model` says, and for which observations and actions.
-MODELS = {
-    "default": ({}, "vector", "discrete"),
-    "share": ({"vf_share_layers": True}, "vector", "discrete"),
-    "apart": ({"vf_share_layers": False}, "vector", "discrete"),
-    "one-layer": ({"fcnet_hiddens": [7]}, "vector", "discrete"),
-    "three-layers": (
-        {"fcnet_hiddens": [9, 8, 7], "fcnet_activation": "relu"},
-        "vector",
-        "discrete",
-    ),
-    "no-layers": ({"fcnet_hiddens": []}, "vector", "discrete"),
-    "no-layers-continuous": ({"fcnet_hiddens": []}, "vector", "continuous"),
-    "linear": ({"fcnet_hiddens": [8, 8], "fcnet_activation": "linear"}, "vector", "discrete"),
-    "swish": ({"fcnet_hiddens": [8, 8], "fcnet_activation": "swish"}, "vector", "discrete"),
-    "elu": ({"fcnet_hiddens": [8, 8], "fcnet_activation": "elu"}, "vector", "discrete"),
-    "no-final-linear": ({"fcnet_hiddens": [8, 5], "no_final_linear": True}, "vector", "discrete"),
-    "post": (
-        {"fcnet_hiddens": [8], "post_fcnet_hiddens": [7, 6], "post_fcnet_activation": "relu"},
-        "vector",
-        "discrete",
-    ),
-    "post-alone": (
-        {"fcnet_hiddens": [], "post_fcnet_hiddens": [6], "post_fcnet_activation": "relu"},
-        "vector",
-        "discrete",
-    ),
-    "free-log-std": ({"fcnet_hiddens": [8], "free_log_std": True}, "vector", "continuous"),
-    "free-log-std-share": (
-        {"fcnet_hiddens": [8], "free_log_std": True, "vf_share_layers": True},
-        "vector",
-        "continuous",
-    ),
-    "continuous": ({"fcnet_hiddens": [8]}, "vector", "continuous"),
-    "several": ({"fcnet_hiddens": [8]}, "vector", "several"),
-    "tuple-of-actions": ({"fcnet_hiddens": [8]}, "vector", "tuple_of_actions"),
-    "dict-of-actions": ({"fcnet_hiddens": [8]}, "vector", "dict_of_actions"),
-    "of-table": ({"fcnet_hiddens": [8]}, "table", "discrete"),
-    "of-discrete": ({"fcnet_hiddens": [8]}, "discrete", "discrete"),
-    "of-several": ({"fcnet_hiddens": [8]}, "several", "discrete"),
-    "of-bits": ({"fcnet_hiddens": [8]}, "bits", "discrete"),
-    "of-tuple": ({"fcnet_hiddens": [8]}, "tuple", "discrete"),
-    "of-dict": ({"fcnet_hiddens": [8]}, "dict", "discrete"),
-    "of-nested": ({"fcnet_hiddens": [8]}, "nested", "discrete"),
-    "lstm": (LSTM, "vector", "discrete"),
-    "lstm-share": (dict(LSTM, vf_share_layers=True), "vector", "discrete"),
-    "lstm-default": ({"use_lstm": True}, "vector", "discrete"),
-    "lstm-continuous": (LSTM, "vector", "continuous"),
-    "lstm-steps-before": (dict(LSTM, **BOTH), "vector", "discrete"),
-    "lstm-steps-before-continuous": (dict(LSTM, **BOTH), "vector", "continuous"),
-    "lstm-steps-before-several": (dict(LSTM, **BOTH), "vector", "several"),
-    "lstm-reward-before": (dict(LSTM, lstm_use_prev_reward=True), "vector", "discrete"),
-    "lstm-steps-before-until-1.1": (
-        dict(LSTM, lstm_use_prev_action_reward=True),
-        "vector",
-        "discrete",
-    ),
-    "lstm-of-dict": (LSTM, "dict", "discrete"),
-    "lstm-of-image": (dict(LSTM, conv_filters=SMALL), "image42", "discrete"),
-    "lstm-of-image-share": (
-        dict(LSTM, conv_filters=SMALL, vf_share_layers=True),
-        "image42",
-        "discrete",
-    ),
-    "lstm-of-camera": (dict(LSTM, conv_filters=SMALL), "camera", "discrete"),
-    "image84": ({}, "image84", "discrete"),
-    "image84-share": ({"vf_share_layers": True}, "image84", "discrete"),
-    "image84x1": ({}, "image84x1", "discrete"),
-    "image42": ({"dim": 42}, "image42", "discrete"),
-    "image64": ({}, "image64", "discrete"),
-    "image96": ({}, "image96", "discrete"),
-    "image10": ({}, "image10", "discrete"),
-    "image240": ({}, "image240", "discrete"),
-    "image480": ({}, "image480", "discrete"),
-    "image50": ({}, "image50", "discrete"),
-    "filters": ({"conv_filters": SMALL}, "image42", "discrete"),
-    "filters-share": ({"conv_filters": SMALL, "vf_share_layers": True}, "image42", "discrete"),
-    "filters-tanh": ({"conv_filters": SMALL, "conv_activation": "tanh"}, "image42", "discrete"),
-    "filters-continuous": ({"conv_filters": SMALL}, "image42", "continuous"),
-    "filters-one": ({"conv_filters": [[5, [10, 10], 1]]}, "image10", "discrete"),
-    "filters-numbers": (
-        {"conv_filters": [[4, 4, 2], [6, 4, 2], [8, 11, 1]]},
-        "image42",
-        "discrete",
-    ),
-    "filters-of-rectangle": (
-        {"conv_filters": [[4, [4, 4], 2], [6, [3, 3], 2], [8, [5, 8], 1]]},
-        "image20",
-        "discrete",
-    ),
-    "filters-large-stride": (
-        {"conv_filters": [[4, [2, 2], 4], [8, [11, 11], 1]]},
-        "image42",
-        "discrete",
-    ),
-    "filters-not-one-pixel": (
-        {"conv_filters": [[4, [4, 4], 2], [8, [4, 4], 2]]},
-        "image42",
-        "discrete",
-    ),
-    "filters-post": (
-        {"conv_filters": SMALL, "post_fcnet_hiddens": [7, 6], "post_fcnet_activation": "relu"},
-        "image42",
-        "discrete",
-    ),
-    "filters-no-final-linear": (
-        {"conv_filters": SMALL, "no_final_linear": True},
-        "image42",
-        "discrete",
-    ),
-    "camera": ({"conv_filters": SMALL, "fcnet_hiddens": [8]}, "camera", "discrete"),
-    "camera-default": ({}, "camera", "discrete"),
-    "camera-post": (
-        {"conv_filters": SMALL, "fcnet_hiddens": [8], "post_fcnet_hiddens": [7]},
-        "camera",
-        "discrete",
-    ),
-    "cameras": ({"conv_filters": SMALL, "fcnet_hiddens": [8]}, "cameras", "discrete"),
-    "no-layers-share": ({"fcnet_hiddens": [], "vf_share_layers": True}, "vector", "discrete"),
-    "no-layers-free-log-std": (
-        {"fcnet_hiddens": [], "free_log_std": True},
-        "vector",
-        "continuous",
-    ),
-    "no-final-linear-share": (
-        {"fcnet_hiddens": [8, 5], "no_final_linear": True, "vf_share_layers": True},
-        "vector",
-        "discrete",
-    ),
-    "no-final-linear-one-layer": (
-        {"fcnet_hiddens": [8], "no_final_linear": True},
-        "vector",
-        "continuous",
-    ),
-    "no-final-linear-free-log-std": (
-        {"fcnet_hiddens": [8, 5], "no_final_linear": True, "free_log_std": True},
-        "vector",
-        "continuous",
-    ),
-    "no-final-linear-post": (
-        {"fcnet_hiddens": [8], "no_final_linear": True, "post_fcnet_hiddens": [7]},
-        "vector",
-        "discrete",
-    ),
-    "post-share": (
-        {"fcnet_hiddens": [8], "post_fcnet_hiddens": [7], "vf_share_layers": True},
-        "vector",
-        "tuple_of_actions",
-    ),
-    "of-tables": ({"fcnet_hiddens": [8]}, "tables", "discrete"),
-    "of-tables-post": (
-        {"fcnet_hiddens": [8], "post_fcnet_hiddens": [7], "vf_share_layers": True},
-        "tables",
-        "several",
-    ),
-    "lstm-post": (dict(LSTM, post_fcnet_hiddens=[7, 6]), "vector", "discrete"),
-    "lstm-three-layers": (
-        dict(LSTM, fcnet_hiddens=[9, 8, 7], fcnet_activation="relu"),
-        "vector",
-        "several",
-    ),
-    "lstm-no-layers": (dict(LSTM, fcnet_hiddens=[]), "vector", "discrete"),
-    "lstm-no-final-linear": (dict(LSTM, no_final_linear=True), "vector", "discrete"),
-    "lstm-action-before": (dict(LSTM, lstm_use_prev_action=True), "vector", "several"),
-    "lstm-tuple-of-actions": (LSTM, "vector", "tuple_of_actions"),
-    "lstm-dict-of-actions": (LSTM, "vector", "dict_of_actions"),
-    "lstm-of-tables": (LSTM, "tables", "discrete"),
-    "lstm-of-discrete": (LSTM, "discrete", "discrete"),
-    "lstm-of-nested": (LSTM, "nested", "discrete"),
-    "lstm-of-image84": ({"use_lstm": True, "lstm_cell_size": 6}, "image84", "discrete"),
-    "lstm-of-image-post": (
-        dict(LSTM, conv_filters=SMALL, post_fcnet_hiddens=[7]),
-        "image42",
-        "discrete",
-    ),
-    "lstm-of-image-steps-before": (
-        dict(LSTM, conv_filters=SMALL, **BOTH),
-        "image42",
-        "several",
-    ),
-    "lstm-of-image-not-one-pixel": (
-        dict(LSTM, conv_filters=[[4, [4, 4], 2], [8, [4, 4], 2]]),
-        "image42",
-        "discrete",
-    ),
-    "lstm-of-camera-post": (
-        dict(LSTM, conv_filters=SMALL, post_fcnet_hiddens=[7]),
-        "camera",
-        "discrete",
-    ),
-    "lstm-of-cameras": (dict(LSTM, conv_filters=SMALL), "cameras", "continuous"),
-    "lstm-of-camera-steps-before": (
-        dict(LSTM, conv_filters=SMALL, **BOTH),
-        "camera",
-        "discrete",
-    ),
-    "filters-swish": ({"conv_filters": SMALL, "conv_activation": "swish"}, "image42", "discrete"),
-    "filters-linear": ({"conv_filters": SMALL, "conv_activation": "linear"}, "image42", "discrete"),
-    "filters-several": ({"conv_filters": SMALL}, "image42", "several"),
-    "filters-tuple-of-actions": ({"conv_filters": SMALL}, "image42", "tuple_of_actions"),
-    "filters-dict-of-actions": (
-        {"conv_filters": SMALL, "vf_share_layers": True},
-        "image42",
-        "dict_of_actions",
-    ),
-    "filters-uneven": (
-        {"conv_filters": [[4, [5, 3], [3, 2]], [6, [3, 5], [2, 3]], [8, [7, 7], 1]]},
-        "image42",
-        "discrete",
-    ),
-    "filters-of-five": (
-        {
+#: What a `model` says, by observations and actions.
+_MODELS = {
+    ("vector", "discrete"): {
+        "default": {},
+        "share": {"vf_share_layers": True},
+        "apart": {"vf_share_layers": False},
+        "one-layer": {"fcnet_hiddens": [7]},
+        "three-layers": {"fcnet_hiddens": [9, 8, 7], "fcnet_activation": "relu"},
+        "no-layers": {"fcnet_hiddens": []},
+        "linear": {"fcnet_hiddens": [8, 8], "fcnet_activation": "linear"},
+        "swish": {"fcnet_hiddens": [8, 8], "fcnet_activation": "swish"},
+        "elu": {"fcnet_hiddens": [8, 8], "fcnet_activation": "elu"},
+        "no-final-linear": {"fcnet_hiddens": [8, 5], "no_final_linear": True},
+        "post": {
+            "fcnet_hiddens": [8],
+            "post_fcnet_hiddens": [7, 6],
+            "post_fcnet_activation": "relu",
+        },
+        "post-alone": {
+            "fcnet_hiddens": [],
+            "post_fcnet_hiddens": [6],
+            "post_fcnet_activation": "relu",
+        },
+        "lstm": LSTM,
+        "lstm-share": dict(LSTM, vf_share_layers=True),
+        "lstm-default": {"use_lstm": True},
+        "lstm-steps-before": dict(LSTM, **BOTH),
+        "lstm-reward-before": dict(LSTM, lstm_use_prev_reward=True),
+        "lstm-steps-before-until-1.1": dict(LSTM, lstm_use_prev_action_reward=True),
+        "no-layers-share": {"fcnet_hiddens": [], "vf_share_layers": True},
+        "no-final-linear-share": {
+            "fcnet_hiddens": [8, 5],
+            "no_final_linear": True,
+            "vf_share_layers": True,
+        },
+        "no-final-linear-post": {
+            "fcnet_hiddens": [8],
+            "no_final_linear": True,
+            "post_fcnet_hiddens": [7],
+        },
+        "lstm-post": dict(LSTM, post_fcnet_hiddens=[7, 6]),
+        "lstm-no-layers": dict(LSTM, fcnet_hiddens=[]),
+        "lstm-no-final-linear": dict(LSTM, no_final_linear=True),
+        "attention": ATTENTION,
+        "attention-default": {"use_attention": True},
+        "attention-steps-before": dict(ATTENTION, **STEPS),
+        "attention-no-layers": dict(ATTENTION, fcnet_hiddens=[]),
+        "attention-and-lstm": dict(ATTENTION, **LSTM),
+    },
+    ("vector", "continuous"): {
+        "no-layers-continuous": {"fcnet_hiddens": []},
+        "free-log-std": {"fcnet_hiddens": [8], "free_log_std": True},
+        "free-log-std-share": {"fcnet_hiddens": [8], "free_log_std": True, "vf_share_layers": True},
+        "continuous": {"fcnet_hiddens": [8]},
+        "lstm-continuous": LSTM,
+        "lstm-steps-before-continuous": dict(LSTM, **BOTH),
+        "no-layers-free-log-std": {"fcnet_hiddens": [], "free_log_std": True},
+        "no-final-linear-one-layer": {"fcnet_hiddens": [8], "no_final_linear": True},
+        "no-final-linear-free-log-std": {
+            "fcnet_hiddens": [8, 5],
+            "no_final_linear": True,
+            "free_log_std": True,
+        },
+        "attention-two-units": dict(
+            ATTENTION, attention_num_transformer_units=2, attention_init_gru_gate_bias=1.0
+        ),
+        "attention-steps-before-continuous": dict(ATTENTION, **STEPS),
+    },
+    ("vector", "several"): {
+        "several": {"fcnet_hiddens": [8]},
+        "lstm-steps-before-several": dict(LSTM, **BOTH),
+        "lstm-three-layers": dict(LSTM, fcnet_hiddens=[9, 8, 7], fcnet_activation="relu"),
+        "lstm-action-before": dict(LSTM, lstm_use_prev_action=True),
+        "attention-share": dict(ATTENTION, vf_share_layers=True),
+    },
+    ("vector", "tuple_of_actions"): {
+        "tuple-of-actions": {"fcnet_hiddens": [8]},
+        "post-share": {"fcnet_hiddens": [8], "post_fcnet_hiddens": [7], "vf_share_layers": True},
+        "lstm-tuple-of-actions": LSTM,
+    },
+    ("vector", "dict_of_actions"): {
+        "dict-of-actions": {"fcnet_hiddens": [8]},
+        "lstm-dict-of-actions": LSTM,
+    },
+    ("table", "discrete"): {"of-table": {"fcnet_hiddens": [8]}},
+    ("discrete", "discrete"): {
+        "of-discrete": {"fcnet_hiddens": [8]},
+        "lstm-of-discrete": LSTM,
+    },
+    ("several", "discrete"): {"of-several": {"fcnet_hiddens": [8]}},
+    ("bits", "discrete"): {"of-bits": {"fcnet_hiddens": [8]}},
+    ("tuple", "discrete"): {"of-tuple": {"fcnet_hiddens": [8]}},
+    ("dict", "discrete"): {
+        "of-dict": {"fcnet_hiddens": [8]},
+        "lstm-of-dict": LSTM,
+        "attention-of-dict": ATTENTION,
+    },
+    ("nested", "discrete"): {
+        "of-nested": {"fcnet_hiddens": [8]},
+        "lstm-of-nested": LSTM,
+    },
+    ("image42", "discrete"): {
+        "lstm-of-image": dict(LSTM, conv_filters=SMALL),
+        "lstm-of-image-share": dict(LSTM, conv_filters=SMALL, vf_share_layers=True),
+        "image42": {"dim": 42},
+        "filters": {"conv_filters": SMALL},
+        "filters-share": {"conv_filters": SMALL, "vf_share_layers": True},
+        "filters-tanh": {"conv_filters": SMALL, "conv_activation": "tanh"},
+        "filters-numbers": {"conv_filters": [[4, 4, 2], [6, 4, 2], [8, 11, 1]]},
+        "filters-large-stride": {"conv_filters": [[4, [2, 2], 4], [8, [11, 11], 1]]},
+        "filters-not-one-pixel": {"conv_filters": [[4, [4, 4], 2], [8, [4, 4], 2]]},
+        "filters-post": {
+            "conv_filters": SMALL,
+            "post_fcnet_hiddens": [7, 6],
+            "post_fcnet_activation": "relu",
+        },
+        "filters-no-final-linear": {"conv_filters": SMALL, "no_final_linear": True},
+        "lstm-of-image-post": dict(LSTM, conv_filters=SMALL, post_fcnet_hiddens=[7]),
+        "lstm-of-image-not-one-pixel": dict(LSTM, conv_filters=[[4, [4, 4], 2], [8, [4, 4], 2]]),
+        "filters-swish": {"conv_filters": SMALL, "conv_activation": "swish"},
+        "filters-linear": {"conv_filters": SMALL, "conv_activation": "linear"},
+        "filters-uneven": {
+            "conv_filters": [[4, [5, 3], [3, 2]], [6, [3, 5], [2, 3]], [8, [7, 7], 1]]
+        },
+        "filters-jumping": {"conv_filters": [[4, [2, 2], 5], [8, [9, 9], 1]]},
+        "filters-post-no-final-linear": {
+            "conv_filters": SMALL,
+            "post_fcnet_hiddens": [7, 6],
+            "no_final_linear": True,
+        },
+        "filters-no-final-linear-share": {
+            "conv_filters": SMALL,
+            "no_final_linear": True,
+            "vf_share_layers": True,
+        },
+        "attention-of-image": dict(ATTENTION, conv_filters=SMALL),
+    },
+    ("camera", "discrete"): {
+        "lstm-of-camera": dict(LSTM, conv_filters=SMALL),
+        "camera": {"conv_filters": SMALL, "fcnet_hiddens": [8]},
+        "camera-default": {},
+        "camera-post": {"conv_filters": SMALL, "fcnet_hiddens": [8], "post_fcnet_hiddens": [7]},
+        "lstm-of-camera-post": dict(LSTM, conv_filters=SMALL, post_fcnet_hiddens=[7]),
+        "lstm-of-camera-steps-before": dict(LSTM, conv_filters=SMALL, **BOTH),
+        "camera-share": dict(PARTS, vf_share_layers=True),
+        "camera-apart": dict(PARTS, vf_share_layers=False),
+        "camera-no-layers": dict(PARTS, fcnet_hiddens=[]),
+        "camera-no-layers-post": dict(
+            PARTS, fcnet_hiddens=[], post_fcnet_hiddens=[7, 6], post_fcnet_activation="tanh"
+        ),
+        "camera-no-final-linear": dict(PARTS, no_final_linear=True),
+        "camera-two-layers": dict(PARTS, fcnet_hiddens=[8, 7]),
+        "attention-of-camera": dict(ATTENTION, conv_filters=SMALL),
+    },
+    ("image84", "discrete"): {
+        "image84": {},
+        "image84-share": {"vf_share_layers": True},
+        "lstm-of-image84": {"use_lstm": True, "lstm_cell_size": 6},
+    },
+    ("image84x1", "discrete"): {"image84x1": {}},
+    ("image64", "discrete"): {
+        "image64": {},
+        "filters-of-five": {
             "conv_filters": [
-                *([[4, [3, 3], 2], [5, [3, 3], 2], [6, [3, 3], 2], [7, [3, 3], 2]]),
+                *[[4, [3, 3], 2], [5, [3, 3], 2], [6, [3, 3], 2], [7, [3, 3], 2]],
                 [8, [4, 4], 1],
             ]
         },
-        "image64",
-        "discrete",
-    ),
-    "filters-jumping": (
-        {"conv_filters": [[4, [2, 2], 5], [8, [9, 9], 1]]},
-        "image42",
-        "discrete",
-    ),
-    "filters-post-share": (
-        {"conv_filters": SMALL, "post_fcnet_hiddens": [7], "vf_share_layers": True},
-        "image42",
-        "continuous",
-    ),
-    "filters-post-no-final-linear": (
-        {"conv_filters": SMALL, "post_fcnet_hiddens": [7, 6], "no_final_linear": True},
-        "image42",
-        "discrete",
-    ),
-    "filters-no-final-linear-share": (
-        {"conv_filters": SMALL, "no_final_linear": True, "vf_share_layers": True},
-        "image42",
-        "discrete",
-    ),
-    "camera-share": (dict(PARTS, vf_share_layers=True), "camera", "discrete"),
-    "camera-apart": (dict(PARTS, vf_share_layers=False), "camera", "discrete"),
-    "camera-continuous": (PARTS, "camera", "continuous"),
-    "camera-several": (PARTS, "camera", "several"),
-    "camera-tuple-of-actions": (PARTS, "camera", "tuple_of_actions"),
-    "camera-no-layers": (dict(PARTS, fcnet_hiddens=[]), "camera", "discrete"),
-    "camera-no-layers-post": (
-        dict(PARTS, fcnet_hiddens=[], post_fcnet_hiddens=[7, 6], post_fcnet_activation="tanh"),
-        "camera",
-        "discrete",
-    ),
-    "camera-free-log-std": (dict(PARTS, free_log_std=True), "camera", "continuous"),
-    "camera-no-final-linear": (dict(PARTS, no_final_linear=True), "camera", "discrete"),
-    "camera-two-layers": (dict(PARTS, fcnet_hiddens=[8, 7]), "camera", "discrete"),
-    "cameras-within": (PARTS, "cameras_within", "dict_of_actions"),
-    "attention": (ATTENTION, "vector", "discrete"),
-    "attention-default": ({"use_attention": True}, "vector", "discrete"),
-    "attention-share": (dict(ATTENTION, vf_share_layers=True), "vector", "several"),
-    "attention-two-units": (
-        dict(ATTENTION, attention_num_transformer_units=2, attention_init_gru_gate_bias=1.0),
-        "vector",
-        "continuous",
-    ),
-    "attention-steps-before": (dict(ATTENTION, **STEPS), "vector", "discrete"),
-    "attention-steps-before-continuous": (dict(ATTENTION, **STEPS), "vector", "continuous"),
-    "attention-no-layers": (dict(ATTENTION, fcnet_hiddens=[]), "vector", "discrete"),
-    "attention-of-dict": (ATTENTION, "dict", "discrete"),
-    "attention-of-image": (dict(ATTENTION, conv_filters=SMALL), "image42", "discrete"),
-    "attention-of-camera": (dict(ATTENTION, conv_filters=SMALL), "camera", "discrete"),
-    "attention-and-lstm": (dict(ATTENTION, **LSTM), "vector", "discrete"),
+    },
+    ("image96", "discrete"): {"image96": {}},
+    ("image10", "discrete"): {
+        "image10": {},
+        "filters-one": {"conv_filters": [[5, [10, 10], 1]]},
+    },
+    ("image240", "discrete"): {"image240": {}},
+    ("image480", "discrete"): {"image480": {}},
+    ("image50", "discrete"): {"image50": {}},
+    ("image42", "continuous"): {
+        "filters-continuous": {"conv_filters": SMALL},
+        "filters-post-share": {
+            "conv_filters": SMALL,
+            "post_fcnet_hiddens": [7],
+            "vf_share_layers": True,
+        },
+    },
+    ("image20", "discrete"): {
+        "filters-of-rectangle": {"conv_filters": [[4, [4, 4], 2], [6, [3, 3], 2], [8, [5, 8], 1]]}
+    },
+    ("cameras", "discrete"): {"cameras": {"conv_filters": SMALL, "fcnet_hiddens": [8]}},
+    ("tables", "discrete"): {
+        "of-tables": {"fcnet_hiddens": [8]},
+        "lstm-of-tables": LSTM,
+    },
+    ("tables", "several"): {
+        "of-tables-post": {"fcnet_hiddens": [8], "post_fcnet_hiddens": [7], "vf_share_layers": True}
+    },
+    ("image42", "several"): {
+        "lstm-of-image-steps-before": dict(LSTM, conv_filters=SMALL, **BOTH),
+        "filters-several": {"conv_filters": SMALL},
+    },
+    ("cameras", "continuous"): {"lstm-of-cameras": dict(LSTM, conv_filters=SMALL)},
+    ("image42", "tuple_of_actions"): {"filters-tuple-of-actions": {"conv_filters": SMALL}},
+    ("image42", "dict_of_actions"): {
+        "filters-dict-of-actions": {"conv_filters": SMALL, "vf_share_layers": True}
+    },
+    ("camera", "continuous"): {
+        "camera-continuous": PARTS,
+        "camera-free-log-std": dict(PARTS, free_log_std=True),
+    },
+    ("camera", "several"): {"camera-several": PARTS},
+    ("camera", "tuple_of_actions"): {"camera-tuple-of-actions": PARTS},
+    ("cameras_within", "dict_of_actions"): {"cameras-within": PARTS},
 }
+MODELS = by_name(_MODELS)
 
 #: Whose policies are built of which models; PPO's of all.
 OTHERS = {
@@ -351,243 +308,182 @@ OTHERS = {
     }.items()
 }
 
-QS = {
-    "default": ({}, "vector"),
-    "plain": ({"dueling": False, "double_q": False}, "vector"),
-    "hiddens": ({"hiddens": [9, 8], "model": {"fcnet_hiddens": [7]}}, "vector"),
-    "no-hiddens": ({"hiddens": [], "dueling": False, "model": {"fcnet_hiddens": [7]}}, "vector"),
-    "no-layers": ({"hiddens": [9], "model": {"fcnet_hiddens": []}}, "vector"),
-    "atoms": (
-        {"num_atoms": 5, "hiddens": [8], "model": {"fcnet_hiddens": [7]}, "dueling": False},
-        "vector",
-    ),
-    "atoms-dueling": ({"num_atoms": 5, "hiddens": [8], "model": {"fcnet_hiddens": [7]}}, "vector"),
-    "noisy": ({"noisy": True, "hiddens": [8], "model": {"fcnet_hiddens": [7]}}, "vector"),
-    "of-dict": ({"hiddens": [8], "model": {"fcnet_hiddens": [7]}}, "dict"),
-    "image84": ({}, "image84"),
-    "filters": ({"hiddens": [8], "model": {"conv_filters": SMALL}}, "image42"),
-    "filters-no-hiddens": (
-        {"hiddens": [], "dueling": False, "model": {"conv_filters": SMALL}},
-        "image42",
-    ),
-    "camera": (
-        {"hiddens": [8], "model": {"conv_filters": SMALL, "fcnet_hiddens": [7]}},
-        "camera",
-    ),
-    "norms": (
-        {
+#: Configs by observations.
+_QS = {
+    "vector": {
+        "default": {},
+        "plain": {"dueling": False, "double_q": False},
+        "hiddens": {"hiddens": [9, 8], "model": {"fcnet_hiddens": [7]}},
+        "no-hiddens": {"hiddens": [], "dueling": False, "model": {"fcnet_hiddens": [7]}},
+        "no-layers": {"hiddens": [9], "model": {"fcnet_hiddens": []}},
+        "atoms": {
+            "num_atoms": 5,
+            "hiddens": [8],
+            "model": {"fcnet_hiddens": [7]},
+            "dueling": False,
+        },
+        "atoms-dueling": {"num_atoms": 5, "hiddens": [8], "model": {"fcnet_hiddens": [7]}},
+        "noisy": {"noisy": True, "hiddens": [8], "model": {"fcnet_hiddens": [7]}},
+        "norms": {
             "hiddens": [8],
             "model": {"fcnet_hiddens": [7]},
             "exploration_config": {"type": "ParameterNoise"},
         },
-        "vector",
-    ),
+        "lstm": {"hiddens": [8], "model": LSTM},
+        "post": {"hiddens": [8], "model": {"fcnet_hiddens": [7], "post_fcnet_hiddens": [6]}},
+        "no-final-linear": {
+            "hiddens": [8],
+            "model": {"fcnet_hiddens": [7, 6], "no_final_linear": True},
+        },
+        "no-hiddens-no-layers": {"hiddens": [], "dueling": False, "model": {"fcnet_hiddens": []}},
+        "no-hiddens-dueling": {"hiddens": [], "model": {"fcnet_hiddens": [7]}},
+        "atoms-no-hiddens": {
+            "num_atoms": 5,
+            "hiddens": [],
+            "dueling": False,
+            "model": {"fcnet_hiddens": [7]},
+        },
+        "noisy-atoms": {
+            "noisy": True,
+            "num_atoms": 5,
+            "hiddens": [8],
+            "model": {"fcnet_hiddens": [7]},
+        },
+        "noisy-no-hiddens": {
+            "noisy": True,
+            "hiddens": [],
+            "dueling": False,
+            "model": {"fcnet_hiddens": [7]},
+        },
+    },
+    "dict": {"of-dict": {"hiddens": [8], "model": {"fcnet_hiddens": [7]}}},
+    "image84": {"image84": {}},
+    "image42": {
+        "filters": {"hiddens": [8], "model": {"conv_filters": SMALL}},
+        "filters-no-hiddens": {"hiddens": [], "dueling": False, "model": {"conv_filters": SMALL}},
+        "filters-post": {
+            "hiddens": [8],
+            "model": {"conv_filters": SMALL, "post_fcnet_hiddens": [7]},
+        },
+        "filters-no-layers": {
+            "hiddens": [8],
+            "model": {"conv_filters": SMALL, "fcnet_hiddens": []},
+        },
+        "filters-not-one-pixel": {
+            "hiddens": [8],
+            "model": {"conv_filters": [[4, [4, 4], 2], [8, [4, 4], 2]]},
+        },
+    },
+    "camera": {"camera": {"hiddens": [8], "model": {"conv_filters": SMALL, "fcnet_hiddens": [7]}}},
+    "tables": {"of-tables": {"hiddens": [8], "model": {"fcnet_hiddens": [7]}}},
+    "discrete": {"of-discrete": {"hiddens": [8], "model": {"fcnet_hiddens": [7]}}},
+    "cameras": {
+        "cameras": {"hiddens": [8], "model": {"conv_filters": SMALL, "fcnet_hiddens": [7]}}
+    },
 }
-
-QS.update(
-    {
-        "lstm": ({"hiddens": [8], "model": LSTM}, "vector"),
-        "post": (
-            {"hiddens": [8], "model": {"fcnet_hiddens": [7], "post_fcnet_hiddens": [6]}},
-            "vector",
-        ),
-        "no-final-linear": (
-            {"hiddens": [8], "model": {"fcnet_hiddens": [7, 6], "no_final_linear": True}},
-            "vector",
-        ),
-        "no-hiddens-no-layers": (
-            {"hiddens": [], "dueling": False, "model": {"fcnet_hiddens": []}},
-            "vector",
-        ),
-        "no-hiddens-dueling": ({"hiddens": [], "model": {"fcnet_hiddens": [7]}}, "vector"),
-        "atoms-no-hiddens": (
-            {"num_atoms": 5, "hiddens": [], "dueling": False, "model": {"fcnet_hiddens": [7]}},
-            "vector",
-        ),
-        "noisy-atoms": (
-            {"noisy": True, "num_atoms": 5, "hiddens": [8], "model": {"fcnet_hiddens": [7]}},
-            "vector",
-        ),
-        "noisy-no-hiddens": (
-            {"noisy": True, "hiddens": [], "dueling": False, "model": {"fcnet_hiddens": [7]}},
-            "vector",
-        ),
-        "of-tables": ({"hiddens": [8], "model": {"fcnet_hiddens": [7]}}, "tables"),
-        "of-discrete": ({"hiddens": [8], "model": {"fcnet_hiddens": [7]}}, "discrete"),
-        "filters-post": (
-            {"hiddens": [8], "model": {"conv_filters": SMALL, "post_fcnet_hiddens": [7]}},
-            "image42",
-        ),
-        "filters-no-layers": (
-            {"hiddens": [8], "model": {"conv_filters": SMALL, "fcnet_hiddens": []}},
-            "image42",
-        ),
-        "filters-not-one-pixel": (
-            {"hiddens": [8], "model": {"conv_filters": [[4, [4, 4], 2], [8, [4, 4], 2]]}},
-            "image42",
-        ),
-        "cameras": (
-            {"hiddens": [8], "model": {"conv_filters": SMALL, "fcnet_hiddens": [7]}},
-            "cameras",
-        ),
-    }
-)
+QS = by_name(_QS)
 
 SMALL_SAC = {"fcnet_hiddens": [8, 7], "fcnet_activation": "relu"}
-SACS = {
-    "default": ({}, "vector", "continuous"),
-    "discrete": ({}, "vector", "discrete"),
-    "apart": (
-        {"Q_model": {"fcnet_hiddens": [9]}, "policy_model": {"fcnet_hiddens": [8, 7]}},
-        "vector",
-        "continuous",
-    ),
-    "apart-discrete": (
-        {"Q_model": {"fcnet_hiddens": [9]}, "policy_model": {"fcnet_hiddens": [8, 7]}},
-        "vector",
-        "discrete",
-    ),
-    "no-twin": (
-        {"twin_q": False, "Q_model": SMALL_SAC, "policy_model": SMALL_SAC},
-        "vector",
-        "continuous",
-    ),
-    "tanh": (
-        {
-            "Q_model": dict(SMALL_SAC, fcnet_activation="tanh"),
-            "policy_model": dict(SMALL_SAC, fcnet_activation="tanh"),
-        },
-        "vector",
-        "continuous",
-    ),
-    "of-dict": ({"Q_model": SMALL_SAC, "policy_model": SMALL_SAC}, "dict", "continuous"),
-    "filters-discrete": (
-        {"Q_model": {"conv_filters": SMALL}, "policy_model": {"conv_filters": SMALL}},
-        "image42",
-        "discrete",
-    ),
-    "filters": (
-        {"Q_model": {"conv_filters": SMALL}, "policy_model": {"conv_filters": SMALL}},
-        "image42",
-        "continuous",
-    ),
-    "of-dict-discrete": (
-        {"Q_model": SMALL_SAC, "policy_model": dict(SMALL_SAC, fcnet_hiddens=[6])},
-        "dict",
-        "discrete",
-    ),
-    "of-tuple": ({"Q_model": SMALL_SAC, "policy_model": SMALL_SAC}, "tuple", "continuous"),
-    "of-tables": ({"Q_model": SMALL_SAC, "policy_model": SMALL_SAC}, "tables", "continuous"),
-    "of-discrete": ({"Q_model": SMALL_SAC, "policy_model": SMALL_SAC}, "discrete", "continuous"),
-    "of-camera": (
-        {
-            "Q_model": dict(SMALL_SAC, conv_filters=SMALL),
-            "policy_model": dict(SMALL_SAC, conv_filters=SMALL),
-        },
-        "camera",
-        "continuous",
-    ),
-    "of-camera-discrete": (
-        {
-            "Q_model": dict(SMALL_SAC, conv_filters=SMALL),
-            "policy_model": dict(SMALL_SAC, conv_filters=SMALL),
-        },
-        "camera",
-        "discrete",
-    ),
-    "post": (
-        {
+#: Configs by observations and actions.
+_SACS = {
+    ("vector", "continuous"): {
+        "default": {},
+        "apart": {"Q_model": {"fcnet_hiddens": [9]}, "policy_model": {"fcnet_hiddens": [8, 7]}},
+        "no-twin": dict(alike(SMALL_SAC), twin_q=False),
+        "tanh": alike(dict(SMALL_SAC, fcnet_activation="tanh")),
+        "post": {
             "Q_model": dict(SMALL_SAC, post_fcnet_hiddens=[6]),
             "policy_model": dict(SMALL_SAC, post_fcnet_hiddens=[5, 4]),
         },
-        "vector",
-        "continuous",
-    ),
-    "no-layers": (
-        {"Q_model": {"fcnet_hiddens": []}, "policy_model": {"fcnet_hiddens": []}},
-        "vector",
-        "continuous",
-    ),
-    "model-alone": ({"model": {"fcnet_hiddens": [9]}}, "vector", "continuous"),
+        "no-layers": alike({"fcnet_hiddens": []}),
+        "model-alone": {"model": {"fcnet_hiddens": [9]}},
+    },
+    ("vector", "discrete"): {
+        "discrete": {},
+        "apart-discrete": {
+            "Q_model": {"fcnet_hiddens": [9]},
+            "policy_model": {"fcnet_hiddens": [8, 7]},
+        },
+    },
+    ("dict", "continuous"): {"of-dict": alike(SMALL_SAC)},
+    ("image42", "discrete"): {"filters-discrete": alike({"conv_filters": SMALL})},
+    ("image42", "continuous"): {"filters": alike({"conv_filters": SMALL})},
+    ("dict", "discrete"): {
+        "of-dict-discrete": {
+            "Q_model": SMALL_SAC,
+            "policy_model": dict(SMALL_SAC, fcnet_hiddens=[6]),
+        }
+    },
+    ("tuple", "continuous"): {"of-tuple": alike(SMALL_SAC)},
+    ("tables", "continuous"): {"of-tables": alike(SMALL_SAC)},
+    ("discrete", "continuous"): {"of-discrete": alike(SMALL_SAC)},
+    ("camera", "continuous"): {"of-camera": alike(dict(SMALL_SAC, conv_filters=SMALL))},
+    ("camera", "discrete"): {"of-camera-discrete": alike(dict(SMALL_SAC, conv_filters=SMALL))},
 }
+SACS = by_name(_SACS)
 
-DDPGS = {
-    "default": ({}, "vector"),
-    "hiddens": ({"actor_hiddens": [9, 8], "critic_hiddens": [7, 6, 5]}, "vector"),
-    "no-hiddens": ({"actor_hiddens": [], "critic_hiddens": []}, "vector"),
-    "activations": (
-        {
+STATE = {"actor_hiddens": [9], "critic_hiddens": [8], "use_state_preprocessor": True}
+#: Configs by observations.
+_DDPGS = {
+    "vector": {
+        "default": {},
+        "hiddens": {"actor_hiddens": [9, 8], "critic_hiddens": [7, 6, 5]},
+        "no-hiddens": {"actor_hiddens": [], "critic_hiddens": []},
+        "activations": {
             "actor_hiddens": [9],
             "critic_hiddens": [8],
             "actor_hidden_activation": "tanh",
             "critic_hidden_activation": "tanh",
         },
-        "vector",
-    ),
-    "twin": ({"actor_hiddens": [9], "critic_hiddens": [8], "twin_q": True}, "vector"),
-    "state": (
-        {
+        "twin": {"actor_hiddens": [9], "critic_hiddens": [8], "twin_q": True},
+        "state": {
             "actor_hiddens": [9],
             "critic_hiddens": [8],
             "use_state_preprocessor": True,
             "model": {"fcnet_hiddens": [7, 6]},
         },
-        "vector",
-    ),
-    "of-dict": ({"actor_hiddens": [9], "critic_hiddens": [8]}, "dict"),
-    "of-table": ({"actor_hiddens": [9], "critic_hiddens": [8]}, "table"),
-    "of-image": ({"actor_hiddens": [9], "critic_hiddens": [8]}, "image10"),
-    "state-of-image": (
-        {
+        "norms": {
+            "actor_hiddens": [9],
+            "critic_hiddens": [8],
+            "exploration_config": {"type": "ParameterNoise"},
+        },
+        "state-default": dict(STATE),
+        "state-one-layer": dict(STATE, model={"fcnet_hiddens": [7]}, twin_q=True),
+        "state-no-layers": dict(STATE, model={"fcnet_hiddens": []}),
+        "state-post": dict(STATE, model={"fcnet_hiddens": [7], "post_fcnet_hiddens": [6]}),
+        "state-relu": dict(STATE, model={"fcnet_hiddens": [7, 6], "fcnet_activation": "relu"}),
+    },
+    "dict": {
+        "of-dict": {"actor_hiddens": [9], "critic_hiddens": [8]},
+        "state-of-dict": dict(STATE, model={"fcnet_hiddens": [7, 6]}),
+    },
+    "table": {"of-table": {"actor_hiddens": [9], "critic_hiddens": [8]}},
+    "image10": {"of-image": {"actor_hiddens": [9], "critic_hiddens": [8]}},
+    "image42": {
+        "state-of-image": {
             "actor_hiddens": [9],
             "critic_hiddens": [8],
             "use_state_preprocessor": True,
             "model": {"conv_filters": SMALL},
         },
-        "image42",
-    ),
-    "norms": (
-        {
-            "actor_hiddens": [9],
-            "critic_hiddens": [8],
-            "exploration_config": {"type": "ParameterNoise"},
-        },
-        "vector",
-    ),
+        "state-of-image-post": dict(
+            STATE, model={"conv_filters": SMALL, "post_fcnet_hiddens": [7, 6]}
+        ),
+        "state-of-image-tanh": dict(
+            STATE, model={"conv_filters": SMALL, "conv_activation": "tanh"}
+        ),
+    },
+    "discrete": {"state-of-discrete": dict(STATE, model={"fcnet_hiddens": [7, 6]})},
+    "image84": {"state-of-image84": dict(STATE)},
+    "camera": {
+        "state-of-camera": dict(STATE, model=PARTS),
+        "state-of-camera-post": dict(STATE, model=dict(PARTS, post_fcnet_hiddens=[6])),
+        "of-camera": {"actor_hiddens": [9], "critic_hiddens": [8]},
+    },
+    "cameras": {"state-of-cameras": dict(STATE, model=dict(PARTS, fcnet_hiddens=[]))},
+    "tables": {"state-of-tables": dict(STATE, model={"fcnet_hiddens": [7]})},
 }
-
-STATE = {"actor_hiddens": [9], "critic_hiddens": [8], "use_state_preprocessor": True}
-DDPGS.update(
-    {
-        "state-default": (dict(STATE), "vector"),
-        "state-one-layer": (dict(STATE, model={"fcnet_hiddens": [7]}, twin_q=True), "vector"),
-        "state-no-layers": (dict(STATE, model={"fcnet_hiddens": []}), "vector"),
-        "state-post": (
-            dict(STATE, model={"fcnet_hiddens": [7], "post_fcnet_hiddens": [6]}),
-            "vector",
-        ),
-        "state-relu": (
-            dict(STATE, model={"fcnet_hiddens": [7, 6], "fcnet_activation": "relu"}),
-            "vector",
-        ),
-        "state-of-dict": (dict(STATE, model={"fcnet_hiddens": [7, 6]}), "dict"),
-        "state-of-discrete": (dict(STATE, model={"fcnet_hiddens": [7, 6]}), "discrete"),
-        "state-of-image84": (dict(STATE), "image84"),
-        "state-of-image-post": (
-            dict(STATE, model={"conv_filters": SMALL, "post_fcnet_hiddens": [7, 6]}),
-            "image42",
-        ),
-        "state-of-image-tanh": (
-            dict(STATE, model={"conv_filters": SMALL, "conv_activation": "tanh"}),
-            "image42",
-        ),
-        "state-of-camera": (dict(STATE, model=PARTS), "camera"),
-        "state-of-camera-post": (dict(STATE, model=dict(PARTS, post_fcnet_hiddens=[6])), "camera"),
-        "state-of-cameras": (dict(STATE, model=dict(PARTS, fcnet_hiddens=[])), "cameras"),
-        "state-of-tables": (dict(STATE, model={"fcnet_hiddens": [7]}), "tables"),
-        "of-camera": ({"actor_hiddens": [9], "critic_hiddens": [8]}, "camera"),
-    }
-)
+DDPGS = by_name(_DDPGS)
 
 #: The models of ES and ARS.
 EVOLVED = (
