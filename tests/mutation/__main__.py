@@ -2,8 +2,8 @@
 
     python -m tests.mutation [--only WORD] [--left] [--jobs 2] [--write]
 
-The breaks are those of `mutants.diff`: one line each, of the kind that a tired person writes. Each is
-made in a copy of the repository, and of the tests named beside it those that a push runs have to
+The breaks are those of `mutants.diff`: one line each, of the kind that a tired person writes. Each
+is made in a copy of the repository, and of the tests named beside it those that a push runs have to
 fail there. What none of them notices is printed; the exit code is 1 where fewer than nine in ten
 are noticed.
 

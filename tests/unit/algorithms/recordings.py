@@ -22,6 +22,27 @@ def close(ours, theirs, tolerance, kind=None):
         DIFFERENCES[kind] = max(DIFFERENCES.get(kind, 0.0), difference)
 
 
+def close_all(ours, theirs, tolerance, kind=None):
+    """Asserts that ours are equal to all of theirs, by their names."""
+    for name, array in theirs.items():
+        close(ours[name], array, tolerance, kind)
+
+
+def set_weights(learner, arrays, module_id="default_policy"):
+    """Gives a module of a learner all of its weights."""
+    module = learner.module[module_id]
+    assert module.get_state().keys() == arrays.keys()
+    module.set_state(arrays)
+
+
+def literal(text):
+    """A setting that was recorded as text: what it is the text of, or itself."""
+    try:
+        return ast.literal_eval(str(text))
+    except (ValueError, SyntaxError):
+        return str(text)
+
+
 class Recording:
     """One case; a file of arrays called `kind.name`."""
 
@@ -39,7 +60,7 @@ class Recording:
 
     def told(self):
         """The settings, as the old Ray knew them."""
-        return {n: ast.literal_eval(str(text)) for n, text in self.below("config").items()}
+        return {name: literal(text) for name, text in self.below("config").items()}
 
     def chunks(self):
         """The arrays of each numbered `chunk`."""
@@ -79,5 +100,4 @@ def same_losses(recorded, terms, told, td_errors, gradients):
     close(td_errors, recorded.found["td_errors"], 1e-5)
     theirs = recorded.arrays("gradients")
     assert gradients.keys() == theirs.keys()
-    for name, gradient in gradients.items():
-        close(gradient, theirs[name], 1e-5)
+    close_all(gradients, theirs, 1e-5)

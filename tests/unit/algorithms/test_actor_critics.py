@@ -31,7 +31,7 @@ from rllib_compat.ray_versions import releases
 from rllib_compat.runtime import LegacyResults, use_reporting_learner
 from rllib_compat.runtime.learners import TensorFlowRMSprop, use_legacy_optimizer
 from tests.marks import OTHERS_WARNINGS
-from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.recordings import Recording, close, close_all
 from tests.unit.algorithms.test_losses import HEADS, LSTM, MODULE, OF_LSTM, RECORDS, SEPARATE
 from tests.unit.algorithms.test_ppo import episodes_of
 from tests.unit.algorithms.transitions import columns_of
@@ -222,8 +222,7 @@ def test_critics_learned_from_squares_of_errors_in_ray_0_8(case):
     for number in (1, 2):
         told, theirs = recorded.update(learner), recorded.below(f"told.{number}")
         state = learner.module[MODULE].get_state()
-        for name, after in recorded.whole(number).items():
-            close(state[name], after, 1e-5, "update")
+        close_all(state, recorded.whole(number), 1e-5, "update")
         assert theirs["mean_td_error"] > 1  # where both ways differ
         for name in ("critic_loss", "actor_loss", "alpha_loss", "mean_q", "max_q", "min_q"):
             close(told[name], theirs[name], 1e-4, "loss")
@@ -236,8 +235,7 @@ def test_impala_learned_on_tensorflow_as_ray_0_8_recorded(case):
     for number in (1, 2):
         told, theirs = recorded.update(learner), recorded.below(f"told.{number}")
         state = learner.module[MODULE].get_state()
-        for name, after in recorded.whole(number).items():
-            close(state[name], after, 1e-5, "update")
+        close_all(state, recorded.whole(number), 1e-5, "update")
         for name in ("policy_loss", "vf_loss", "entropy", "vf_explained_var"):
             close(told[name], theirs[name], 1e-4, "loss")
 

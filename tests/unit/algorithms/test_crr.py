@@ -17,7 +17,7 @@ from rllib_compat.config import translate
 from rllib_compat.errors import ConfigError
 from rllib_compat.ray_versions import configs
 from tests.marks import OTHERS_WARNINGS
-from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.recordings import Recording, close, close_all, set_weights
 from tests.unit.algorithms.test_losses import MODULE, RECORDS, updating
 from tests.unit.algorithms.transitions import episodes_of
 
@@ -62,8 +62,7 @@ def local_learner(recorded, **more):
     config.training(train_batch_size_per_learner=len(recorded.below("batch")["obs"]))
     learner = config.build_learner(spaces={MODULE: (OBSERVATIONS, recorded.actions)})
     told = recorded.arrays("weights") | recorded.arrays("targets", "target_net.")
-    assert learner.module[MODULE].get_state().keys() == told.keys()
-    learner.module[MODULE].set_state(told)
+    set_weights(learner, told)
     return learner
 
 
@@ -95,8 +94,7 @@ def test_an_update_gives_the_weights_and_targets_that_ray_2_0_had_after_it(recor
     updating(learner, recorded.episodes())
     wanted = recorded.arrays("after") | recorded.arrays("targets_after", "target_net.")
     state = learner.module[MODULE].get_state()
-    for name, theirs in wanted.items():
-        close(state[name], theirs, 1e-4)
+    close_all(state, wanted, 1e-4)
     before = recorded.arrays("weights")
     assert np.abs(state["net.q.0.weight"] - before["net.q.0.weight"]).max() > 1e-5
 

@@ -16,7 +16,7 @@ from rllib_compat.networks.families.ddpg import LOW, RANGE, TORCH
 from rllib_compat.networks.network import OWN_PREFIX, OWN_TARGET_PREFIX
 from rllib_compat.ray_versions import configs, learners
 from tests.marks import OTHERS_WARNINGS
-from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.recordings import Recording, close, close_all, set_weights
 from tests.unit.algorithms.test_losses import MODULE, RECORDS, updating
 from tests.unit.algorithms.transitions import episodes_of
 
@@ -62,10 +62,8 @@ def local_learner(recorded, **more):
         config.training(parameter_noise={"initial_stddev": 1.0})
     config.rl_module(model_config={"fcnet_hiddens": [5], "fcnet_activation": "tanh"})
     learner = config.build_learner(spaces={MODULE: SPACES})
-    state = learner.module[MODULE].get_state()
     told = recorded.arrays("weights") | recorded.arrays("targets", OWN_TARGET_PREFIX)
-    assert state.keys() == told.keys()
-    learner.module[MODULE].set_state(told)
+    set_weights(learner, told)
     return learner
 
 
@@ -114,8 +112,7 @@ def test_two_updates_give_the_weights_and_targets_that_ray_1_13_had_after_them(c
         state = learner.module[MODULE].get_state()
         wanted = recorded.arrays(f"after.{index}")
         wanted |= recorded.arrays(f"targets_after.{index}", OWN_TARGET_PREFIX)
-        for name, theirs in wanted.items():
-            close(state[name], theirs, 1e-4)
+        close_all(state, wanted, 1e-4)
         waits = index == 1 and recorded.settings["policy_delay"] == 2
         moved = np.abs(state["net.pi.out.kernel"] - before["net.pi.out.kernel"]).max()
         assert (moved == 0) == waits

@@ -20,7 +20,7 @@ from rllib_compat.neutral import PolicyState, spaces
 from rllib_compat.ray_versions import configs
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings
-from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.recordings import Recording, close, close_all
 from tests.unit.algorithms.test_losses import MODULE, RECORDS
 from tests.unit.algorithms.transitions import columns_of
 
@@ -118,14 +118,11 @@ def test_loss_and_gradients_are_those_of_the_old_ray(recorded, draws):
     close(told["qf_loss"], recorded.found["loss"], 1e-5)
     expected = recorded.arrays("gradients")
     assert expected.keys() == gradients.keys()
-    for name, array in expected.items():
-        close(gradients[name], array, 1e-5)
+    close_all(gradients, expected, 1e-5)
 
 
 def test_weights_after_an_update_are_those_of_the_old_ray(recorded, draws):
     draws("after")
     learner = recorded.learner()
     recordings.updated(learner, MODULE, recorded.batch(), steps=16)
-    state = learner.module[MODULE].get_state()
-    for name, array in recorded.arrays("after").items():
-        close(state[name], array, 1e-4)
+    close_all(learner.module[MODULE].get_state(), recorded.arrays("after"), 1e-4)

@@ -18,7 +18,7 @@ from rllib_compat.algorithms import LegacyTraining, use_legacy_learners
 from rllib_compat.ray_versions import configs, learners, releases
 from rllib_compat.ray_versions import episodes as ray_episodes
 from tests.marks import OTHERS_WARNINGS
-from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.recordings import Recording, close, close_all
 
 RECORDS = Path(__file__).parents[2] / "legacy" / "losses" / "1.13.0"
 CASES = sorted(path.stem for path in RECORDS.glob("*.npz") if path.stem[:3] in ("a2c", "pg-"))
@@ -235,6 +235,4 @@ def test_gradients_that_an_a3c_worker_sends_are_applied_as_ray_1_13_applied_its_
     for name, weights in worker.module[MODULE].get_state().items():
         np.testing.assert_array_equal(weights, center.module[MODULE].get_state()[name])
     learners.apply_gradients(center, gradients, steps)
-    state = center.module[MODULE].get_state()
-    for name, theirs in recorded.arrays("after").items():
-        close(state[name], theirs, 1e-4)
+    close_all(center.module[MODULE].get_state(), recorded.arrays("after"), 1e-4)

@@ -3,8 +3,6 @@
 `tests/legacy/losses/record_maddpg.py` made the numbers, with Ray 1.13.0 and TensorFlow.
 """
 
-import ast
-
 import numpy as np
 import pytest
 
@@ -22,7 +20,7 @@ from rllib_compat.errors import ConfigError, LegacyEnvError
 from rllib_compat.networks.modules import critics
 from rllib_compat.ray_versions import configs, releases
 from tests.marks import OTHERS_WARNINGS
-from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.recordings import Recording, close, close_all, literal
 from tests.unit.algorithms.test_losses import RECORDS
 
 pytestmark = OTHERS_WARNINGS
@@ -43,7 +41,7 @@ class Recorded(Recording):
         self.agents = sorted({n.split(".")[1] for n in self.found if n.startswith("batch.")})
 
     def settings(self, agent):
-        return {name: _read(str(text)) for name, text in self.below(f"config.{agent}").items()}
+        return {n: literal(text) for n, text in self.below(f"config.{agent}").items()}
 
     def steps(self):
         return {
@@ -69,13 +67,6 @@ class Recorded(Recording):
         if agent == "p1":  # both kinds are the same to it
             return seen, gymnasium.spaces.Box(0, 1, (count,), np.float32)
         return seen, gymnasium.spaces.Discrete(count)
-
-
-def _read(text):
-    try:
-        return ast.literal_eval(text)
-    except ValueError:
-        return text
 
 
 def local_learner(recorded, **more):
@@ -160,8 +151,7 @@ def test_losses_gradients_and_an_update_are_those_of_ray_1_13(recorded):
             close(told[agent, f"{network}_loss"], theirs, 1e-5)
         theirs = recorded.arrays("gradients", agent, ("actor", "critic"))
         assert {name for a, name in gradients if a == agent} == theirs.keys()
-        for name, gradient in theirs.items():
-            close(gradients[agent, name], gradient, 1e-5)
+        close_all({n: g for (whose, n), g in gradients.items() if whose == agent}, theirs, 1e-5)
         state, before = learner.module[agent].get_state(), recorded.arrays("weights", agent)
         for name, after in recorded.arrays("after", agent).items():
             close(state[name], after, 1e-4)

@@ -28,7 +28,7 @@ from rllib_compat.ray_versions import algorithms, episodes, releases, startup, t
 from rllib_compat.runtime import use_compat_env_runners, use_reporting_learner
 from rllib_compat.runtime.learner_info import LEARNER_STATS
 from tests.marks import OTHERS_WARNINGS
-from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.recordings import Recording, close, close_all
 from tests.unit.algorithms.test_losses import HEADS, LSTM, OF_LSTM, SEPARATE, SHARED, states_of
 
 HOME = Path(__file__).parents[2] / "legacy" / "losses"
@@ -169,8 +169,7 @@ def test_several_gpus_each_took_a_part_of_a_minibatch_from_its_own_part_of_the_b
     for number in (1, 2):
         told = iterated(learner, recorded, sampled=50 * number)
         state = learner.module[MODULE].get_state()
-        for name, theirs in recorded.arrays(f"after.{number}").items():
-            close(state[name], theirs, 1e-5, "update")
+        close_all(state, recorded.arrays(f"after.{number}"), 1e-5, "update")
         close(float(told["kl"]), recorded.below(f"told.{number}")["kl"], 1e-4, "loss")
 
 

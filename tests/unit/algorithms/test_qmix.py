@@ -3,7 +3,6 @@
 `tests/legacy/losses/record_qmix.py` made the numbers, with Ray 1.13.0 and torch.
 """
 
-import ast
 import re
 
 import numpy as np
@@ -29,7 +28,7 @@ from rllib_compat.ray_versions import configs
 from rllib_compat.runtime.multi_agent import adapt_multi_agent
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings
-from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.recordings import Recording, close, close_all, set_weights
 from tests.unit.algorithms.test_losses import MODULE, RECORDS
 
 pytestmark = OTHERS_WARNINGS
@@ -55,7 +54,7 @@ class Recorded(Recording):
 
     def __init__(self, case):
         super().__init__(HERE / f"{case}.npz")
-        self.settings = {name: _read(str(text)) for name, text in self.below("config").items()}
+        self.settings = self.told()
 
     def chunks(self):
         return [self._chunk(found) for found in super().chunks()]
@@ -75,12 +74,6 @@ class Recorded(Recording):
         return {Columns.OBS: seen, **rest, "terminated": bool(found["done"])}
 
 
-def _read(text):
-    return (
-        text if text.isalpha() and text not in ("None", "True", "False") else ast.literal_eval(text)
-    )
-
-
 def _ours(name):
     gru = re.fullmatch(r"model\.rnn\.(\w+)", name)
     if gru:
@@ -95,8 +88,7 @@ def local_learner(recorded, **more):
     config.training(lstm_cell_size=7, **{**recorded.settings, **more})
     learner = config.build_learner(spaces={MODULE: (recorded.space(), TWO_ACTORS)})
     told = recorded.arrays("weights") | recorded.arrays("targets", "target_net.")
-    assert learner.module[MODULE].get_state().keys() == told.keys()
-    learner.module[MODULE].set_state(told)
+    set_weights(learner, told)
     return learner
 
 
@@ -116,16 +108,14 @@ def test_loss_and_gradients_are_those_of_ray_1_13(recorded):
         close(told[name], recorded.found[f"stats.{name}"], 1e-5)
     theirs = recorded.arrays("gradients")
     assert gradients.keys() == theirs.keys()
-    for name, gradient in gradients.items():
-        close(gradient, theirs[name], 1e-5)
+    close_all(gradients, theirs, 1e-5)
 
 
 def test_an_update_gives_the_weights_that_ray_1_13_had_after_it(recorded):
     learner = local_learner(recorded)
     updated(learner, recorded.chunks())
     state, before = learner.module[MODULE].get_state(), recorded.arrays("weights")
-    for name, theirs in recorded.arrays("after").items():
-        close(state[name], theirs, 1e-4)
+    close_all(state, recorded.arrays("after"), 1e-4)
     assert np.abs(state["net.agent.q.weight"] - before["net.agent.q.weight"]).max() > 1e-5
 
 

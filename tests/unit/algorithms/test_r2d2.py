@@ -29,7 +29,7 @@ from rllib_compat.ray_versions import configs, episodes
 from tests.legacy.losses.remembering import Remembering
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings
-from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.recordings import Recording, close, close_all, set_weights
 from tests.unit.algorithms.test_losses import MODULE, RECORDS
 
 pytestmark = OTHERS_WARNINGS
@@ -114,8 +114,7 @@ def local_learner(recorded):
     config.rl_module(rl_module_spec=RLModuleSpec(R2D2GraphModule, *SPACES, model_config=told))
     learner = config.build_learner(spaces={MODULE: SPACES})
     state = recorded.arrays("weights") | recorded.arrays("targets", OWN_TARGET_PREFIX)
-    assert learner.module[MODULE].get_state().keys() == state.keys()
-    learner.module[MODULE].set_state(state)
+    set_weights(learner, state)
     return learner
 
 
@@ -139,8 +138,7 @@ def test_an_update_gives_the_weights_that_ray_1_13_had_after_it(recorded):
     learner = local_learner(recorded)
     updated(learner, recorded.batch())
     state, before = learner.module[MODULE].get_state(), recorded.arrays("weights")
-    for name, theirs in recorded.arrays("after").items():
-        close(state[name], theirs, 1e-4)
+    close_all(state, recorded.arrays("after"), 1e-4)
     moved = [np.abs(state[name] - old).max() for name, old in before.items()]
     assert np.mean(np.array(moved) > 1e-5) > 0.5
 
@@ -170,8 +168,7 @@ def fresh(recorded, **more):
         )
         if layer in LAYERS
     }
-    assert learner.module[MODULE].get_state().keys() == state.keys()
-    learner.module[MODULE].set_state(state)
+    set_weights(learner, state)
     return learner
 
 
@@ -213,8 +210,7 @@ def test_a_recurrent_model_of_ones_own_learns_as_with_ray_1_13():
     told, _ = updated(learner, recorded.batch())
     for name in TERMS:
         close(told[name], recorded.found[f"loss.{name}"], 1e-5)
-    for name, array in module.net.state_dict().items():
-        close(array, named["after"][name], 1e-4)
+    close_all(named["after"], module.net.state_dict(), 1e-4)
 
 
 class LooksBack(Remembering):

@@ -20,7 +20,7 @@ from rllib_compat.networks.modules.rnnsac import drawn
 from rllib_compat.ray_versions import configs, episodes
 from tests.marks import OTHERS_WARNINGS
 from tests.unit.algorithms import recordings
-from tests.unit.algorithms.recordings import Recording, close
+from tests.unit.algorithms.recordings import Recording, close, close_all, set_weights
 from tests.unit.algorithms.test_losses import MODULE, RECORDS
 
 pytestmark = OTHERS_WARNINGS
@@ -90,8 +90,7 @@ def local_learner(recorded, **more):
     targets = recorded.arrays("targets", "target_net.")
     critics = {name: array for name, array in targets.items() if ".pi." not in name}
     state = recorded.arrays("weights") | critics
-    assert learner.module[MODULE].get_state().keys() == state.keys()
-    learner.module[MODULE].set_state(state)
+    set_weights(learner, state)
     return learner
 
 
@@ -116,9 +115,8 @@ def test_an_update_gives_the_weights_and_targets_that_ray_1_13_had_after_it(reco
     recordings.updated(learner, MODULE, batch, steps=len(batch["obs"]), sampled=1)
     state, before = learner.module[MODULE].get_state(), recorded.arrays("weights")
     after = recorded.arrays("after") | recorded.arrays("target_after", "target_net.")
-    for name, theirs in after.items():
-        if not name.startswith("target_net.pi."):
-            close(state[name], theirs, 1e-4)
+    theirs = {name: array for name, array in after.items() if not name.startswith("target_net.pi.")}
+    close_all(state, theirs, 1e-4)
     for name in ("net.pi.encoder.lstm.weight_ih_l0", "net.q.head.0.weight", "log_alpha"):
         assert np.abs(state[name] - before[name]).max() > 1e-3
 
