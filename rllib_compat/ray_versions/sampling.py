@@ -198,15 +198,20 @@ def _drawn_in_numpy() -> dict[type, Callable[[Any], Any]]:
 
 
 def _categorical(logits: Any) -> tuple[Any, Any] | None:
-    """Draws one of `n` choices by each row of logits `[B, n]`; None where they are no numbers."""
+    """Draws one of `n` choices by each row of logits `[B, n]`, or each step of `[B, T, n]`.
+
+    Returns:
+        The choices, and the logarithms of their probabilities; None where logits are no numbers.
+    """
     scaled = logits - logits.max(-1, keepdims=True)
     sums = np.exp(scaled).cumsum(-1)
-    total = sums[:, -1:]
+    total = sums[..., -1:]
     if not math.isfinite(total.sum()):
         return None  # torch says what is wrong
     actions = (sums <= np.random.random(total.shape) * total).sum(-1)
-    chosen = scaled[np.arange(len(scaled)), actions]
-    return actions, chosen - np.log(total[:, 0])
+    rows = scaled.reshape(-1, scaled.shape[-1])
+    chosen = rows[np.arange(len(rows)), actions.ravel()].reshape(actions.shape)
+    return actions, chosen - np.log(total[..., 0])
 
 
 def _diagonal_gaussian(inputs: torch.Tensor) -> tuple[Any, Any]:

@@ -319,6 +319,15 @@ TorchMultiCategorical = modules.action_distribution(gymnasium.spaces.MultiDiscre
 ROWS = 40_000
 
 
+@pytest.mark.parametrize("shape", [(4, 3), (1, 1, 3), (2, 5, 3)])
+def test_choices_of_rows_and_of_steps_have_their_own_probabilities(shape):
+    logits = np.random.default_rng(3).normal(size=shape).astype(np.float32)
+    actions, logp = sampling.draw(TorchCategorical, logits)
+    theirs = TorchCategorical.from_logits(torch.from_numpy(logits))
+    assert actions.shape == logp.shape == shape[:-1]
+    np.testing.assert_allclose(logp, theirs.logp(torch.from_numpy(actions)), rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("logits", [[0.0, 1.0, -2.0], [-np.inf, 3.0, 3.0], [1e4, 0.0, -1e4]])
 def test_choices_are_as_frequent_as_their_logits_say(logits):
     inputs = np.tile(np.array(logits, np.float32), (ROWS, 1))
