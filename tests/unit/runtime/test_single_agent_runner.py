@@ -317,24 +317,18 @@ TorchCategorical = modules.action_distribution(gymnasium.spaces.Discrete(3))
 TorchDiagGaussian = modules.action_distribution(gymnasium.spaces.Box(-1, 1, (2,)))
 TorchMultiCategorical = modules.action_distribution(gymnasium.spaces.MultiDiscrete([2, 2]))
 ROWS = 40_000
+#: Rows of one step each, of sequences of one step, and of sequences.
+AXES = pytest.mark.parametrize("axes", [(ROWS,), (ROWS, 1), (ROWS // 4, 4)], ids=str)
 
 
-@pytest.mark.parametrize("shape", [(4, 3), (1, 1, 3), (2, 5, 3)])
-def test_choices_of_rows_and_of_steps_have_their_own_probabilities(shape):
-    logits = np.random.default_rng(3).normal(size=shape).astype(np.float32)
-    actions, logp = sampling.draw(TorchCategorical, logits)
-    theirs = TorchCategorical.from_logits(torch.from_numpy(logits))
-    assert actions.shape == logp.shape == shape[:-1]
-    np.testing.assert_allclose(logp, theirs.logp(torch.from_numpy(actions)), rtol=1e-4, atol=1e-6)
-
-
+@AXES
 @pytest.mark.parametrize("logits", [[0.0, 1.0, -2.0], [-np.inf, 3.0, 3.0], [1e4, 0.0, -1e4]])
-def test_choices_are_as_frequent_as_their_logits_say(logits):
-    inputs = np.tile(np.array(logits, np.float32), (ROWS, 1))
+def test_choices_are_as_frequent_as_their_logits_say(logits, axes):
+    inputs = np.tile(np.array(logits, np.float32), (*axes, 1))
     np.random.seed(0)
     actions, logp = sampling.draw(TorchCategorical, inputs)
     theirs = TorchCategorical.from_logits(torch.from_numpy(inputs))
-    frequent = np.bincount(actions, minlength=3) / ROWS
+    frequent = np.bincount(actions.ravel(), minlength=3) / ROWS
     expected = torch.softmax(torch.tensor(logits), 0).numpy()
     np.testing.assert_allclose(frequent, expected, atol=4 * 0.5 / np.sqrt(ROWS))
     assert not frequent[expected == 0].any()
@@ -342,26 +336,30 @@ def test_choices_are_as_frequent_as_their_logits_say(logits):
     assert (actions.dtype, logp.dtype) == (np.int64, np.float32)
 
 
-def test_gaussian_actions_have_their_mean_and_deviation():
-    inputs = np.tile(np.array([1.0, -3.0, np.log(0.5), np.log(2.0)], np.float32), (ROWS, 1))
+@AXES
+def test_gaussian_actions_have_their_mean_and_deviation(axes):
+    inputs = np.tile(np.array([1.0, -3.0, np.log(0.5), np.log(2.0)], np.float32), (*axes, 1))
     np.random.seed(0)
     actions, logp = sampling.draw(TorchDiagGaussian, inputs)
     theirs = TorchDiagGaussian.from_logits(torch.from_numpy(inputs))
-    np.testing.assert_allclose(actions.mean(0), [1, -3], atol=0.05)
-    np.testing.assert_allclose(actions.std(0), [0.5, 2], rtol=0.03)
+    rows = actions.reshape(ROWS, 2)
+    np.testing.assert_allclose(rows.mean(0), [1, -3], atol=0.05)
+    np.testing.assert_allclose(rows.std(0), [0.5, 2], rtol=0.03)
     np.testing.assert_allclose(logp, theirs.logp(torch.from_numpy(actions)), rtol=1e-4, atol=1e-5)
     assert (actions.dtype, logp.dtype) == (np.float32, np.float32)
 
 
+@AXES
 @pytest.mark.parametrize("squashes", [1, 2])
-def test_squashed_actions_are_those_of_torch(squashes):
+def test_squashed_actions_are_those_of_torch(squashes, axes):
     kind = squashed_gaussian([-2.0, 0.0], [2.0, 1.0], -5.0, squashes)
-    logits = np.tile(np.array([0.3, -0.5, np.log(0.5), -9.0], np.float32), (ROWS, 1))
+    logits = np.tile(np.array([0.3, -0.5, np.log(0.5), -9.0], np.float32), (*axes, 1))
     np.random.seed(0)
     actions, logp = sampling.draw(kind, logits)
     theirs = kind.from_logits(torch.from_numpy(logits))
-    np.testing.assert_allclose(actions.mean(0), theirs.sample().mean(0), atol=0.03)
-    np.testing.assert_allclose(actions.std(0), theirs.sample().std(0), rtol=0.03)
+    rows, expected = actions.reshape(ROWS, 2), theirs.sample().reshape(ROWS, 2)
+    np.testing.assert_allclose(rows.mean(0), expected.mean(0), atol=0.03)
+    np.testing.assert_allclose(rows.std(0), expected.std(0), rtol=0.03)
     np.testing.assert_allclose(logp, theirs.logp(torch.from_numpy(actions)), rtol=1e-3, atol=1e-2)
     assert (actions.dtype, logp.dtype) == (np.float32, np.float32)
 
