@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
 from functools import cache
@@ -63,6 +64,19 @@ def todays_config(algorithm: str) -> AlgorithmConfig:
     module = import_module(registry.of(algorithm).home)
     config: AlgorithmConfig = getattr(module, f"{algorithm}Config")()
     return config
+
+
+def keep_minus_one(config: AlgorithmConfig) -> None:
+    """Keeps settings of -1 in place: Ray 2.40 - 2.60 take it for "unset" when an algorithm is made.
+
+    Its config is made of the given one's `get_state`, which leaves out all that is -1. The next
+    number below stays, and is -1 as a float32.
+    """
+    unset = vars(type(config)())
+    for name, value in vars(config).items():
+        default = unset.get(name)
+        if type(value) in (int, float) and value == -1 != default and type(default) is not int:
+            setattr(config, name, math.nextafter(-1.0, -2.0))
 
 
 def is_multi_agent(config: AlgorithmConfig) -> bool:

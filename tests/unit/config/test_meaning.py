@@ -1,6 +1,7 @@
 """What keys come to mean: not only their new names."""
 
 import gymnasium
+import numpy as np
 import pytest
 from packaging.version import Version
 
@@ -897,3 +898,12 @@ def test_policies_that_are_no_bandits_do_not_explore_as_those_do():
     config = {"exploration_config": {"type": "Curiosity"}}
     assert translate(config, algorithm="IMPALA").refused
     assert not translate(config, algorithm="PPO").refused
+
+
+@pytest.mark.parametrize("given", [-1.0, -1])
+def test_a_target_of_minus_one_is_not_taken_for_unset_by_ray(given):
+    config = translate(
+        {"env": "Pendulum-v1", "target_entropy": given}, algorithm="SAC", legacy_ray="1.13.0"
+    ).algorithm_config
+    made = type(config).from_state(config.get_state())  # so does an `Algorithm` begin
+    assert np.float32(made.target_entropy) == -1
