@@ -646,6 +646,20 @@ def keep_rates_of_optimizers(learner: Any) -> None:
             scheduler._curr_value = learner._get_optimizer_lr(optimizer)
 
 
+def load_no_rates(learner: Any, optimizer: torch.optim.Optimizer) -> None:
+    """Lets a state that is loaded into an optimizer leave its rate, unless that has a schedule.
+
+    The state may be that of another trainer, whose config has another rate.
+    """
+    scheduler = learner._optimizer_lr_schedules[optimizer]
+
+    def set_rate_again(_: object) -> None:
+        if not scheduler.use_schedule:
+            learner._set_optimizer_lr(optimizer, float(scheduler.get_current_value()))
+
+    optimizer.register_load_state_dict_post_hook(set_rate_again)
+
+
 def set_rate(learner: Any, rate: float) -> None:
     """Lets a learner's optimizers learn at a rate until its schedules are asked for the next."""
     for optimizer in learner._named_optimizers.values():

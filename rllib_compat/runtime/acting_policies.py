@@ -254,11 +254,14 @@ class ActingPolicy:
         """
         from rllib_compat.runtime.exploration import connected
 
-        settings = self.config.get("exploration_config") or {"type": "StochasticSampling"}
+        # Policies of other processes have no such setting in their config, nor a count of steps.
+        by_values = hasattr(self.module, "epsilon_schedule")
+        default = {"type": "EpsilonGreedy" if by_values else "StochasticSampling"}
+        settings = self.config.get("exploration_config") or default
         made = policy_parts.exploration(settings, self.action_space, self.config, self.model)
         last = self._last_timestep
         made.last_timestep = self.global_timestep if last is None else last
-        return connected(made, self.module)
+        return connected(made, self.module, counts=self._owner is not None)
 
     def get_exploration_state(self) -> dict[str, Any]:
         """Returns the state of its exploration, such as `cur_epsilon` and `last_timestep`."""

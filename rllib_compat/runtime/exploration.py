@@ -191,13 +191,18 @@ class _Connected:
         raise _no_effect("set_state()")
 
 
-def connected(exploration: Any, module: RLModule) -> Any:
-    """Returns an old exploration object with a module's settings; setting one sets the module's."""
+def connected(exploration: Any, module: RLModule, *, counts: bool = True) -> Any:
+    """Returns an old exploration object with a module's settings; setting one sets the module's.
+
+    Where steps are not counted (`counts`), epsilon is what it is now.
+    """
     found = vars(exploration)
     found.update({n: value for n, value in _options(module).items() if n in found})
     scheduler = getattr(module, "epsilon_schedule", None)
     if scheduler is not None and "epsilon_schedule" in found:
-        found["epsilon_schedule"] = schedules.schedule_of(scheduler)
+        now = float(scheduler.get_current_value())
+        known = schedules.schedule_of(scheduler) if counts else schedules.schedule(now)
+        found["epsilon_schedule"] = known
     found["_module"] = module
     kind: Any = type(exploration)
     exploration.__class__ = _class_around(kind)

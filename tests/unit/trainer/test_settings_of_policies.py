@@ -40,6 +40,16 @@ def test_the_rate_of_an_optimizer_that_is_set_stays():
             np.testing.assert_array_equal(array, before[name], err_msg=name)
 
 
+def test_a_state_that_is_loaded_brings_no_rate_of_another_trainer():
+    with trainer_of("ppo", "1.13.0") as trainer:
+        policy, rate = trainer.get_policy(), trainer.get_policy().cur_lr
+        state = policy.get_state()
+        for group in state["_optimizer_variables"][0]["param_groups"]:
+            group["lr"] = 100 * rate
+        policy.set_state(state)
+        assert [learned(trainer)["cur_lr"] for _ in range(2)] == [pytest.approx(rate)] * 2
+
+
 @pytest.mark.parametrize("mark", ["", "_"])
 def test_schedules_that_are_set_in_a_policy_are_followed(mark):
     with trainer_of("ppo", "1.3.0", entropy_coeff=0.5) as trainer:
