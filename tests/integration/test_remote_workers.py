@@ -68,3 +68,14 @@ def test_weights_are_those_of_all_layers_and_may_be_set(trainer):
     trainer.workers.sync_weights()
     batch = ray.get(worker.sample.remote())
     assert np.allclose(batch["vf_preds"], values(trainer, batch["obs"]), atol=1e-6)
+
+
+@pytest.mark.nightly
+def test_policies_of_workers_say_how_much_they_explore(one_ray, make):
+    config = {"env": "CartPole-v1", "num_workers": 1, "learning_starts": 100}
+    config |= {"timesteps_per_iteration": 200, "exploration_config": {"epsilon_timesteps": 1000}}
+    made = make("DQNTrainer", config={**config, "framework": "torch"}, legacy_ray="1.13.0")
+    made.train()
+    epsilons = made.workers.foreach_policy(lambda p, _: p.get_exploration_info()["cur_epsilon"])
+    assert len(epsilons) == 2
+    assert all(0.75 < epsilon < 0.9 for epsilon in epsilons), epsilons  # from 1 to 0.02
