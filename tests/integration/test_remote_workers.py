@@ -77,5 +77,5 @@ def test_policies_of_workers_say_how_much_they_explore(one_ray, make):
     made = make("DQNTrainer", config={**config, "framework": "torch"}, legacy_ray="1.13.0")
     made.train()
     epsilons = made.workers.foreach_policy(lambda p, _: p.get_exploration_info()["cur_epsilon"])
-    assert len(epsilons) == 2
-    assert all(0.75 < epsilon < 0.9 for epsilon in epsilons), epsilons  # from 1 to 0.02
+    own, of_the_worker = epsilons
+    assert of_the_worker == pytest.approx(own, abs=0.02) != 1.0
