@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from rllib_compat.neutral.public import public
@@ -646,18 +646,24 @@ def keep_rates_of_optimizers(learner: Any) -> None:
             scheduler._curr_value = learner._get_optimizer_lr(optimizer)
 
 
-def load_no_rates(learner: Any, optimizer: torch.optim.Optimizer) -> None:
-    """Lets a state that is loaded into an optimizer leave its rate, unless that has a schedule.
+@contextmanager
+def loading_no_rates(learner: Any) -> Iterator[None]:
+    """Lets states that are loaded into optimizers leave their rates, unless these have schedules.
 
-    The state may be that of another trainer, whose config has another rate.
+    A state may be that of another trainer, whose config has another rate. It holds for those that
+    are registered meanwhile, which may be others than the given ones.
     """
-    scheduler = learner._optimizer_lr_schedules[optimizer]
+    before = set(learner._optimizer_lr_schedules)
+    yield
+    for optimizer, scheduler in learner._optimizer_lr_schedules.items():
+        if optimizer not in before:
+            reset = partial(_set_rate_of_scheduler, learner, scheduler)
+            optimizer.register_load_state_dict_post_hook(reset)
 
-    def set_rate_again(_: object) -> None:
-        if not scheduler.use_schedule:
-            learner._set_optimizer_lr(optimizer, float(scheduler.get_current_value()))
 
-    optimizer.register_load_state_dict_post_hook(set_rate_again)
+def _set_rate_of_scheduler(learner: Any, scheduler: Any, optimizer: torch.optim.Optimizer) -> None:
+    if not scheduler.use_schedule:
+        learner._set_optimizer_lr(optimizer, float(scheduler.get_current_value()))
 
 
 def set_rate(learner: Any, rate: float) -> None:

@@ -180,10 +180,10 @@ class ReportingLearner(learners.StepCountingLearner):
 
     metrics: Any
 
-    def register_optimizer(self, *, optimizer: Any, **of: object) -> None:
+    def register_optimizer(self, **of: object) -> None:
         """Registers an optimizer, whose rate is the config's until somebody sets another one."""
-        super().register_optimizer(optimizer=optimizer, **of)  # type: ignore[misc]
-        learners.load_no_rates(self, optimizer)
+        with learners.loading_no_rates(self):
+            super().register_optimizer(**of)  # type: ignore[misc]
 
     def after_gradient_based_update(self, *, timesteps: object) -> None:
         """Logs the rates of this update, then lets Ray advance them."""
