@@ -11,7 +11,6 @@ import argparse
 import json
 import multiprocessing
 import os
-import shutil
 import statistics
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before numpy is there
 
+import bench_convert
 import bench_large
 import guide_tables
 import numpy as np
@@ -32,7 +32,6 @@ RESULTS = Path(__file__).with_suffix(".json")
 PAGE = guide_tables.GUIDE / "how_fast.md"
 PYTHON = [sys.executable, "-W", "ignore"]
 CLI = [sys.executable, "-m", "rllib_compat"]
-DEMO = Path(__file__).parents[1] / "rllib_compat/demo_data"
 OURS = """
 import rllib_compat as compat
 
@@ -88,18 +87,9 @@ def run_of_a_script(folder: Path) -> float:
     return statistics.median(ours - theirs for ours, theirs in runs)
 
 
-def conversion(folder: Path) -> float:
+def conversion(_: Path) -> float:
     """`convert` of the demo with its proof, times importing torch and RLlib."""
-    new = folder / "new"
-    return times(
-        Contender(
-            "rllib-compat convert",
-            [*CLI, "convert", str(DEMO), str(new)],
-            prepare=lambda: shutil.rmtree(new, ignore_errors=True),
-            worked=lambda output: "resumes training" in output,
-        ),
-        Contender("imports", [*PYTHON, "-c", "import torch, ray.rllib"]),
-    )
+    return 1 / bench_convert.compare_with_imports(bench_convert.DEFAULT, 5)
 
 
 def large_inspection(folder: Path) -> list[float]:
@@ -118,7 +108,9 @@ def thousand_actions(_: Path) -> float:
 
     torch.set_num_threads(1)
     policy = rllib_compat.load_policy(
-        DEMO / "checkpoint_2", observation_space="Box(4,)", action_space="Discrete(2)"
+        bench_convert.DEFAULT / "checkpoint_2",
+        observation_space="Box(4,)",
+        action_space="Discrete(2)",
     )
     rows = np.random.default_rng(0).normal(size=(1000, 4)).astype(np.float32)
     layers = [torch.nn.Linear(*sizes) for sizes in ((4, 32), (32, 32), (32, 2))]
