@@ -187,8 +187,6 @@ class DirectLearner(GradientClippingLearner):
         self.last_terms: dict[str, Any] = {}
         self.td_errors: dict[str, Any] = {}
         self._losses: dict[str, Any] = {}
-        #: What was last learned from, whose age is not yet logged.
-        self._last_batch: Mapping[str, Any] = {}
         #: The steps that were learned from, and of modules: not yet counted for Prometheus.
         self._env_steps = self._module_steps = 0
 
@@ -226,12 +224,10 @@ class DirectLearner(GradientClippingLearner):
         with torch.no_grad():
             for module_id, terms in self.last_terms.items():
                 log_terms(self, module_id, terms)
-        self._compute_off_policyness(self._last_batch)  # type: ignore[attr-defined]
         for module_id, loss in self._losses.items():
             self.metrics.log_value((module_id, "total_loss"), loss, window=1)
         self.last_terms.clear()
         self._losses.clear()
-        self._last_batch = {}
         for name, steps in (("env", self._env_steps), ("module", self._module_steps)):
             if steps:
                 getattr(self, f"_metrics_all_modules_num_{name}_steps_trained").inc(value=steps)
@@ -251,10 +247,7 @@ class DirectLearner(GradientClippingLearner):
             or self.config.num_learners > 1
         ):
             return rays(batch, **kwargs)
-        if self.reports_later:
-            self._last_batch = batch
-        else:
-            self._compute_off_policyness(batch)  # type: ignore[attr-defined]
+        self._compute_off_policyness(batch)  # type: ignore[attr-defined]
         out = self._forward_train(batch)
         losses = self.compute_losses(fwd_out=out, batch=batch)  # type: ignore[attr-defined]
         gradients = self.compute_gradients(losses)
