@@ -76,8 +76,9 @@ class Advantages(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         if getattr(config, "use_critic", False):
             computed = values(module, columns, config.minibatch_size or _STEPS)
         gae = computed is not None and config.use_gae
+        weights = config.gamma, config.lambda_ if gae else 1.0
         expects = gae or (computed is not None and self.expects_without_gae)
-        return _columns(config, columns, lengths, computed, gae=gae, expects=expects)
+        return _columns(columns, lengths, computed, weights, expects=expects)
 
 
 class TrainBatches:
@@ -142,22 +143,20 @@ def values(module: Any, columns: Mapping[str, Any], steps: int) -> torch.Tensor:
 
 
 def _columns(
-    config: AlgorithmConfig,
     columns: Mapping[str, Any],
     lengths: list[int],
     computed: Any,
+    weights: tuple[float, float],
     *,
-    gae: bool,
     expects: bool,
 ) -> dict[str, Array]:
     """Both columns of all chunks, one after the other.
 
     Args:
-        config: The config.
         columns: The batch.
         lengths: The lengths of the chunks, each with the step that was added.
         computed: The values; None: there is no critic.
-        gae: Whether advantages are estimated with `lambda_`.
+        weights: Gamma and lambda.
         expects: Whether the last value stands for what follows a chunk.
     """
 
@@ -167,7 +166,6 @@ def _columns(
 
     rewards, ended = flat(columns[Columns.REWARDS]), flat(columns[Columns.TERMINATEDS])
     values = np.zeros_like(rewards) if computed is None else flat(computed)
-    lambda_ = config.lambda_ if gae else 1.0
     # Numbers of Python: chunks may be a few steps long, and numpy takes longer to cut one out.
     gains, expected, over = rewards.tolist(), values.tolist(), ended.tolist()
     found: list[float] = []
@@ -176,7 +174,7 @@ def _columns(
         goes_on = expects and True not in over[begin:last]
         after = expected[last] if goes_on else 0.0
         steps = gains[begin:last], expected[begin:last]
-        found += *advantages(*steps, after, config.gamma, lambda_), 0.0
+        found += *advantages(*steps, after, *weights), 0.0
     made = np.array(found, np.float32)
     targets = np.zeros_like(made) if computed is None else made + values
     return {Postprocessing.ADVANTAGES: made, Postprocessing.VALUE_TARGETS: targets}
