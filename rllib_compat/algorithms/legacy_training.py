@@ -10,6 +10,10 @@ from packaging.version import Version
 
 from rllib_compat.neutral.frozen import frozen
 
+#: What the old Rays added to each error that became a priority. A step whose error is nothing would
+#: make all others count hundreds of times less, while the optimizer still expects the gradients of
+#: before.
+PRIORITY_OFFSET = 1e-6
 #: The first Ray whose `step` distinguished a time limit from an end (`terminated`, `truncated`).
 _TRUNCATED = Version("2.3")
 #: The first Ray in which PPO went through loaded batches with torch as with TensorFlow.

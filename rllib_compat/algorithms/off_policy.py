@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from ray.rllib.core.columns import Columns
 
+from rllib_compat.algorithms.legacy_training import PRIORITY_OFFSET
 from rllib_compat.algorithms.replay import MultiAgentReplayBuffer, ToTrain
 from rllib_compat.algorithms.rounds import Rounds, begin_rounds, legacy_replay, round_weights
 from rllib_compat.ray_versions import (
@@ -34,10 +35,6 @@ logger = logging.getLogger(__name__)
 
 #: The component of checkpoints that holds what is replayed.
 REPLAY = "replay"
-
-#: What the old Rays added to each error. A step whose error is nothing would make all others count
-#: hundreds of times less, while the optimizer still expects the gradients of before.
-OFFSET = 1e-6
 
 
 class OffPolicyAlgorithm:
@@ -171,7 +168,7 @@ def replay_settings(config: AlgorithmConfig) -> dict[str, Any]:
     buffer, before = config.replay_buffer_config, legacy_replay(config)
     offset = getattr(config, "prioritized_replay_eps", -1)
     if offset < 0:  # of Ray's own configs it is -1: unset
-        offset = (before or {}).get("offset", OFFSET)
+        offset = (before or {}).get("offset", PRIORITY_OFFSET)
     return {
         "alpha": buffer.get("alpha", 1.0) if "Prioritized" in buffer["type"] else 0.0,
         "n_step": config.n_step,

@@ -7,7 +7,7 @@ from math import inf
 from packaging.version import Version
 
 from rllib_compat import registry
-from rllib_compat.algorithms.legacy_training import has_policy_optimizer
+from rllib_compat.algorithms.legacy_training import PRIORITY_OFFSET, has_policy_optimizer
 from rllib_compat.config.defaults import TODAY
 from rllib_compat.config.rule import Context, Outcome, drop, is_off, refuse
 from rllib_compat.config.rules.common import (
@@ -30,8 +30,6 @@ REPLAYING = tuple(n for n in registry.replaying() if n not in OWN_BUFFERS)
 IN_ONE_PROCESS = tuple(n for n in REPLAYING if not registry.of(n).undistributed)
 PLAIN, PRIORITIZED = "EpisodeReplayBuffer", "PrioritizedEpisodeReplayBuffer"
 OLD_PLAIN, OLD_PRIORITIZED = "MultiAgentReplayBuffer", "MultiAgentPrioritizedReplayBuffer"
-#: What policies added to each error unless the config said something else.
-_OFFSET = 1e-6
 #: The one buffer of Ray 1.9, by its name there.
 FIRST = "LocalReplayBuffer"
 
@@ -155,7 +153,7 @@ def prioritized_replay_eps(value: object, context: Context) -> Outcome:
     """What is added to each error."""
     if context.stack == "old":
         return keep_unless_placeholder(value, context)
-    if value in (None, -1, _OFFSET):
+    if value in (None, -1, PRIORITY_OFFSET):
         return drop("it is 1e-6, as by default")
     if context.legacy_ray is None or Version(context.legacy_ray) >= Version(TODAY):
         return Outcome(severity=Severity.WARNING)
