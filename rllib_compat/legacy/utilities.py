@@ -445,8 +445,8 @@ def check_learning_achieved(
     ]
     best = max(section[metric] for section in sections)
     if best < least:
-        raise ValueError(f"`{metric}` of {least} not reached: the best trial has {best}!")
-    print(f"`{metric}` of {least} reached! ok")
+        raise ValueError(f"`{metric}` of {least} not reached: the best trial has {best}.")
+    print(f"The best trial has a `{metric}` of {best}: {least} or more.")
 
 
 def concatenate(weights_list: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:

@@ -99,7 +99,7 @@ def test_what_trials_have_reached_is_checked_by_old_keys(least, capsys):
     analysis = SimpleNamespace(trials=[SimpleNamespace(last_result=each) for each in reached])
     check_learning_achieved(analysis, **least)
     check_learning_achieved([SimpleNamespace(metrics=each) for each in reached], 7)
-    assert "`episode_reward_mean` of 7 reached! ok" in capsys.readouterr().out
+    assert "has a `episode_reward_mean` of 7.0: 7 or more." in capsys.readouterr().out
     with pytest.raises(ValueError, match="of 8 not reached"):
         check_learning_achieved(analysis, 8)
     evaluated = [SimpleNamespace(metrics={**reached[0], "evaluation": reached[1]})]
