@@ -97,7 +97,6 @@ class Translation:
         config = configs.todays_config(self.algorithm)
         for method, arguments in self.calls.items():
             getattr(config, method)(**build(arguments))
-        configs.keep_minus_one(config)
         if self.api_stack == "new":
             from rllib_compat.runtime.adapted_config import adapt_config
 

@@ -19,7 +19,7 @@ from rllib_compat.algorithms.legacy_training import (
 )
 from rllib_compat.config import completion, engine
 from rllib_compat.config.completion import CompletedConfig, complete
-from rllib_compat.config.defaults import TODAY
+from rllib_compat.config.defaults import TODAY, todays_default
 from rllib_compat.config.deferred import AdaptedEnv, DeferredPolicy
 from rllib_compat.config.era import AUTO, Era, resolve
 from rllib_compat.config.rule import Context, Settings, nested
@@ -154,7 +154,7 @@ def translate(
         target,
         legacy_algorithm,
         stack,
-        _calls(settings, wrapping, stack),
+        _calls(settings, wrapping, stack, target),
         report,
         came_in,
         {**wrapping, "env_config": settings.get("environment.env_config") or {}},
@@ -300,7 +300,7 @@ def _tell_evaluation_of_agents(settings: Settings, wrapping: Mapping[str, Any]) 
 
 
 def _calls(
-    settings: Settings, wrapping: Mapping[str, Any], stack: str
+    settings: Settings, wrapping: Mapping[str, Any], stack: str, algorithm: str
 ) -> dict[str, dict[str, Any]]:
     calls: dict[str, dict[str, Any]] = {}
     if stack == "old":
@@ -314,6 +314,14 @@ def _calls(
         calls["environment"] = {"env": {"grid_search": each}}
     elif env is not None:
         calls["environment"] = {"env": AdaptedEnv(dict(wrapping))}
+    settings = {
+        **settings,
+        **{
+            name: configs.kept_minus_one(value, todays_default(algorithm, name)[1])
+            for name, value in settings.items()
+            if type(value) in (int, float) and value == -1 and name.count(".") == 1
+        },
+    }
     for method in sorted({name.partition(".")[0] for name in settings} - {"env"}):
         calls.setdefault(method, {}).update(nested(settings, method))
     return calls

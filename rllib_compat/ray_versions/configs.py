@@ -66,17 +66,14 @@ def todays_config(algorithm: str) -> AlgorithmConfig:
     return config
 
 
-def keep_minus_one(config: AlgorithmConfig) -> None:
-    """Keeps settings of -1 in place: Ray 2.40 - 2.60 take it for "unset" when an algorithm is made.
+def kept_minus_one(value: float, default: object) -> float:
+    """A setting of -1 as Ray keeps it; 2.40 - 2.60 take it for "unset" when an algorithm is made.
 
-    Its config is made of the given one's `get_state`, which leaves out all that is -1. The next
-    number below stays, and is -1 as a float32.
+    The algorithm's config is made of the given one's `get_state`, which leaves out all that is -1.
+    The next number below stays, and is -1 as a float32. What is a whole number stays as it is.
     """
-    unset = vars(type(config)())
-    for name, value in vars(config).items():
-        default = unset.get(name)
-        if type(value) in (int, float) and value == -1 != default and type(default) is not int:
-            setattr(config, name, math.nextafter(-1.0, -2.0))
+    is_whole = type(default) is int or (type(value) is int and not isinstance(default, float | str))
+    return value if is_whole else math.nextafter(-1.0, -2.0)
 
 
 def is_multi_agent(config: AlgorithmConfig) -> bool:

@@ -902,8 +902,17 @@ def test_policies_that_are_no_bandits_do_not_explore_as_those_do():
 
 @pytest.mark.parametrize("given", [-1.0, -1])
 def test_a_target_of_minus_one_is_not_taken_for_unset_by_ray(given):
-    config = translate(
+    translation = translate(
         {"env": "Pendulum-v1", "target_entropy": given}, algorithm="SAC", legacy_ray="1.13.0"
-    ).algorithm_config
-    made = type(config).from_state(config.get_state())  # so does an `Algorithm` begin
-    assert np.float32(made.target_entropy) == -1
+    )
+    namespace = {}
+    exec(translation.to_python(), namespace)
+    for config in (translation.algorithm_config, namespace["config"]):
+        made = type(config).from_state(config.get_state())  # so does an `Algorithm` begin
+        assert np.float32(made.target_entropy) == -1
+
+
+def test_a_whole_number_of_minus_one_stays_one():
+    given = {"env": "Pendulum-v1", "seed": -1}
+    config = translate(given, algorithm="SAC", legacy_ray="1.13.0").algorithm_config
+    assert (type(config.seed), config.seed) == (int, -1)
